@@ -1,0 +1,1 @@
+"""The stages as Kubeflow components: wiring only. README.md has the table."""

@@ -1,0 +1,32 @@
+"""Component `build_dataset`."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def build_dataset(
+    config: str,
+    pool: dsl.Output[dsl.Dataset],
+    validation: dsl.Output[dsl.Dataset],
+    test: dsl.Output[dsl.Dataset],
+    summary: dsl.Output[dsl.Artifact],
+    metrics: dsl.Output[dsl.Metrics],
+) -> None:
+    """Load the task's data, relabel it, deal the splits and corrupt the pool as the parameters say.
+
+    Args:
+        config: Parameters of this stage, as check_prerequisites passes them.
+        pool: Exemplar pool.
+        validation: Validation set.
+        test: Test set.
+        summary: Task, metric, sizes and notices.
+        metrics: A few numbers for the dashboard.
+    """
+    from ease_lib.stages import build_dataset as stage
+    from ease_lib.stages.execution import execute
+
+    inputs = stage.Inputs()
+    outputs = stage.Outputs(pool=pool.path, validation=validation.path, test=test.path, summary=summary.path)
+    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -1,0 +1,84 @@
+"""Component `check_prerequisites`."""
+
+from typing import NamedTuple
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def check_prerequisites(
+    task: str,
+    task_uri: str,
+    task_name: str,
+    input_columns: str,
+    output_column: str,
+    metric: str,
+    pool_size: int,
+    validation_size: int,
+    test_size: int,
+    noise_ratio: float,
+    label_remapping: str,
+    prefilter: str,
+    retained: int,
+    embedder: str,
+    method: str,
+    k: int,
+    budget: int,
+    initial_design: int,
+    llm_base_url: str,
+    llm_model: str,
+    llm_api: str,
+    llm_concurrency: int,
+    seed: int,
+    store_uri: str,
+    advanced: str,
+) -> NamedTuple(
+    "StageParameters",
+    [
+        ("build_dataset", str),
+        ("prefilter", str),
+        ("embed", str),
+        ("optimize", str),
+        ("evaluate", str),
+        ("report", str),
+    ],
+):
+    """Check every parameter, the data, the embedder, the store and the endpoint; pass each stage its parameters.
+
+    Args:
+        task: Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.
+        task_uri: File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).
+        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
+        input_columns: Comma-separated columns that form the input (table).
+        output_column: Column with the output (table).
+        metric: Score of one answer; auto takes the task's own.
+        pool_size: Exemplars to choose from (n); 0 takes all there are.
+        validation_size: Rows that guide the search (|D_V|).
+        test_size: Rows that are only reported.
+        noise_ratio: Share of pool rows whose output is corrupted on purpose.
+        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
+        prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
+        retained: Exemplars kept by the prefilter.
+        embedder: bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).
+        method: Search method: ease, best_of_n or evolution.
+        k: Exemplars in the prompt.
+        budget: Evaluations of a sequence on the validation set (T).
+        initial_design: Random sequences before the model guides the search (T_init).
+        llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
+        llm_model: Model name; empty takes the endpoint's only one.
+        llm_api: chat or completions; auto is completions for local and simulated, else chat.
+        llm_concurrency: Requests in flight at most.
+        seed: Seed of every draw: splits, noise, initial design, candidates, network.
+        store_uri: Folder that outlives a killed run and holds its journal; the same one continues it.
+        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+    """
+    form = dict(locals())  # the arguments, before anything else gets a name
+    advanced = form.pop("advanced")
+    from typing import NamedTuple
+
+    from ease_lib.stages import check_prerequisites as stage
+
+    stages = stage.execute(form, advanced)
+    return NamedTuple("StageParameters", [(name, str) for name in stages])(**stages)

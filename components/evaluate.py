@@ -1,0 +1,40 @@
+"""Component `evaluate`."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def evaluate(
+    config: str,
+    pool: dsl.Input[dsl.Dataset],
+    test: dsl.Input[dsl.Dataset],
+    dataset: dsl.Input[dsl.Artifact],
+    best_sequence: dsl.Input[dsl.Artifact],
+    history: dsl.Input[dsl.Dataset],
+    predictions: dsl.Output[dsl.Dataset],
+    summary: dsl.Output[dsl.Artifact],
+    metrics: dsl.Output[dsl.Metrics],
+) -> None:
+    """Score the winner and random sequences on the test set.
+
+    Args:
+        config: Parameters of this stage, as check_prerequisites passes them.
+        pool: Exemplar pool.
+        test: Test set.
+        dataset: What build_dataset says of the data.
+        best_sequence: The winning sequence.
+        history: All observations.
+        predictions: Every answer on the test set.
+        summary: Test scores with their intervals.
+        metrics: A few numbers for the dashboard.
+    """
+    from ease_lib.stages import evaluate as stage
+    from ease_lib.stages.execution import execute
+
+    inputs = stage.Inputs(
+        pool=pool.path, test=test.path, dataset=dataset.path, best_sequence=best_sequence.path, history=history.path
+    )
+    outputs = stage.Outputs(predictions=predictions.path, summary=summary.path)
+    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

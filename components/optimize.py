@@ -1,0 +1,38 @@
+"""Component `optimize`."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def optimize(
+    config: str,
+    pool: dsl.Input[dsl.Dataset],
+    validation: dsl.Input[dsl.Dataset],
+    embeddings: dsl.Input[dsl.Dataset],
+    dataset: dsl.Input[dsl.Artifact],
+    best_sequence: dsl.Output[dsl.Artifact],
+    history: dsl.Output[dsl.Dataset],
+    summary: dsl.Output[dsl.Artifact],
+    metrics: dsl.Output[dsl.Metrics],
+) -> None:
+    """Search the exemplar sequence that scores best on the validation set through the black-box.
+
+    Args:
+        config: Parameters of this stage, as check_prerequisites passes them.
+        pool: Exemplar pool.
+        validation: Validation set.
+        embeddings: Embeddings of pool and validation set.
+        dataset: What build_dataset says of the data.
+        best_sequence: The winning sequence, with its texts.
+        history: All observations in order.
+        summary: Cost, time and stop reason of the search.
+        metrics: A few numbers for the dashboard.
+    """
+    from ease_lib.stages import optimize as stage
+    from ease_lib.stages.execution import execute
+
+    inputs = stage.Inputs(pool=pool.path, validation=validation.path, embeddings=embeddings.path, dataset=dataset.path)
+    outputs = stage.Outputs(best_sequence=best_sequence.path, history=history.path, summary=summary.path)
+    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -1,0 +1,30 @@
+"""Component `prefilter`."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def prefilter(
+    config: str,
+    pool: dsl.Input[dsl.Dataset],
+    validation: dsl.Input[dsl.Dataset],
+    kept: dsl.Output[dsl.Dataset],
+    metrics: dsl.Output[dsl.Metrics],
+) -> None:
+    """Keep the exemplars most similar to the validation set.
+
+    Args:
+        config: Parameters of this stage, as check_prerequisites passes them.
+        pool: Exemplar pool.
+        validation: Validation set.
+        kept: Exemplars kept.
+        metrics: A few numbers for the dashboard.
+    """
+    from ease_lib.stages import prefilter as stage
+    from ease_lib.stages.execution import execute
+
+    inputs = stage.Inputs(pool=pool.path, validation=validation.path)
+    outputs = stage.Outputs(kept=kept.path)
+    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -1,0 +1,220 @@
+"""The contracts: every file that crosses a stage border, declared once.
+
+Writing an artifact checks it and stamps it with name and version; reading checks again. An embedding file's vectors
+have as many columns as its embedder gives; `dimension` stands in the file's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ease_lib.errors import ContractError
+
+TableCheck = Callable[[pa.Table], str | None]
+"""Says what is wrong with a table, or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableContract:
+    """A Parquet file with exactly these columns, in this order."""
+
+    name: str
+    version: int
+    schema: pa.Schema
+    checks: tuple[TableCheck, ...] = ()
+
+    @property
+    def stamp(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentContract:
+    """A JSON file with at least these fields and types; dots walk into objects."""
+
+    name: str
+    version: int
+    fields: dict[str, type | tuple[type, ...]] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> str:
+        return f"{self.name}/{self.version}"
+
+    def check(self, document: dict[str, Any], where: str) -> None:
+        """Raises `ContractError` naming the file, the field, expected and found."""
+        for path, expected in self.fields.items():
+            value: Any = document
+            for step in path.split("."):
+                if not isinstance(value, dict) or step not in value:
+                    raise ContractError(f"{where} ({self.stamp}): field {path} is missing")
+                value = value[step]
+            if not isinstance(value, expected):
+                raise ContractError(f"{where} ({self.stamp}): field {path} should be {expected}, found {value!r}")
+
+
+def _not_empty(table: pa.Table) -> str | None:
+    return None if table.num_rows else "has no rows"
+
+
+def _unique_ids(table: pa.Table) -> str | None:
+    ids = table["exemplar_id"]
+    return None if len(ids.unique()) == len(ids) else "column exemplar_id has repeated values"
+
+
+def _has_outputs(table: pa.Table) -> str | None:
+    lengths = [len(outputs) for outputs in table["outputs"].to_pylist()]
+    return None if all(lengths) else f"column outputs is empty in row {lengths.index(0) + 1}"
+
+
+_ROW = [
+    pa.field("exemplar_id", pa.int64(), nullable=False),
+    pa.field("input", pa.string(), nullable=False),
+    pa.field("outputs", pa.list_(pa.string()), nullable=False),
+]
+_ROW_CHECKS = (_not_empty, _unique_ids, _has_outputs)
+
+EXEMPLAR_POOL = TableContract(
+    name="exemplar_pool", version=1, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
+)
+VALIDATION_SET = TableContract(name="validation_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+TEST_SET = TableContract(name="test_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+
+EMBEDDED_PARTS = ("exemplar", "output")
+EXEMPLAR_EMBEDDINGS = TableContract(
+    name="exemplar_embeddings",
+    version=1,
+    schema=pa.schema(
+        [
+            pa.field("exemplar_id", pa.int64(), nullable=False),
+            pa.field("split", pa.string(), nullable=False),
+            pa.field("part", pa.string(), nullable=False),
+            pa.field("vector", pa.list_(pa.float32()), nullable=False),
+        ]
+    ),
+    checks=(_not_empty,),
+)
+
+HISTORY = TableContract(
+    name="history",
+    version=1,
+    schema=pa.schema(
+        [
+            pa.field("iteration", pa.int64(), nullable=False),
+            pa.field("phase", pa.string(), nullable=False),
+            pa.field("instruction_id", pa.int64(), nullable=False),
+            pa.field("exemplar_ids", pa.list_(pa.int64()), nullable=False),
+            pa.field("score", pa.float64(), nullable=False),
+            pa.field("incumbent_score", pa.float64(), nullable=False),
+            pa.field("validation_rows", pa.int64(), nullable=False),
+            pa.field("acquisition", pa.float64()),
+            pa.field("seconds", pa.float64(), nullable=False),
+            pa.field("llm_seconds", pa.float64(), nullable=False),
+            pa.field("llm_requests", pa.int64(), nullable=False),
+            pa.field("cached_responses", pa.int64(), nullable=False),
+            pa.field("retries", pa.int64(), nullable=False),
+            pa.field("prompt_tokens", pa.int64(), nullable=False),
+            pa.field("completion_tokens", pa.int64(), nullable=False),
+        ]
+    ),
+    checks=(_not_empty,),
+)
+
+PREDICTIONS = TableContract(
+    name="predictions",
+    version=1,
+    schema=pa.schema(
+        [
+            pa.field("sequence", pa.string(), nullable=False),
+            pa.field("exemplar_id", pa.int64(), nullable=False),
+            pa.field("prompt_sha256", pa.string(), nullable=False),
+            pa.field("prediction", pa.string(), nullable=False),
+            pa.field("outputs", pa.list_(pa.string()), nullable=False),
+            pa.field("score", pa.float64(), nullable=False),
+        ]
+    ),
+    checks=(_not_empty,),
+)
+
+DATASET_SUMMARY = DocumentContract(
+    name="dataset_summary",
+    version=1,
+    fields={
+        "task": str,
+        "metric": str,
+        "pool": int,
+        "validation": int,
+        "test": int,
+        "noisy": (int, type(None)),
+        "notices": list,
+    },
+)
+BEST_SEQUENCE = DocumentContract(
+    name="best_sequence",
+    version=1,
+    fields={
+        "exemplars": list,
+        "exemplar_ids": list,
+        "instruction": str,
+        "validation_score": (int, float),
+        "metric": str,
+        "task": str,
+        "template": str,
+        "llm_model": str,
+        "llm_endpoint": str,
+    },
+)
+SEARCH_SUMMARY = DocumentContract(
+    name="search_summary",
+    version=1,
+    fields={
+        "method": str,
+        "seed": int,
+        "evaluations": int,
+        "stopped": str,
+        "resumed": bool,
+        "simulated": bool,
+        "seconds.total": (int, float),
+        "seconds.llm": (int, float),
+        "seconds.search": (int, float),
+        "llm.requests": int,
+        "llm.cost_usd": (int, float),
+    },
+)
+TEST_SUMMARY = DocumentContract(
+    name="test_summary", version=1, fields={"best": dict, "random": dict, "gain": dict, "llm.requests": int}
+)
+REPORT = DocumentContract(
+    name="report",
+    version=1,
+    fields={
+        "method": str,
+        "task": str,
+        "seed": int,
+        "best.validation_score": (int, float),
+        "best.test_score": (int, float),
+        "best.exemplar_ids": list,
+        "evaluations": int,
+        "llm.requests": int,
+        "llm.cached": int,
+        "llm.prompt_tokens": int,
+        "llm.completion_tokens": int,
+        "llm.cost_usd": (int, float),
+        "seconds.total": (int, float),
+        "seconds.llm": (int, float),
+        "seconds.search": (int, float),
+        "simulated": bool,
+        "resumed": bool,
+    },
+)
+
+TABLES = {
+    contract.name: contract
+    for contract in (EXEMPLAR_POOL, VALIDATION_SET, TEST_SET, EXEMPLAR_EMBEDDINGS, HISTORY, PREDICTIONS)
+}
+DOCUMENTS = {
+    contract.name: contract for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT)
+}

@@ -1,0 +1,139 @@
+"""Read and write artifacts under their contract. A file appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.errors import ContractError
+from ease_lib.tasks.base import Exemplar
+
+STAMP = "ease_contract"
+
+
+def write_table(
+    path: Path,
+    contract: TableContract,
+    columns: Mapping[str, Sequence[Any] | pa.Array],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write columns as Parquet.
+
+    Raises:
+        ContractError: when they do not fit the contract.
+    """
+    schema = contract.schema.with_metadata({STAMP: contract.stamp, **(metadata or {})})
+    try:
+        table = pa.table(
+            {name: pa.array(columns[name], schema.field(name).type) for name in schema.names}, schema=schema
+        )
+    except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ContractError(f"{path.name} ({contract.stamp}): columns do not fit: {error}") from error
+    _check(table, contract, path)
+    partial = path.with_name(path.name + ".partial")
+    pq.write_table(table, partial)
+    os.replace(partial, path)
+
+
+def read_table(path: Path, contract: TableContract) -> pa.Table:
+    """Read a Parquet file written by `write_table`; the metadata stands in `table.schema.metadata`.
+
+    Raises:
+        ContractError: naming file, column, expected and found.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ContractError(
+            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
+        ) from error
+    found = (table.schema.metadata or {}).get(STAMP.encode(), b"none").decode()
+    if found != contract.stamp:
+        raise ContractError(f"{path}: expected contract {contract.stamp}, found {found}")
+    if table.schema.names != contract.schema.names:
+        raise ContractError(
+            f"{path} ({contract.stamp}): expected columns {contract.schema.names}, found {table.schema.names}"
+        )
+    for expected in contract.schema:
+        actual = table.schema.field(expected.name).type
+        if actual != expected.type:
+            raise ContractError(
+                f"{path} ({contract.stamp}), column {expected.name}: expected {expected.type}, found {actual}"
+            )
+    _check(table, contract, path)
+    return table
+
+
+def write_document(path: Path, contract: DocumentContract, document: Mapping[str, Any]) -> None:
+    """Write a JSON document, stamped."""
+    stamped = {"contract": contract.stamp, **document}
+    contract.check(stamped, path.name)
+    write_text(path, json.dumps(stamped, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_document(path: Path, contract: DocumentContract) -> dict[str, Any]:
+    """Read a JSON document written by `write_document`."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ContractError(
+            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
+        ) from error
+    found = document.get("contract") if isinstance(document, dict) else None
+    if found != contract.stamp:
+        raise ContractError(f"{path}: expected contract {contract.stamp}, found {found}")
+    contract.check(document, str(path))
+    return dict(document)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exemplar]) -> None:
+    """Write a pool, validation or test set."""
+    columns: dict[str, list[Any]] = {
+        "exemplar_id": [row.exemplar_id for row in exemplars],
+        "input": [row.input for row in exemplars],
+        "outputs": [list(row.outputs) for row in exemplars],
+        "is_noisy": [row.is_noisy for row in exemplars],
+    }
+    write_table(path, contract, columns)
+
+
+def read_exemplars(path: Path, contract: TableContract) -> list[Exemplar]:
+    """Read a pool, validation or test set."""
+    return [
+        Exemplar(row["exemplar_id"], row["input"], tuple(row["outputs"]), row.get("is_noisy"))
+        for row in read_table(path, contract).to_pylist()
+    ]
+
+
+def sha256_of_files(paths: Iterable[Path]) -> str:
+    """One digest over the contents of files, in the order given."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _check(table: pa.Table, contract: TableContract, path: Path) -> None:
+    for field in contract.schema:
+        if not field.nullable and table[field.name].null_count:
+            raise ContractError(f"{path} ({contract.stamp}), column {field.name}: has empty values")
+    for check in contract.checks:
+        problem = check(table)
+        if problem:
+            raise ContractError(f"{path} ({contract.stamp}) {problem}")

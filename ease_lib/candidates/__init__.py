@@ -1,0 +1,1 @@
+"""Candidate sequences: how they are sampled and shortlisted."""

@@ -1,0 +1,245 @@
+"""`ease`: the pipeline and each of its stages on the command line.
+
+`ease run` runs the whole Kubeflow pipeline on this machine. `ease STAGE` runs one stage on files. Options have the
+names of the pipeline's parameters, with dashes: `--noise-ratio` is `noise_ratio`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ease_lib import __version__
+from ease_lib.config import (
+    Parameters,
+    changed_parameters,
+    declared_parameters,
+    parse_parameters,
+    stage_parameters,
+)
+from ease_lib.errors import ConfigError, EaseError
+from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
+from ease_lib.stages.execution import EXIT_ERROR, execute
+
+EXIT_INTERRUPTED = 130
+EXAMPLES = """examples:
+  ease run --params demo                            the shipped task with the small local LLM
+  ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
+  ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
+           --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
+the key of an endpoint comes from EASE_LLM_API_KEY or OPENAI_API_KEY; the same command with the same --output-dir
+continues a run that was killed
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.command(parsed))
+    except EaseError as error:
+        print(f"ease: error: {error}" if "\n" not in str(error) else f"ease: errors:\n{error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("ease: interrupted; the same command continues", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"ease {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_run(commands)
+    for name in STAGE_CONFIGS:
+        _add_stage(commands, name)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run the whole pipeline on this machine",
+        description="Run the whole pipeline on this machine, from the task's data to the report.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument(
+        "--params", metavar="SET", help="parameter set (demo, smoke, paper) or YAML file; options win over it"
+    )
+    run.add_argument(
+        "--output-dir", metavar="DIR", help="folder for results and journal (default: runs/TASK-METHOD-HASH)"
+    )
+    _add_parameters(run, Parameters, "parameters")
+    run.set_defaults(command=_run)
+
+
+def _add_stage(commands: Any, name: str) -> None:
+    module = _stage_module(name)
+    summary = (module.__doc__ or "").split("\n")[0].partition(": ")[2]
+    stage = commands.add_parser(name.replace("_", "-"), help=summary, description=module.__doc__)
+    files = stage.add_argument_group("files")
+    for kind, declared in (("read", module.Inputs), ("write", module.Outputs)):
+        for field in dataclasses.fields(declared):
+            contract = field.metadata["contract"] or "page or folder"
+            prefix = "" if kind == "read" else "out-"
+            files.add_argument(
+                f"--{prefix}{field.name.replace('_', '-')}",
+                dest=f"{kind}_{field.name}",
+                metavar="PATH",
+                required=True,
+                help=f"{kind}: {contract}",
+            )
+    _add_parameters(stage, STAGE_CONFIGS[name], "parameters")
+    stage.set_defaults(command=lambda parsed: _run_stage(name, parsed))
+
+
+def _add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -> None:
+    group = parser.add_argument_group(title)
+    for parameter in declared_parameters(config).values():
+        default = f" (default: {parameter.default})" if parameter.default != "" else ""
+        group.add_argument(
+            f"--{parameter.name.replace('_', '-')}",
+            dest=f"parameter_{parameter.name}",
+            metavar=parameter.type.__name__.upper(),
+            help=(parameter.help + default).replace("%", "%%"),
+        )
+
+
+def _given(parsed: argparse.Namespace) -> dict[str, object]:
+    prefix = "parameter_"
+    return {
+        name.removeprefix(prefix): value
+        for name, value in vars(parsed).items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+def _run_stage(name: str, parsed: argparse.Namespace) -> int:
+    module, config = _stage_module(name), STAGE_CONFIGS[name]
+    parameters = parse_parameters(_given(parsed))
+    inputs = module.Inputs(
+        **{field.name: getattr(parsed, f"read_{field.name}") for field in dataclasses.fields(module.Inputs)}
+    )
+    outputs = module.Outputs(
+        **{field.name: getattr(parsed, f"write_{field.name}") for field in dataclasses.fields(module.Outputs)}
+    )
+    report = execute(module.run, inputs, outputs, config, stage_parameters(config, parameters))
+    print(json.dumps(report.metrics))
+    return 0
+
+
+def _stage_module(name: str) -> ModuleType:
+    return importlib.import_module(f"ease_lib.stages.{name}")
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    try:  # the library itself needs neither kfp nor the graphs; this one command does
+        local_run = importlib.import_module("pipelines.local_run")
+        parameter_sets = importlib.import_module("pipelines.parameter_sets")
+    except ImportError as error:
+        raise ConfigError(
+            f"ease run needs kfp and the repository's pipelines/ ({error}); run `make install` in a checkout"
+        ) from error
+    values = {**(parameter_sets.read_parameter_set(parsed.params) if parsed.params else {}), **_given(parsed)}
+    parameters = parse_parameters(values)
+    output_dir = _output_dir(parsed.output_dir, parameters)
+    if not parameters.run.store_uri:
+        parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
+    start = time.perf_counter()
+    print(f"{_described(parameters)}; output in {output_dir}", flush=True)
+    local_run.run_pipeline(parameters, output_dir)
+    print(_result(output_dir, time.perf_counter() - start))
+    return 0
+
+
+def _described(parameters: Parameters) -> str:
+    search = parameters.optimizer
+    return (
+        f"{search.method} on {parameters.task.task_name or parameters.task.task}: k={search.k}, budget {search.budget}"
+    )
+
+
+def _output_dir(given: str | None, parameters: Parameters) -> Path:
+    """The folder of the run: as given, or named after its parameters so that the same command finds it again."""
+    if given is None:
+        digest = hashlib.sha256(json.dumps(changed_parameters(parameters), sort_keys=True).encode()).hexdigest()[:8]
+        given = (
+            f"runs/{parameters.task.task_name or parameters.task.task}-{parameters.optimizer.method}-{digest}".replace(
+                ":", "-"
+            )
+        )
+    folder = Path(given).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--output-dir {folder} cannot be made: {error.strerror}; choose another") from error
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"--output-dir {folder} is not writable; choose another")
+    return folder
+
+
+@dataclass(frozen=True)
+class _Line:
+    label: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"  {self.label:<28}{self.value}"
+
+
+def _result(output_dir: Path, seconds: float) -> str:
+    """The end of a run as text: the prompt, its scores beside random exemplars, the cost, where everything is."""
+    report = json.loads((output_dir / "report.json").read_text(encoding="utf-8"))
+    best, random, llm = report["best"], report["random"], report["llm"]
+    low, high = best["test_interval"]
+    lines = [
+        _Line("", "winner    random exemplars"),
+        _Line(
+            "validation score",
+            f"{best['validation_score']:.3f}     {random['validation_score']:.3f} (mean of {random['sequences']})",
+        ),
+        _Line(
+            "test score",
+            f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
+        ),
+        _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {report['dataset']['test']} test rows"),
+        _Line("evaluations", f"{report['evaluations']} of {report['budget']}, stopped: {report['stopped']}"),
+        _Line("LLM requests", f"{llm['requests']}, of {llm['model']}{' (simulated)' if report['simulated'] else ''}"),
+        _Line("time", f"{seconds:.0f} s"),
+        _Line("report", str(output_dir / "report.html")),
+        _Line("prompt", str(output_dir / "prompt.txt")),
+        _Line("artifacts", str(output_dir / "pipeline")),
+    ]
+    prompt = (output_dir / "prompt.txt").read_text(encoding="utf-8")
+    gain = report["gain"]
+    verdict = (
+        ""
+        if not gain or gain["evidence"]
+        else "\n  There is no evidence on the test set that the winner beats random exemplars."
+    )
+    return f"\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines)) + verdict
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,355 @@
+"""Every parameter of a run, declared once: name, default, bounds and one line of help.
+
+The pipeline's defaults and run form, the command-line options, the parameter files, the table in the README and the
+messages of `ConfigError` derive from these fields or are tested against them. A stage's own `Config` is a dataclass
+whose fields are sections of this file; only the parameters of those sections travel to it, so that a change of `nu`
+does not invalidate a cached `embed` step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_type_hints
+
+import yaml
+
+from ease_lib.errors import ConfigError
+
+Value = str | int | float | bool
+Section = TypeVar("Section")
+
+
+def param(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    form: bool = False,
+) -> Any:
+    """Declare a parameter.
+
+    Args:
+        default: its one default.
+        help: one line for `--help`, the run form and the README.
+        low, high: inclusive bounds of a number.
+        choices: the only strings allowed, when given.
+        form: whether it is a field of the pipeline's run form; the others travel in the form's `advanced` field.
+    """
+    return dataclasses.field(
+        default=default, metadata={"help": help, "low": low, "high": high, "choices": choices, "form": form}
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskConfig:
+    """Where the exemplars, the validation set and the test set come from."""
+
+    task: str = param(
+        "customer_feedback",
+        "Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.",
+        choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "table"),
+        form=True,
+    )
+    task_uri: str = param(
+        "", "File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).", form=True
+    )
+    task_name: str = param(
+        "", "Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.", form=True
+    )
+    input_columns: str = param("input", "Comma-separated columns that form the input (table).", form=True)
+    output_column: str = param("output", "Column with the output (table).", form=True)
+    metric: str = param(
+        "auto",
+        "Score of one answer; auto takes the task's own.",
+        choices=("auto", "exact_match", "exact_set", "contains", "token_f1", "number", "option_letter"),
+        form=True,
+    )
+    pool_size: int = param(
+        100, "Exemplars to choose from (n); 0 takes all there are.", low=0, high=10_000_000, form=True
+    )
+    validation_size: int = param(20, "Rows that guide the search (|D_V|).", low=1, high=10_000, form=True)
+    test_size: int = param(100, "Rows that are only reported.", low=1, high=100_000, form=True)
+    noise_ratio: float = param(
+        0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
+    )
+    label_remapping: str = param(
+        "",
+        "Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
+        form=True,
+    )
+    clean_task_name: str = param(
+        "", "Clean twin of a noisy instruction_induction task; tells which of its pool rows are noisy."
+    )
+    lr_slope: int = param(-4, "Slope a of the lr task y = ax + b.", low=-1000, high=1000)
+    lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefilterConfig:
+    """Retrieval over large pools before the search."""
+
+    prefilter: str = param(
+        "none",
+        "Keep only the exemplars most similar to the validation set: none, cosine or bm25.",
+        choices=("none", "cosine", "bm25"),
+        form=True,
+    )
+    retained: int = param(100, "Exemplars kept by the prefilter.", low=1, high=1_000_000, form=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingConfig:
+    """The sentence-embedding model h."""
+
+    embedder: str = param(
+        "bundled-minilm",
+        "bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).",
+        form=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """The search method and its settings; defaults are the paper's (Sec. 4) unless the help says otherwise."""
+
+    method: str = param(
+        "ease", "Search method: ease, best_of_n or evolution.", choices=("ease", "best_of_n", "evolution"), form=True
+    )
+    k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)
+    budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
+    initial_design: int = param(
+        40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000, form=True
+    )
+    representation: str = param(
+        "auto",
+        "Features of a sequence: sequence (the paper's), average, positional; auto takes positional.",
+        choices=("auto", "sequence", "average", "positional"),
+    )
+    sampled_candidates: int = param(50_000, "Sequences sampled per iteration (q).", low=1, high=10_000_000)
+    shortlist_size: int = param(1_000, "Sampled sequences kept by optimal transport (q').", low=1, high=1_000_000)
+    nu: float = param(
+        0.1, "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.", low=0, high=1000
+    )
+    ridge: float = param(0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointConfig:
+    """The black-box LLM. Its key comes from EASE_LLM_API_KEY or OPENAI_API_KEY, never from a parameter."""
+
+    llm_base_url: str = param(
+        "local", "OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).", form=True
+    )
+    llm_model: str = param("", "Model name; empty takes the endpoint's only one.", form=True)
+    llm_api: str = param(
+        "auto",
+        "chat or completions; auto is completions for local and simulated, else chat.",
+        choices=("auto", "chat", "completions"),
+        form=True,
+    )
+    llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)
+    llm_max_tokens: int = param(64, "Longest answer in tokens.", low=1, high=32_768)
+    llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600)
+    llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
+    llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6)
+    llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What identifies and carries the run."""
+
+    seed: int = param(
+        0, "Seed of every draw: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
+    )
+    store_uri: str = param(
+        "", "Folder that outlives a killed run and holds its journal; the same one continues it.", form=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """All sections together: one run."""
+
+    task: TaskConfig = TaskConfig()
+    prefilter: PrefilterConfig = PrefilterConfig()
+    embedding: EmbeddingConfig = EmbeddingConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    endpoint: EndpointConfig = EndpointConfig()
+    run: RunConfig = RunConfig()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A declared parameter, for those who list them: CLI, pipeline, README, tests."""
+
+    name: str
+    type: type[Value]
+    default: Value
+    help: str
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    form: bool
+
+
+def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
+    """The parameters of `config` (a dataclass of sections) by flat name, in order of declaration."""
+    declared: dict[str, Parameter] = {}
+    for section in get_type_hints(config).values():
+        types = get_type_hints(section)
+        for field in dataclasses.fields(section):
+            declared[field.name] = Parameter(
+                name=field.name, type=types[field.name], default=cast(Value, field.default), **field.metadata
+            )
+    return declared
+
+
+def parse_parameters(values: Mapping[str, object]) -> Parameters:
+    """Build and validate a whole run from flat values.
+
+    Numbers may arrive as strings or floats (run forms and JSON do that) and are coerced.
+
+    Raises:
+        ConfigError: listing every unknown name, wrong type, value out of bounds and broken cross-field rule.
+    """
+    parameters = _build(Parameters, values)
+    validate_run(parameters)
+    return parameters
+
+
+def validate_run(parameters: Parameters) -> None:
+    """Check the rules that tie parameters of several sections together; raises `ConfigError` with all broken ones."""
+    task, search = parameters.task, parameters.optimizer
+    problems = []
+    if task.task in ("instruction_induction",) and not task.task_uri:
+        problems.append(f"task={task.task} needs task_uri: the folder with induce/, valid/ and execute/")
+    if task.task == "instruction_induction" and not task.task_name:
+        problems.append("task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1")
+    if task.task == "table" and not (task.task_uri or task.task_name):
+        problems.append("task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)")
+    if task.pool_size and search.k > task.pool_size:
+        problems.append(f"k={search.k} exceeds pool_size={task.pool_size}; lower k or raise pool_size")
+    if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
+        problems.append(f"k={search.k} exceeds retained={parameters.prefilter.retained}; lower k or raise retained")
+    if search.method != "best_of_n" and search.initial_design >= search.budget:
+        problems.append(
+            f"initial_design={search.initial_design} leaves nothing of budget={search.budget} for the search; "
+            "lower initial_design or raise budget"
+        )
+    if search.shortlist_size > search.sampled_candidates:
+        problems.append(
+            f"shortlist_size={search.shortlist_size} exceeds sampled_candidates={search.sampled_candidates}; "
+            "lower shortlist_size or raise sampled_candidates"
+        )
+    if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
+        problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
+    if problems:
+        raise ConfigError(*problems)
+
+
+def changed_parameters(parameters: Parameters) -> dict[str, Value]:
+    """The flat parameters whose value is not the default."""
+    declared = declared_parameters()
+    return {name: value for name, value in _flat(parameters) if value != declared[name].default}
+
+
+def flat_parameters(parameters: Parameters) -> dict[str, Value]:
+    """All parameters by flat name."""
+    return dict(_flat(parameters))
+
+
+def stage_parameters(config: type, parameters: Parameters) -> str:
+    """The JSON that a stage with this `Config` receives: the parameters of its sections and no others."""
+    wanted = declared_parameters(config)
+    return json.dumps({name: value for name, value in _flat(parameters) if name in wanted}, sort_keys=True)
+
+
+def parse_stage_config(config: type[Section], text: str) -> Section:
+    """Read back what `stage_parameters` wrote, as the stage's own `Config`."""
+    values = json.loads(text)
+    missing = [name for name in declared_parameters(config) if name not in values]
+    if missing:
+        raise ConfigError(
+            f"stage parameters lack {', '.join(missing)}; compile the pipeline and the image from one version"
+        )
+    return _build(config, values)
+
+
+def read_parameter_file(path: Path) -> dict[str, object]:
+    """Read a YAML file of flat pipeline parameters."""
+    try:
+        return parse_parameter_text(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read parameter file {path}: {error}") from error
+
+
+def parse_parameter_text(text: str, origin: str) -> dict[str, object]:
+    """Read YAML or JSON text that maps parameter names to values; `origin` names it in errors."""
+    try:
+        content = yaml.safe_load(text) if text.strip() else {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{origin} is not valid YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"{origin} must map parameter names to values, e.g. `budget: 60`; found {type(content).__name__}"
+        )
+    return {str(name): value for name, value in content.items()}
+
+
+def _flat(parameters: Parameters) -> Iterator[tuple[str, Value]]:
+    for section in dataclasses.fields(parameters):
+        yield from dataclasses.asdict(getattr(parameters, section.name)).items()
+
+
+def _build(config: type[Section], values: Mapping[str, object]) -> Section:
+    declared = declared_parameters(config)
+    problems = [_unknown(name, declared) for name in values if name not in declared]
+    checked: dict[str, Value] = {}
+    for name, parameter in declared.items():
+        try:
+            checked[name] = _coerce(parameter, values.get(name, parameter.default))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    sections = {
+        name: section(**{field.name: checked[field.name] for field in dataclasses.fields(section)})
+        for name, section in get_type_hints(config).items()
+    }
+    return config(**sections)
+
+
+def _unknown(name: str, declared: Mapping[str, Parameter]) -> str:
+    close = difflib.get_close_matches(name, declared, n=1)
+    hint = f"did you mean {close[0]}?" if close else "`ease run --help` lists all"
+    return f"unknown parameter {name}; {hint}"
+
+
+def _coerce(parameter: Parameter, value: object) -> Value:
+    """The value as the parameter's type and within its bounds, or a `ConfigError` that says what would be."""
+    name = parameter.name
+    if parameter.type is str:
+        text = "" if value is None else str(value)
+        if parameter.choices and text not in parameter.choices:
+            raise ConfigError(f"{name}={text or '(empty)'} is not one of {', '.join(parameter.choices)}")
+        return text
+    try:
+        number = float(cast(Any, value)) if not isinstance(value, bool) else float("nan")
+    except (TypeError, ValueError):
+        number = float("nan")
+    wanted = "a whole number" if parameter.type is int else "a number"
+    if number != number or (parameter.type is int and number != int(min(max(number, -1e18), 1e18))):
+        raise ConfigError(f"{name}={value!r} is not {wanted}; its default is {parameter.default}")
+    if parameter.low is not None and number < parameter.low:
+        raise ConfigError(f"{name}={value} is below {parameter.low}, the least allowed")
+    if parameter.high is not None and number > parameter.high:
+        raise ConfigError(f"{name}={value} is above {parameter.high}, the most allowed")
+    return int(number) if parameter.type is int else number

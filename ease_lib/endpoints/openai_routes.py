@@ -1,0 +1,94 @@
+"""An HTTP server with the OpenAI routes around a function from prompt to answer: the simulated endpoint's frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = Callable[[str], str]
+
+
+class OpenAIRoutesServer(ThreadingHTTPServer):
+    """Serves `/v1/models`, `/v1/completions` and `/v1/chat/completions` on a loopback port.
+
+    Args:
+        model: the one model it serves.
+        answer: text for a prompt (the last message of a chat).
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, model: str, answer: Answer, port: int = 0) -> None:
+        self.model = model
+        self.answer = answer
+        super().__init__(("127.0.0.1", port), OpenAIRoutesHandler)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class OpenAIRoutesHandler(BaseHTTPRequestHandler):
+    """Answers one connection; tests derive their faulty endpoint from it."""
+
+    protocol_version = "HTTP/1.1"
+    server: OpenAIRoutesServer
+
+    def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            self.reply(200, {"object": "list", "data": [{"id": self.server.model, "object": "model"}]})
+        else:
+            self.reply_error(404, "not_found", f"no route {self.path}")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        try:
+            request = json.loads(body)
+            prompt = (
+                request["messages"][-1]["content"] if self.path.endswith("/chat/completions") else request["prompt"]
+            )
+        except (ValueError, LookupError, TypeError):
+            self.reply_error(400, "bad_request", "a JSON body with prompt or messages is needed")
+            return
+        if request.get("model") != self.server.model:
+            self.reply_error(404, "model_not_found", f"the model {request.get('model')} does not exist")
+            return
+        self.answer_prompt(prompt)
+
+    def answer_prompt(self, prompt: str) -> None:
+        self.reply(200, self.completion(prompt, self.server.answer(prompt)))
+
+    def completion(self, prompt: str, text: str) -> dict[str, Any]:
+        """The response body; tokens are counted as words."""
+        chat = self.path.endswith("/chat/completions")
+        content = {"message": {"role": "assistant", "content": text}} if chat else {"text": text, "logprobs": None}
+        used = {"prompt_tokens": len(prompt.split()), "completion_tokens": max(1, len(text.split()))}
+        return {
+            "id": "answer",
+            "object": "chat.completion" if chat else "text_completion",
+            "created": 0,
+            "model": self.server.model,
+            "choices": [{"index": 0, "finish_reason": "stop", **content}],
+            "usage": {**used, "total_tokens": sum(used.values())},
+        }
+
+    def reply(self, status: int, content: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def reply_error(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+        self.reply(status, {"error": {"message": message, "type": code, "code": code}}, headers)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are not logged: there are thousands."""

@@ -1,0 +1,1 @@
+"""Ask the black-box and score its answers."""

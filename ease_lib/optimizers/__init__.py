@@ -1,0 +1,1 @@
+"""Search methods behind one ask/tell interface; `registry` knows them by name."""

@@ -1,0 +1,20 @@
+"""Best-of-N: random sequences, the best one wins (baseline of the paper)."""
+
+from __future__ import annotations
+
+from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.study.history import Candidate, History, Observation
+
+
+class BestOfN:
+    """Draws every sequence at random; never draws one twice."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._history = History()
+
+    def ask(self, iteration: int) -> Candidate | None:
+        return ask_random(self._problem.space, self._history, self._problem.seed, iteration)
+
+    def tell(self, observation: Observation) -> None:
+        self._history.add(observation)

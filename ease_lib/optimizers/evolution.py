@@ -1,0 +1,48 @@
+"""Evolution: replace one random position of the incumbent by a random exemplar (baseline of the paper).
+
+Differences from the authors' code: the incumbent is never changed in place, a replacement is never an exemplar that
+the sequence already has, and no sequence is evaluated twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ease_lib.candidates.sampling import Sequence
+from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.seeding import rng
+from ease_lib.study.history import Candidate, History, Observation
+
+MUTATION_TRIES = 1_000
+
+
+class Evolution:
+    """Mutates the incumbent after `initial_design` random sequences; draws at random where its neighbours are known."""
+
+    def __init__(self, problem: Problem, *, initial_design: int) -> None:
+        self._problem = problem
+        self._initial_design = initial_design
+        self._history = History()
+
+    def ask(self, iteration: int) -> Candidate | None:
+        space, incumbent = self._problem.space, self._history.incumbent
+        if iteration < self._initial_design or incumbent is None:
+            return ask_random(space, self._history, self._problem.seed, iteration)
+        generator = rng(self._problem.seed, "ask", iteration)
+        for _ in range(MUTATION_TRIES if space.n > space.k else 0):
+            mutant = _mutate(incumbent.candidate.sequence, space.n, generator)
+            if mutant not in self._history.seen:
+                return Candidate(sequence=mutant, phase="search")
+        sequence = space.sample_unseen(generator, self._history.seen)
+        return None if sequence is None else Candidate(sequence=sequence, phase="search")
+
+    def tell(self, observation: Observation) -> None:
+        self._history.add(observation)
+
+
+def _mutate(sequence: Sequence, n: int, generator: np.random.Generator) -> Sequence:
+    position = int(generator.integers(len(sequence)))
+    replacement = int(generator.integers(n))
+    while replacement in sequence:
+        replacement = int(generator.integers(n))
+    return (*sequence[:position], replacement, *sequence[position + 1 :])

@@ -1,0 +1,66 @@
+"""Charts of the report page as inline SVG: no script, no font, no file beside the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WIDTH, HEIGHT = 860, 300
+LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+
+
+def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> str:
+    """Score of every evaluation (grey: initial design, blue: proposed), the incumbent's line, the random mean."""
+    plot = _Plot(len(history))
+    dots = "".join(
+        f'<circle class="{row["phase"]}" cx="{plot.x(index):.1f}" cy="{plot.y(row["score"]):.1f}" r="3.2">'
+        f"<title>evaluation {index + 1}: {row['score']:.3f}</title></circle>"
+        for index, row in enumerate(history)
+    )
+    steps = [f"{plot.x(0):.1f},{plot.y(history[0]['incumbent_score']):.1f}"]
+    for index in range(1, len(history)):
+        before, now = history[index - 1]["incumbent_score"], history[index]["incumbent_score"]
+        steps += [f"{plot.x(index):.1f},{plot.y(before):.1f}", f"{plot.x(index):.1f},{plot.y(now):.1f}"]
+    level = plot.y(random_mean)
+    line = f'<line class="random" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{level:.1f}" y2="{level:.1f}"/>'
+    design = sum(row["phase"] == "initial" for row in history)
+    border = (plot.x(design - 1) + plot.x(design)) / 2 if 0 < design < len(history) else None
+    split = (
+        f'<line class="split" x1="{border:.1f}" x2="{border:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>' if border else ""
+    )
+    curve = f'<polyline class="incumbent" points="{" ".join(steps)}"/>'
+    return plot.framed(split + line + dots + curve, "Validation score of every evaluation, in order")
+
+
+class _Plot:
+    """Evaluations from left to right, scores from 0 to 1."""
+
+    def __init__(self, evaluations: int) -> None:
+        self._last = max(1, evaluations - 1)
+        self._evaluations = evaluations
+
+    def x(self, index: int) -> float:
+        return LEFT + 8 + index / self._last * (WIDTH - LEFT - RIGHT - 16)
+
+    def y(self, score: float) -> float:
+        return HEIGHT - BOTTOM - score * (HEIGHT - TOP - BOTTOM)
+
+    def framed(self, content: str, title: str) -> str:
+        grid = "".join(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(tick):.1f}" y2="{self.y(tick):.1f}"/>'
+            f'<text x="{LEFT - 8}" y="{self.y(tick) + 4:.1f}" text-anchor="end">{tick:.2g}</text>'
+            for tick in (0, 0.25, 0.5, 0.75, 1)
+        )
+        marks = "".join(
+            f'<text x="{self.x(index):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{index + 1}</text>'
+            for index in self._ticks()
+        )
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{grid}{marks}'
+            f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 2}" text-anchor="end">evaluation</text>{content}</svg>'
+        )
+
+    def _ticks(self) -> list[int]:
+        step = max(1, round(self._evaluations / 10))
+        step = next(nice for nice in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 10**9) if nice >= step)
+        return sorted({0, *(number - 1 for number in range(step, self._evaluations + 1, step))})

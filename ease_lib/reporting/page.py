@@ -1,0 +1,84 @@
+"""The report page: one HTML file that holds everything it shows.
+
+Exemplars, answers and labels are data from outside; the template engine escapes every value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ease_lib import __version__
+from ease_lib.evaluation.metrics import normalise
+from ease_lib.reporting.charts import search_curve
+
+MOST_LABELS = 12
+MOST_MISTAKES = 25
+OTHER = "(other)"
+
+
+def render_page(
+    report: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    prompt: str,
+    predictions: Sequence[Mapping[str, Any]],
+) -> str:
+    """The page of a run.
+
+    Args:
+        report: what `summarise` gives.
+        history, predictions: rows of the contracts of these names.
+        prompt: the winning prompt with a placeholder for the query.
+    """
+    answered = [row for row in predictions if row["sequence"] == "best"]
+    environment = Environment(
+        loader=PackageLoader("ease_lib.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
+    environment.filters["whole"] = lambda value: f"{value:,}".replace(",", " ")
+    return environment.get_template(
+        "page.html.j2"
+    ).render(
+        report=report,
+        curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
+        prompt=prompt,
+        confusion=confusion(answered),
+        mistakes=[row for row in answered if row["score"] < 1][:MOST_MISTAKES],
+        wrong=sum(row["score"] < 1 for row in answered),
+        verdict=verdict(report),
+        version=__version__,
+    )
+
+
+def verdict(report: Mapping[str, Any]) -> str:
+    """One sentence on whether the search helped, for the test set alone decides that."""
+    gain = report["gain"]
+    if not gain:
+        return "There is no random sequence to compare the winner with."
+    low, high = gain["interval"]
+    difference = f"{gain['mean']:+.3f} on the test set (95 % interval {low:+.3f} to {high:+.3f})"
+    if gain["evidence"]:
+        return f"The winner beats random exemplars by {difference}."
+    return f"There is no evidence that the winner beats random exemplars: {difference}."
+
+
+def confusion(answered: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Expected against answered labels on the test set, when the task has few labels."""
+    expected = Counter(normalise(row["outputs"][0]) for row in answered)
+    if len(expected) > MOST_LABELS or len(expected) * 2 > len(answered):
+        return None
+    labels = sorted(expected)
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in answered:
+        answer = normalise(row["prediction"])
+        counts[normalise(row["outputs"][0]), answer if answer in expected else OTHER] += 1
+    columns = [*labels, *([OTHER] if any(answer == OTHER for _, answer in counts) else [])]
+    return {"columns": columns, "rows": [(label, [counts[label, column] for column in columns]) for label in labels]}

@@ -1,0 +1,70 @@
+"""The numbers of a run: what `report.json` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+
+def summarise(
+    *,
+    best: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    dataset: Mapping[str, Any],
+    search: Mapping[str, Any],
+    test: Mapping[str, Any],
+    noisy: Mapping[int, bool | None],
+    task_parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Join what the stages measured. Scores in [0, 1], times in seconds, costs in USD.
+
+    Args:
+        noisy: by exemplar id, whether its output was corrupted (None: unknown).
+    """
+    initial = [row["score"] for row in history if row["phase"] == "initial"]
+    proposed = [row["score"] for row in history if row["phase"] == "search"]
+    first_best = next(row["iteration"] for row in history if row["score"] == best["validation_score"])
+    counted = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
+    return {
+        "task": dataset["task"],
+        "metric": dataset["metric"],
+        "method": search["method"],
+        "seed": search["seed"],
+        "simulated": search["simulated"],
+        "resumed": search["resumed"],
+        "replayed_evaluations": search["replayed"],
+        "evaluations": search["evaluations"],
+        "budget": search["budget"],
+        "stopped": search["stopped"],
+        "best": {
+            "validation_score": best["validation_score"],
+            "test_score": test["best"]["score"],
+            "test_interval": test["best"]["interval"],
+            "exemplar_ids": best["exemplar_ids"],
+            "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
+            "found_at_evaluation": first_best + 1,
+        },
+        "random": {
+            "validation_score": fmean(initial),
+            "validation_standard_deviation": stdev(initial) if len(initial) > 1 else None,
+            "test_score": test["random"]["score"],
+            "test_scores": test["random"]["scores"],
+            "sequences": len(initial),
+        },
+        "proposed": {"validation_score": fmean(proposed) if proposed else None, "sequences": len(proposed)},
+        "gain": test["gain"],
+        "dataset": {key: dataset[key] for key in ("pool", "validation", "test", "noisy", "notices")},
+        "llm": {
+            "endpoint": search["llm"]["endpoint"],
+            "model": search["llm"]["model"],
+            **{name: search["llm"][name] + test["llm"][name] for name in counted},
+        },
+        "seconds": {
+            "total": search["seconds"]["total"] + test["seconds"],
+            "llm": search["seconds"]["llm"] + test["seconds"],
+            "search": search["seconds"]["search"],
+        },
+        "truncated_sequences": search["truncated_sequences"],
+        "parameters": {"task": dict(task_parameters), **search["parameters"]},
+    }

@@ -1,0 +1,133 @@
+"""Open the black-box that a configuration names: start it if it is one of ours, find its model, wrap the client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from ease_lib.config import EndpointConfig
+from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
+from ease_lib.endpoints.local import weights_path
+from ease_lib.errors import ConfigError, ModelNotFound
+from ease_lib.evaluation.llm_client import LLMClient, OpenAIClient, RetryingClient, list_models
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.response_cache import CachingClient, open_cache
+from ease_lib.tasks.base import Exemplar
+
+CACHE_FILE = "responses.sqlite"
+KEY_VARIABLES = ("EASE_LLM_API_KEY", "OPENAI_API_KEY")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlackBox:
+    """The LLM as the search sees it.
+
+    `endpoint` is its URL without credentials, or `local` or `simulated`; with `model` and `api` it is its identity.
+    """
+
+    endpoint: str
+    model: str
+    api: str
+    client: LLMClient
+    runner: asyncio.Runner
+    ask_first_alone: bool
+
+    @property
+    def simulated(self) -> bool:
+        return self.endpoint == "simulated"
+
+    def objective(self, rows: list[Exemplar], metric: str) -> Objective:
+        return Objective(self.client, self.runner, rows, metric=metric, ask_first_alone=self.ask_first_alone)
+
+
+@contextmanager
+def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iterator[BlackBox]:
+    """The black-box for the length of the context.
+
+    Args:
+        stop: text that ends a raw completion.
+        store_uri: folder for the response cache and for the log of an endpoint of ours; empty for neither.
+
+    Raises:
+        EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
+    """
+    with ExitStack() as stack:
+        url = stack.enter_context(_endpoint_url(config, store_uri))
+        runner = stack.enter_context(asyncio.Runner())
+        own = config.llm_base_url in OWN_ENDPOINTS
+        key = "" if own else next((value for name in KEY_VARIABLES if (value := os.environ.get(name))), "")
+        api = config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
+        model = _model(config, url, key)
+        client = OpenAIClient(
+            base_url=url,
+            model=model,
+            api=api,
+            key=key,
+            max_tokens=config.llm_max_tokens,
+            timeout_seconds=config.llm_timeout_seconds,
+            stop=stop,
+            concurrency=config.llm_concurrency,
+        )
+        stack.callback(lambda: runner.run(client.close()))
+        endpoint = config.llm_base_url if own else without_credentials(url)
+        answering: LLMClient = RetryingClient(client, deadline_seconds=config.llm_deadline_seconds)
+        if store_uri:
+            cache = stack.enter_context(open_cache(Path(store_uri) / CACHE_FILE))
+            sampling = {"api": api, "max_tokens": config.llm_max_tokens, "temperature": 0, "stop": stop}
+            answering = CachingClient(answering, cache, {"endpoint": endpoint, "model": model, **sampling})
+        yield BlackBox(
+            endpoint=endpoint,
+            model=model,
+            api=api,
+            client=answering,
+            runner=runner,
+            ask_first_alone=config.llm_base_url == "local",
+        )
+
+
+def without_credentials(url: str) -> str:
+    """The URL without user, password and query: fit to be shown and recorded."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+@contextmanager
+def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
+    name = config.llm_base_url
+    if name not in OWN_ENDPOINTS:
+        if urlsplit(name).scheme not in ("http", "https") or not urlsplit(name).hostname:
+            raise ConfigError(
+                f"llm_base_url={name} is none of local, simulated, or an http(s) URL like https://host/v1"
+            )
+        yield name.rstrip("/")
+        return
+    if name == "local":
+        weights_path()
+    folder = Path(store_uri or tempfile.gettempdir())
+    folder.mkdir(parents=True, exist_ok=True)
+    with running_endpoint(name, folder / f"{name}-endpoint.log") as url:
+        yield url
+
+
+def _model(config: EndpointConfig, url: str, key: str) -> str:
+    """The model to ask for, from the configuration or from the endpoint when it has only one."""
+    shown = without_credentials(url)
+    served = list_models(url, key, config.llm_timeout_seconds)
+    if config.llm_model:
+        if served and config.llm_model not in served and config.llm_base_url in OWN_ENDPOINTS:
+            raise ModelNotFound(
+                f"llm_model={config.llm_model} is not served by {config.llm_base_url}; it has {served[0]}"
+            )
+        return config.llm_model
+    if len(served) == 1:
+        return served[0]
+    if not served:
+        raise ConfigError(f"{shown} does not list its models; set llm_model (and check llm_base_url: most end in /v1)")
+    some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
+    raise ConfigError(f"{shown} serves {len(served)} models ({some}); set llm_model to one of them")

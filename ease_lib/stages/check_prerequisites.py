@@ -1,0 +1,121 @@
+"""Stage `check_prerequisites`: find within seconds what would stop the run, all of it at once.
+
+Its outputs are the parameters each later stage receives: checked, complete, and no more than that stage reads.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ease_lib.config import (
+    EndpointConfig,
+    Parameters,
+    TaskConfig,
+    parse_parameter_text,
+    parse_parameters,
+    stage_parameters,
+)
+from ease_lib.embeddings import check_embedder
+from ease_lib.errors import ConfigError, EaseError
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, report
+from ease_lib.stages.black_box import open_black_box
+from ease_lib.stages.execution import logger, user_errors
+from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
+
+STAGE_CONFIGS: dict[str, type] = {
+    "build_dataset": build_dataset.Config,
+    "prefilter": prefilter.Config,
+    "embed": embed.Config,
+    "optimize": optimize.Config,
+    "evaluate": evaluate.Config,
+    "report": report.Config,
+}
+TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
+TRIAL_DEADLINE_SECONDS = 5.0
+
+
+def execute(form: Mapping[str, object], advanced: str) -> dict[str, str]:
+    """Check as a task of a pipeline; `advanced` is the form's field for all other parameters, as YAML or JSON."""
+    with user_errors("check_prerequisites"):
+        return run(form, advanced)
+
+
+def run(form: Mapping[str, object], advanced: str) -> dict[str, str]:
+    """The parameters of each stage, as JSON.
+
+    Raises:
+        ConfigError: listing every problem found.
+    """
+    parameters = read_form(form, advanced)
+    check(parameters)
+    logger.info("all prerequisites are met")
+    return {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
+
+
+def read_form(form: Mapping[str, object], advanced: str) -> Parameters:
+    """The parameters of the run form and its `advanced` field together."""
+    more = parse_parameter_text(advanced, "advanced")
+    twice = sorted(set(form) & set(more))
+    if twice:
+        raise ConfigError(f"advanced repeats {', '.join(twice)}; set each in its own field of the form")
+    return parse_parameters({**form, **more})
+
+
+def check(parameters: Parameters) -> None:
+    """Try the data, the embedder, the store and the endpoint."""
+    checks: list[Callable[[], None]] = [
+        lambda: _check_data(parameters.task),
+        lambda: check_embedder(parameters.embedding.embedder),
+        lambda: _check_store(parameters.run.store_uri),
+        lambda: _check_endpoint(parameters.endpoint),
+    ]
+    problems: list[str] = []
+    for one in checks:
+        try:
+            one()
+        except ConfigError as error:
+            problems += error.problems
+        except EaseError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _check_data(task: TaskConfig) -> None:
+    if not task.task_uri:
+        return
+    store, names = build_dataset.task_files(task.task_uri)
+    with tempfile.TemporaryDirectory() as folder:
+        if task.task == "instruction_induction":
+            names = [f"{split}/{task.task_name}.json" for split in SPLIT_FOLDERS.values()]
+        for name in names:
+            store.fetch(name, Path(folder))
+    if not names:
+        store.list_names()
+
+
+def _check_store(store_uri: str) -> None:
+    if not store_uri:
+        return
+    if "://" in store_uri:
+        raise ConfigError(f"store_uri={store_uri}: journals on object storage are not supported yet; give a folder")
+    try:
+        Path(store_uri).mkdir(parents=True, exist_ok=True)
+        probe = Path(store_uri) / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"store_uri={store_uri} cannot be written: {error.strerror}; choose another folder"
+        ) from error
+
+
+def _check_endpoint(endpoint: EndpointConfig) -> None:
+    """One short answer; retries only for a few seconds."""
+    trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
+    with open_black_box(trial, stop="\n", store_uri="") as black_box:
+        black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))

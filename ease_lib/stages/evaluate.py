@@ -1,0 +1,115 @@
+"""Stage `evaluate`: score the winner on the test set, beside random sequences.
+
+The random sequences are the first of the initial design: drawn before anything was known, so they stand for "five
+exemplars picked at random".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_table
+from ease_lib.config import EndpointConfig, RunConfig
+from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.evaluation.prompt import prompt_sha256, stop_text
+from ease_lib.reporting.statistics import mean_interval, paired_gain
+from ease_lib.stages.black_box import open_black_box
+from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.tasks.base import Exemplar
+
+RANDOM_SEQUENCES = 3
+BEST = "best"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    pool: str = artifact(contracts.EXEMPLAR_POOL)
+    test: str = artifact(contracts.TEST_SET)
+    dataset: str = artifact(contracts.DATASET_SUMMARY)
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
+    history: str = artifact(contracts.HISTORY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    predictions: str = artifact(contracts.PREDICTIONS)
+    summary: str = artifact(contracts.TEST_SUMMARY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    endpoint: EndpointConfig
+    run: RunConfig
+
+
+def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+    """Ask the test set once for the winner and once for each random sequence."""
+    pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
+    test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
+    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    sequences = {BEST: list(best["exemplar_ids"])}
+    sequences |= _random_sequences(read_table(Path(inputs.history), contracts.HISTORY), sequences[BEST])
+    evaluations: dict[str, Evaluation] = {}
+    with open_black_box(
+        config.endpoint, stop=stop_text(list(pool.values())), store_uri=config.run.store_uri
+    ) as black_box:
+        objective = black_box.objective(test, dataset["metric"])
+        for name, ids in sequences.items():
+            evaluations[name] = objective.evaluate([pool[exemplar_id] for exemplar_id in ids])
+            logger.info("test set of %d rows, %s sequence: %.3f", len(test), name, evaluations[name].score)
+    _write_predictions(output_path(outputs.predictions), evaluations, test)
+    summary = _summary(evaluations, config.endpoint)
+    write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
+    return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
+
+
+def _random_sequences(history: pa.Table, best: list[int]) -> dict[str, list[int]]:
+    initial = [
+        row["exemplar_ids"]
+        for row in history.select(["phase", "exemplar_ids"]).to_pylist()
+        if row["phase"] == "initial" and row["exemplar_ids"] != best
+    ]
+    return {f"random {number}": ids for number, ids in enumerate(initial[:RANDOM_SEQUENCES], 1)}
+
+
+def _summary(evaluations: dict[str, Evaluation], prices: EndpointConfig) -> dict[str, Any]:
+    best = evaluations[BEST]
+    randoms = [evaluation for name, evaluation in evaluations.items() if name != BEST]
+    usage = sum((evaluation.usage for evaluation in evaluations.values()), start=Usage())
+    baseline = [sum(scores) / len(scores) for scores in zip(*(each.scores for each in randoms), strict=True)]
+    return {
+        "best": {"score": best.score, "interval": mean_interval(best.scores)},
+        "random": {
+            "score": sum(baseline) / len(baseline) if baseline else None,
+            "scores": [each.score for each in randoms],
+        },
+        "gain": paired_gain(best.scores, baseline) if baseline else {},
+        "rows": len(best.scores),
+        "seconds": usage.seconds,
+        "llm": usage.counts(prompt_usd=prices.llm_prompt_usd, completion_usd=prices.llm_completion_usd),
+    }
+
+
+def _write_predictions(path: Path, evaluations: dict[str, Evaluation], test: Sequence[Exemplar]) -> None:
+    rows = [
+        {
+            "sequence": name,
+            "exemplar_id": row.exemplar_id,
+            "prompt_sha256": prompt_sha256(prompt),
+            "prediction": answer,
+            "outputs": list(row.outputs),
+            "score": score,
+        }
+        for name, evaluation in evaluations.items()
+        for row, prompt, answer, score in zip(
+            test, evaluation.prompts, evaluation.answers, evaluation.scores, strict=True
+        )
+    ]
+    write_table(path, contracts.PREDICTIONS, {column: [row[column] for row in rows] for column in rows[0]})

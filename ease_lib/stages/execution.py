@@ -1,0 +1,97 @@
+"""Run a stage as a task of a pipeline: read its configuration, time it, log it, turn errors into one clear line.
+
+Every line of ours starts with `[ease]`, so that they can be told from what other programs print. An error of the user's
+making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.config import parse_stage_config
+from ease_lib.errors import EaseError
+
+LINE_PREFIX = "[ease] "
+ERROR_PREFIX = f"{LINE_PREFIX}error: "
+EXIT_ERROR = 2
+
+Inputs = TypeVar("Inputs")
+Outputs = TypeVar("Outputs")
+Config = TypeVar("Config")
+logger = logging.getLogger("ease")
+
+
+class MetricsArtifact(Protocol):
+    """What a `kfp.dsl.Metrics` is to us."""
+
+    def log_metric(self, metric: str, value: float) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageReport:
+    """What a stage tells the dashboard: a few numbers."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def publish(self, metrics: MetricsArtifact) -> None:
+        for name, value in self.metrics.items():
+            metrics.log_metric(name, value)
+
+
+def artifact(contract: TableContract | DocumentContract | None = None) -> Any:
+    """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders."""
+    return dataclasses.field(metadata={"contract": contract.stamp if contract else None})
+
+
+def execute(
+    stage: Callable[[Inputs, Outputs, Config], StageReport],
+    inputs: Inputs,
+    outputs: Outputs,
+    config_type: type[Config],
+    config: str,
+) -> StageReport:
+    """Run a stage in this process as its only work, with the parameters that `stage_parameters` wrote."""
+    name = stage.__module__.rpartition(".")[2]
+    with user_errors(name):
+        return stage(inputs, outputs, parse_stage_config(config_type, config))
+
+
+@contextmanager
+def user_errors(name: str) -> Iterator[None]:
+    """Log start and end of the work; an `EaseError` becomes its message and exit code 2."""
+    log_to_stderr()
+    logger.info("%s: started", name)
+    start = time.perf_counter()
+    try:
+        yield
+    except EaseError as error:
+        for line in str(error).splitlines():
+            print(f"{ERROR_PREFIX}{line}", file=sys.stderr, flush=True)
+        raise SystemExit(EXIT_ERROR) from None
+    logger.info("%s: done in %.1f s", name, time.perf_counter() - start)
+
+
+def log_to_stderr() -> None:
+    """Send our log lines to standard error, once."""
+    if not logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(f"{LINE_PREFIX}%(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+
+
+def output_path(path: str | Path) -> Path:
+    """A path to write to, its folder made."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,85 @@
+"""Stage `report`: the numbers and the page of a run, and the folder of results that people take away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
+from ease_lib.config import RunConfig, TaskConfig
+from ease_lib.evaluation.prompt import prompt_prefix
+from ease_lib.reporting.page import render_page
+from ease_lib.reporting.summary import summarise
+from ease_lib.stages.execution import StageReport, artifact, output_path
+from ease_lib.tasks.base import Exemplar
+
+RESULT_FILES = ("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html")
+QUERY_PLACEHOLDER = "{input}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    pool: str = artifact(contracts.EXEMPLAR_POOL)
+    dataset: str = artifact(contracts.DATASET_SUMMARY)
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
+    history: str = artifact(contracts.HISTORY)
+    search: str = artifact(contracts.SEARCH_SUMMARY)
+    predictions: str = artifact(contracts.PREDICTIONS)
+    test_scores: str = artifact(contracts.TEST_SUMMARY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    numbers: str = artifact(contracts.REPORT)
+    page: str = artifact()
+    results: str = artifact()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    task: TaskConfig
+    run: RunConfig
+
+
+def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+    """Write report, page and the folder with `RESULT_FILES`."""
+    best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    history = read_table(Path(inputs.history), contracts.HISTORY).to_pylist()
+    pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
+    summary = summarise(
+        best=best,
+        history=history,
+        dataset=read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY),
+        search=read_document(Path(inputs.search), contracts.SEARCH_SUMMARY),
+        test=read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY),
+        noisy={exemplar_id: row.is_noisy for exemplar_id, row in pool.items()},
+        task_parameters=asdict(config.task),
+    )
+    prompt = prompt_prefix([_exemplar(entry) for entry in best["exemplars"]]) + f"Input: {QUERY_PLACEHOLDER}\nOutput:"
+    predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
+    page = render_page(summary, history, prompt, predictions)
+    write_document(output_path(outputs.numbers), contracts.REPORT, summary)
+    write_text(output_path(outputs.page), page)
+    _write_results(Path(outputs.results), inputs, outputs, prompt)
+    return StageReport(
+        metrics={"validation_score": summary["best"]["validation_score"], "test_score": summary["best"]["test_score"]}
+    )
+
+
+def _exemplar(entry: dict[str, Any]) -> Exemplar:
+    return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]))
+
+
+def _write_results(folder: Path, inputs: Inputs, outputs: Outputs, prompt: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "prompt.txt", prompt)
+    messages = [{"role": "user", "content": prompt}]
+    write_text(folder / "messages.json", json.dumps(messages, indent=2, ensure_ascii=False) + "\n")
+    shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
+    shutil.copyfile(inputs.history, folder / "history.parquet")
+    shutil.copyfile(outputs.numbers, folder / "report.json")
+    shutil.copyfile(outputs.page, folder / "report.html")

@@ -1,0 +1,1 @@
+"""A study: one search, its budget, its history and its journal."""

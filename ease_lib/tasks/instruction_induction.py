@@ -1,0 +1,89 @@
+"""Adapter for the Instruction Induction format (Honovich et al., 2022): one JSON file per split.
+
+`{"metadata": ..., "examples": {"1": {"input": ..., "output": ...}, ...}}`; `induce` is the pool, `valid` the validation
+set, `execute` the test set. `possible_translations` and `other_rhymes` are further accepted outputs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ease_lib.errors import DataError
+from ease_lib.tasks.base import Row, TaskSource
+
+SPLIT_FOLDERS = {"pool": "induce", "validation": "valid", "test": "execute"}
+FURTHER_OUTPUTS = ("possible_translations", "other_rhymes")
+_METRICS = {
+    "orthography_starts_with": "exact_set",
+    "taxonomy_animal": "exact_set",
+    "synonyms": "contains",
+    "common_concept": "token_f1",
+    "informal_to_formal": "token_f1",
+}
+
+
+def instruction_induction(name: str, locate: Callable[[str], Path], clean_name: str = "") -> TaskSource:
+    """Read a task.
+
+    Args:
+        name: file name without `.json`.
+        locate: gives the local path of a file of the data folder, e.g. `induce/sum_v1.json`.
+        clean_name: the clean twin of a noisy task; a pool row is noisy where its output differs from the twin's.
+            Without it the pool's `is_noisy` is unknown.
+
+    Raises:
+        DataError: naming file and example.
+    """
+    splits = {split: _read(locate(f"{folder}/{name}.json")) for split, folder in SPLIT_FOLDERS.items()}
+    pool = splits["pool"]
+    if clean_name:
+        pool = _marked(pool, _read(locate(f"{SPLIT_FOLDERS['pool']}/{clean_name}.json")), name, clean_name)
+    return TaskSource(
+        name=name, metric=metric_of(name), rows=pool, validation=splits["validation"], test=splits["test"]
+    )
+
+
+def metric_of(name: str) -> str:
+    """The metric Instruction Induction defines for a task, its noisy and versioned variants included."""
+    base = re.sub(r"(_v\d+|_\d+_noisy)+$", "", name)
+    return _METRICS.get(base, "exact_match")
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        examples = content["examples"]
+        return [_row(example, path, number) for number, example in examples.items()]
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not UTF-8 JSON: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f'{path} is not in the Instruction Induction format {{"examples": {{"1": {{"input", "output"}}}}}}; '
+            "use task=table for other formats"
+        ) from error
+
+
+def _row(example: dict[str, Any], path: Path, number: str) -> Row:
+    missing = [field for field in ("input", "output") if not isinstance(example.get(field), str | int | float)]
+    if missing:
+        raise DataError(f"{path}, example {number}: no text in field {missing[0]!r}; add it or remove the example")
+    outputs = [str(example["output"])]
+    for field in FURTHER_OUTPUTS:
+        outputs += [str(output) for output in example.get(field, ())]
+    if not str(example["input"]).strip() or not outputs[0].strip():
+        raise DataError(f"{path}, example {number}: input or output is empty; fill or remove the example")
+    return Row(str(example["input"]), tuple(dict.fromkeys(outputs)))
+
+
+def _marked(noisy: list[Row], clean: list[Row], name: str, clean_name: str) -> list[Row]:
+    if [row.input for row in noisy] != [row.input for row in clean]:
+        raise DataError(
+            f"{clean_name} is not the clean twin of {name}: their pool inputs differ; check clean_task_name"
+        )
+    return [
+        Row(row.input, row.outputs, row.outputs[0] != twin.outputs[0]) for row, twin in zip(noisy, clean, strict=True)
+    ]

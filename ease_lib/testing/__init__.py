@@ -1,0 +1,1 @@
+"""For tests: a conformance suite for optimizers, objectives with a known optimum, a faulty endpoint."""

@@ -1,0 +1,57 @@
+"""Synthetic problems with a known optimum: what an optimizer can be tried on without an LLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ease_lib.candidates.optimal_transport import cosine_cost
+from ease_lib.candidates.sampling import Sequence, SequenceSpace
+from ease_lib.embeddings import PositionalRepresentation
+from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.optimizers.base import Problem
+from ease_lib.seeding import rng
+
+
+@dataclass
+class OrderedSum:
+    """Each exemplar has a value, and later positions weigh more: the optimum is the k best in ascending order.
+
+    Scores lie in [0, 1]; only the optimum scores 1. `evaluations` counts the calls.
+    """
+
+    problem: Problem
+    values: np.ndarray
+    evaluations: int = 0
+
+    def __call__(self, sequence: Sequence) -> Evaluation:
+        self.evaluations += 1
+        score = self.raw(sequence) / self.raw(self.optimum)
+        return Evaluation(
+            score=float(score), scores=(float(score),), answers=("",), prompts=("",), usage=Usage(requests=1)
+        )
+
+    def raw(self, sequence: Sequence) -> float:
+        weights = np.arange(1, len(sequence) + 1)
+        return float(weights @ self.values[list(sequence)])
+
+    @property
+    def optimum(self) -> Sequence:
+        k = self.problem.space.k
+        return tuple(int(position) for position in np.argsort(self.values)[-k:])
+
+
+def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -> OrderedSum:
+    """A problem of n exemplars whose embeddings tell their value, up to noise."""
+    draw = rng(seed, "ordered_sum")
+    embeddings = draw.normal(size=(n + 5, dimension))
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    exemplars = embeddings[:n].astype(np.float32)
+    problem = Problem(
+        space=SequenceSpace(n, k),
+        representation=PositionalRepresentation(exemplars, exemplars),
+        cost=cosine_cost(exemplars, embeddings[n:]),
+        seed=seed,
+    )
+    return OrderedSum(problem, values=1 + exemplars[:, 0] + 0.05 * draw.normal(size=n))

@@ -1,0 +1,1 @@
+"""The graphs, compiled for the cluster or run on the laptop."""

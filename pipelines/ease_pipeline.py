@@ -1,0 +1,146 @@
+"""The production pipeline: from a task's data to a prompt that works for every query of it.
+
+    check_prerequisites -> build_dataset -> prefilter -> embed -> optimize -> evaluate -> report
+
+`optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the stages before it make
+its exemplar pool D, validation set D_V and embeddings h, those behind it say what its result is worth.
+"""
+
+from typing import NamedTuple
+
+from kfp import dsl
+
+from components.build_dataset import build_dataset
+from components.check_prerequisites import check_prerequisites
+from components.embed import embed
+from components.evaluate import evaluate
+from components.optimize import optimize
+from components.prefilter import prefilter as filter_pool
+from components.report import report
+from ease_lib.config import EmbeddingConfig, EndpointConfig, OptimizerConfig, PrefilterConfig, RunConfig, TaskConfig
+
+
+class Results(NamedTuple):
+    results: dsl.Artifact
+    page: dsl.HTML
+
+
+@dsl.pipeline(name="ease", display_name="EASE: exemplar sequence search")
+def ease_pipeline(
+    task: str = TaskConfig.task,
+    task_uri: str = TaskConfig.task_uri,
+    task_name: str = TaskConfig.task_name,
+    input_columns: str = TaskConfig.input_columns,
+    output_column: str = TaskConfig.output_column,
+    metric: str = TaskConfig.metric,
+    pool_size: int = TaskConfig.pool_size,
+    validation_size: int = TaskConfig.validation_size,
+    test_size: int = TaskConfig.test_size,
+    noise_ratio: float = TaskConfig.noise_ratio,
+    label_remapping: str = TaskConfig.label_remapping,
+    prefilter: str = PrefilterConfig.prefilter,
+    retained: int = PrefilterConfig.retained,
+    embedder: str = EmbeddingConfig.embedder,
+    method: str = OptimizerConfig.method,
+    k: int = OptimizerConfig.k,
+    budget: int = OptimizerConfig.budget,
+    initial_design: int = OptimizerConfig.initial_design,
+    llm_base_url: str = EndpointConfig.llm_base_url,
+    llm_model: str = EndpointConfig.llm_model,
+    llm_api: str = EndpointConfig.llm_api,
+    llm_concurrency: int = EndpointConfig.llm_concurrency,
+    seed: int = RunConfig.seed,
+    store_uri: str = RunConfig.store_uri,
+    advanced: str = "",
+) -> Results:
+    """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024).
+
+    Args:
+        task: Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.
+        task_uri: File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).
+        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
+        input_columns: Comma-separated columns that form the input (table).
+        output_column: Column with the output (table).
+        metric: Score of one answer; auto takes the task's own.
+        pool_size: Exemplars to choose from (n); 0 takes all there are.
+        validation_size: Rows that guide the search (|D_V|).
+        test_size: Rows that are only reported.
+        noise_ratio: Share of pool rows whose output is corrupted on purpose.
+        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
+        prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
+        retained: Exemplars kept by the prefilter.
+        embedder: bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).
+        method: Search method: ease, best_of_n or evolution.
+        k: Exemplars in the prompt.
+        budget: Evaluations of a sequence on the validation set (T).
+        initial_design: Random sequences before the model guides the search (T_init).
+        llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
+        llm_model: Model name; empty takes the endpoint's only one.
+        llm_api: chat or completions; auto is completions for local and simulated, else chat.
+        llm_concurrency: Requests in flight at most.
+        seed: Seed of every draw: splits, noise, initial design, candidates, network.
+        store_uri: Folder that outlives a killed run and holds its journal; the same one continues it.
+        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+    """
+    checked = check_prerequisites(
+        task=task,
+        task_uri=task_uri,
+        task_name=task_name,
+        input_columns=input_columns,
+        output_column=output_column,
+        metric=metric,
+        pool_size=pool_size,
+        validation_size=validation_size,
+        test_size=test_size,
+        noise_ratio=noise_ratio,
+        label_remapping=label_remapping,
+        prefilter=prefilter,
+        retained=retained,
+        embedder=embedder,
+        method=method,
+        k=k,
+        budget=budget,
+        initial_design=initial_design,
+        llm_base_url=llm_base_url,
+        llm_model=llm_model,
+        llm_api=llm_api,
+        llm_concurrency=llm_concurrency,
+        seed=seed,
+        store_uri=store_uri,
+        advanced=advanced,
+    ).set_caching_options(False)
+
+    data = build_dataset(config=checked.outputs["build_dataset"])
+    pool = filter_pool(
+        config=checked.outputs["prefilter"], pool=data.outputs["pool"], validation=data.outputs["validation"]
+    ).outputs["kept"]
+    embedded = embed(config=checked.outputs["embed"], pool=pool, validation=data.outputs["validation"])
+
+    search = optimize(
+        config=checked.outputs["optimize"],
+        pool=pool,
+        validation=data.outputs["validation"],
+        embeddings=embedded.outputs["embeddings"],
+        dataset=data.outputs["summary"],
+    ).set_caching_options(False)
+
+    tested = evaluate(
+        config=checked.outputs["evaluate"],
+        pool=pool,
+        test=data.outputs["test"],
+        dataset=data.outputs["summary"],
+        best_sequence=search.outputs["best_sequence"],
+        history=search.outputs["history"],
+    ).set_caching_options(False)
+
+    written = report(
+        config=checked.outputs["report"],
+        pool=pool,
+        dataset=data.outputs["summary"],
+        best_sequence=search.outputs["best_sequence"],
+        history=search.outputs["history"],
+        search=search.outputs["summary"],
+        predictions=tested.outputs["predictions"],
+        test_scores=tested.outputs["summary"],
+    )
+    return Results(results=written.outputs["results"], page=written.outputs["page"])

@@ -1,0 +1,18 @@
+"""The named parameter sets of `params/`."""
+
+from pathlib import Path
+
+from ease_lib.config import read_parameter_file
+from ease_lib.errors import ConfigError
+
+FOLDER = Path(__file__).parent / "params"
+
+
+def read_parameter_set(name_or_path: str) -> dict[str, object]:
+    """The parameters of a set by name (`demo`, `smoke`, `paper`) or of any YAML file by path."""
+    named = FOLDER / f"{name_or_path}.yaml"
+    path = named if named.is_file() else Path(name_or_path)
+    if not path.is_file():
+        names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
+        raise ConfigError(f"no parameter set {name_or_path}: give one of {names}, or the path of a YAML file")
+    return read_parameter_file(path)

@@ -1,0 +1,132 @@
+"""Does the search find better sequences than drawing at random? `python -m tests.benchmarks.search_quality --help`
+
+Runs the stages of the pipeline in this process, for tasks x methods x seeds, and prints a Markdown table: the mean
+over seeds of the winner's validation and test score, of the sequences proposed late in the search, and of random
+sequences.
+"""
+
+import argparse
+import concurrent.futures
+import math
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_table
+from ease_lib.config import parse_parameters
+from ease_lib.stages import build_dataset, embed, evaluate, optimize
+from pipelines.parameter_sets import read_parameter_set
+
+SIMULATED = {"llm_base_url": "simulated", "representation": "positional"}
+TASKS = {
+    "LR 10 % (simulated)": {**SIMULATED, "task": "lr", "noise_ratio": 0.1},
+    "LR 50 % (simulated)": {**SIMULATED, "task": "lr", "noise_ratio": 0.5},
+    "LP-variant 10 % (simulated)": {**SIMULATED, "task": "lp_variant", "noise_ratio": 0.1},
+    "customer feedback, local LLM": read_parameter_set("demo"),
+}
+METHODS = ("ease", "best_of_n")
+STORE = "runs/search_quality"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK", help=", ".join(TASKS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... (default: 5)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default: 1)")
+    parser.add_argument(
+        "--late", type=int, default=0, help="proposals from this evaluation on are averaged (default: all)"
+    )
+    arguments = parser.parse_args()
+    cells = [
+        (task, method, seed)
+        for task in arguments.tasks
+        for method in arguments.methods
+        for seed in range(arguments.seeds)
+    ]
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+        results = dict(zip(cells, pool.map(run, *zip(*cells, strict=True), [arguments.late] * len(cells)), strict=True))
+    print(table(results, arguments))
+    return 0
+
+
+def run(task: str, method: str, seed: int, late: int) -> dict[str, float]:
+    """One run; its journal is kept, so that the command can be stopped and started again."""
+    torch.set_num_threads(1)
+    parameters = parse_parameters({**TASKS[task], "method": method, "seed": seed, "store_uri": STORE})
+    with tempfile.TemporaryDirectory() as folder:
+        at = lambda name: str(Path(folder) / name)  # noqa: E731
+        data = {"pool": at("pool"), "validation": at("validation")}
+        build_dataset.run(
+            build_dataset.Inputs(),
+            build_dataset.Outputs(**data, test=at("test"), summary=at("dataset")),
+            build_dataset.Config(task=parameters.task, run=parameters.run),
+        )
+        embed.run(
+            embed.Inputs(**data),
+            embed.Outputs(embeddings=at("embeddings")),
+            embed.Config(embedding=parameters.embedding),
+        )
+        optimize.run(
+            optimize.Inputs(**data, embeddings=at("embeddings"), dataset=at("dataset")),
+            optimize.Outputs(best_sequence=at("best"), history=at("history"), summary=at("search")),
+            optimize.Config(
+                optimizer=parameters.optimizer,
+                embedding=parameters.embedding,
+                endpoint=parameters.endpoint,
+                run=parameters.run,
+            ),
+        )
+        evaluate.run(
+            evaluate.Inputs(
+                pool=data["pool"],
+                test=at("test"),
+                dataset=at("dataset"),
+                best_sequence=at("best"),
+                history=at("history"),
+            ),
+            evaluate.Outputs(predictions=at("predictions"), summary=at("tested")),
+            evaluate.Config(endpoint=parameters.endpoint, run=parameters.run),
+        )
+        history = read_table(Path(at("history")), contracts.HISTORY).to_pylist()
+        tested = read_document(Path(at("tested")), contracts.TEST_SUMMARY)
+    initial = [row["score"] for row in history[: parameters.optimizer.initial_design]]
+    proposed = [row["score"] for row in history if row["phase"] == "search" and row["iteration"] >= late]
+    result = {
+        "validation": max(row["score"] for row in history),
+        "test": tested["best"]["score"],
+        "random": statistics.fmean(initial),
+        "random_test": tested["random"]["score"],
+        "proposed": statistics.fmean(proposed) if proposed else math.nan,
+        "evaluations": len(history),
+    }
+    print(task, method, seed, {name: round(value, 3) for name, value in result.items()}, file=sys.stderr, flush=True)
+    return result
+
+
+def table(results: dict[tuple[str, str, int], dict[str, float]], arguments: argparse.Namespace) -> str:
+    """Mean and standard error over seeds."""
+    columns = ("validation", "test", "proposed", "random", "random_test")
+    heads = ("winner, validation", "winner, test", "proposed, validation", "random, validation", "random, test")
+    lines = [f"| Task | Method | {' | '.join(heads)} |", "|---|---|" + "--:|" * len(heads)]
+    for task in arguments.tasks:
+        for method in arguments.methods:
+            runs = [results[task, method, seed] for seed in range(arguments.seeds)]
+            cells = [_mean([one[column] for one in runs if not math.isnan(one[column])]) for column in columns]
+            lines.append(f"| {task} | {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: list[float]) -> str:
+    if not values:
+        return ""
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{statistics.fmean(values):.3f} ± {error:.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

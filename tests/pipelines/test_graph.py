@@ -1,0 +1,108 @@
+"""The compiled pipeline: its form, its contracts, its images, its secrets."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from kfp import components as kfp_components
+
+from components import images
+from ease_lib.config import declared_parameters, parse_parameters
+from ease_lib.stages import build_dataset, check_prerequisites, embed, evaluate, optimize, prefilter, report
+from pipelines import parameter_sets
+from pipelines.__main__ import FOLDER, check_compiled, parameter_table
+from pipelines.ease_pipeline import ease_pipeline
+from pipelines.local_run import form_arguments
+
+STAGES = {
+    module.__name__.rpartition(".")[2].replace("_", "-"): module
+    for module in (build_dataset, prefilter, embed, optimize, evaluate, report)
+}
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return next(yaml.safe_load_all((FOLDER / "ease_pipeline.yaml").read_text()))
+
+
+def test_committed_files_are_current():
+    assert check_compiled() == 0
+
+
+def test_compiled_pipeline_loads():
+    loaded = kfp_components.load_component_from_file(str(FOLDER / "ease_pipeline.yaml"))
+    assert loaded.pipeline_spec.pipeline_info.name == "ease"
+
+
+def test_run_form_is_what_is_declared_in_order_with_help(spec):
+    fields = [parameter for parameter in declared_parameters().values() if parameter.form]
+    signature = inspect.signature(ease_pipeline.pipeline_func).parameters
+    assert list(signature) == [parameter.name for parameter in fields] + ["advanced"]
+    assert len(signature) <= 25
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    for parameter in fields:
+        assert signature[parameter.name].annotation is parameter.type
+        assert inputs[parameter.name].get("defaultValue", "") == parameter.default
+        assert inputs[parameter.name]["description"] == parameter.help
+
+
+def test_every_edge_of_the_graph_keeps_its_contract(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    edges = 0
+    for name, task in tasks.items():
+        for field, source in task.get("inputs", {}).get("artifacts", {}).items():
+            producer = source["taskOutputArtifact"]
+            wanted = STAGES[name].Inputs.__dataclass_fields__[field].metadata["contract"]
+            given = (
+                STAGES[producer["producerTask"]]
+                .Outputs.__dataclass_fields__[producer["outputArtifactKey"]]
+                .metadata["contract"]
+            )
+            assert wanted == given, (name, field)
+            edges += 1
+    assert edges == sum(len(module.Inputs.__dataclass_fields__) for module in STAGES.values())
+
+
+def test_every_stage_gets_its_own_parameters(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    assert set(check_prerequisites.STAGE_CONFIGS) == {name.replace("-", "_") for name in STAGES}
+    for name in STAGES:
+        source = tasks[name]["inputs"]["parameters"]["config"]["taskOutputParameter"]
+        assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", name.replace("-", "_"))
+
+
+def test_stages_that_ask_an_llm_are_never_cached(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    cached = {name for name, task in tasks.items() if task["cachingOptions"].get("enableCache")}
+    assert cached == {"build-dataset", "prefilter", "embed", "report"}
+
+
+def test_containers_install_nothing_and_have_pinned_images(spec):
+    for executor in spec["deploymentSpec"]["executors"].values():
+        container = executor["container"]
+        assert container["image"] == images.CPU
+        assert not container["image"].endswith(":latest")
+        assert "pip install" not in json.dumps(container)
+
+
+def test_no_secret_is_a_parameter():
+    names = " ".join(declared_parameters())
+    assert not re.search(r"key|token(?!s)|secret|password", names)
+
+
+def test_changed_parameters_travel_by_form_or_advanced():
+    arguments = form_arguments(parse_parameters({"k": 3, "nu": 0.5}))
+    assert arguments == {"k": 3, "advanced": '{"nu": 0.5}'}
+
+
+@pytest.mark.parametrize("name", ["demo", "smoke", "paper"])
+def test_named_parameter_sets_are_valid(name):
+    assert parse_parameters(parameter_sets.read_parameter_set(name))
+
+
+def test_readme_lists_every_parameter_as_declared():
+    assert parameter_table() in (ROOT / "README.md").read_text()

@@ -1,0 +1,117 @@
+"""`ease run` as its user sees it: the real pipeline through kfp.local, in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from ease_lib.stages.report import RESULT_FILES
+from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
+
+QUICK = (
+    *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
+    *("--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
+)
+
+
+def command(*options):
+    return [sys.executable, "-m", "ease_lib.cli", "run", *map(str, options)]
+
+
+def ease_run(*options, **environment):
+    return subprocess.run(
+        command(*options), capture_output=True, text=True, timeout=240, env={**os.environ, **environment}, check=False
+    )
+
+
+def test_smoke_run_from_data_to_report(tmp_path):
+    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert set(RESULT_FILES) <= {path.name for path in (tmp_path / "out").iterdir()}
+    for shown in (
+        "evaluation 7/7",
+        (tmp_path / "out/prompt.txt").read_text().split("\n")[0],
+        f"{report['best']['test_score']:.3f}",
+        f"LLM requests                {report['llm']['requests']}, of simulated",
+        str(tmp_path / "out/report.html"),
+    ):
+        assert shown in finished.stdout
+    assert finished.stderr == ""
+
+
+def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
+    """SIGKILL of the whole run in the middle of the search, then the same command again."""
+    with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 3 else "question", latency_seconds=0.02) as server:
+        options = (*QUICK, "--llm-base-url", server.base_url)
+        quiet = ease_run(*options, "--output-dir", tmp_path / "quiet")
+        assert quiet.returncode == 0, quiet.stdout + quiet.stderr
+        server.script.finished.clear()
+        with subprocess.Popen(
+            command(*options, "--output-dir", tmp_path / "killed"),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as killed:
+            for line in killed.stdout:
+                if line.startswith("evaluation 3/7"):
+                    os.killpg(killed.pid, signal.SIGKILL)
+        resumed = ease_run(*options, "--output-dir", tmp_path / "killed")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "continuing: 3 of 7 evaluations are in the journal" in resumed.stdout
+    columns = ["iteration", "phase", "exemplar_ids", "score", "incumbent_score", "acquisition"]
+    histories = [pq.read_table(tmp_path / name / "history.parquet", columns=columns) for name in ("quiet", "killed")]
+    assert histories[0].equals(histories[1])
+    asked_again = sum(server.script.finished.values()) - len(server.script.finished)
+    assert asked_again <= 1 + 20  # the prerequisites' trial, and what was in flight when the kill came
+    assert (tmp_path / "quiet/prompt.txt").read_text() == (tmp_path / "killed/prompt.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--k", "31"), "k=31 exceeds pool_size=30"),
+        (("--noise-ratio", "1.3"), "noise_ratio=1.3 is above 1"),
+        (("--task", "poetry"), "task=poetry is not one of"),
+        (("--params", "nothing"), "no parameter set nothing: give one of demo, paper, smoke"),
+        (("--task", "table", "--task-uri", "/no/such.csv"), "/no/such.csv: no such file"),
+        (("--llm-base-url", "http://127.0.0.1:9/v1"), "cannot be reached"),
+        (("--embedder", "/no/such/model"), "embedder=/no/such/model: no such folder"),
+        (("--store-uri", "/proc/store"), "store_uri=/proc/store cannot be written"),
+        (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be made"),
+    ],
+)
+def test_bad_input_ends_with_one_clear_message(tmp_path, options, message):
+    start = time.monotonic()
+    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", *options)
+    assert finished.returncode == 2
+    assert message in finished.stderr
+    assert "Traceback" not in finished.stdout + finished.stderr
+    assert not (tmp_path / "out/report.json").exists()
+    assert time.monotonic() - start < 60
+
+
+def test_unknown_option_is_refused(tmp_path):
+    finished = ease_run("--buget", "3", "--output-dir", tmp_path)
+    assert finished.returncode == 2
+    assert "unrecognized arguments: --buget" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (status(401, "no such key"), "no such key; check EASE_LLM_API_KEY or OPENAI_API_KEY"),
+        (body(b"<html>welcome</html>", "text/html"), "not the OpenAI API"),
+    ],
+)
+def test_endpoint_that_refuses_or_talks_nonsense(tmp_path, fault, message):
+    with faulty_endpoint(lambda prompt: "x", *[fault] * 100) as server:
+        finished = ease_run(*QUICK, "--llm-base-url", server.base_url, "--output-dir", tmp_path / "out")
+    assert finished.returncode == 2
+    assert message in finished.stderr
+    assert "Traceback" not in finished.stdout + finished.stderr

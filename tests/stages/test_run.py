@@ -1,0 +1,321 @@
+"""All stages in one process, on the shipped task with the simulated black-box."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow.parquet as pq
+import pytest
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
+from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.errors import ConfigError, ContractError, DataError, StoreError
+from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.stages import build_dataset, check_prerequisites, embed, evaluate, optimize, prefilter, report
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+
+SMOKE = {
+    "noise_ratio": 0.15,
+    "pool_size": 40,
+    "validation_size": 10,
+    "test_size": 20,
+    "budget": 9,
+    "initial_design": 6,
+    "sampled_candidates": 500,
+    "shortlist_size": 50,
+    "llm_base_url": "simulated",
+}
+
+
+def config(stage, **changes):
+    parameters = parse_parameters({**SMOKE, **changes})
+    return parse_stage_config(stage.Config, stage_parameters(stage.Config, parameters))
+
+
+def run_until_embed(folder, **changes):
+    """The artifacts before the search, as paths by name."""
+    at = SimpleNamespace(**{
+        name: str(folder / name)
+        for name in ("pool", "kept", "validation", "test", "dataset", "embeddings", "best", "history", "search",
+                     "predictions", "tested", "numbers", "page", "results")
+    })  # fmt: skip
+    build_dataset.run(
+        build_dataset.Inputs(),
+        build_dataset.Outputs(pool=at.pool, validation=at.validation, test=at.test, summary=at.dataset),
+        config(build_dataset, **changes),
+    )
+    prefilter.run(
+        prefilter.Inputs(pool=at.pool, validation=at.validation),
+        prefilter.Outputs(kept=at.kept),
+        config(prefilter, **changes),
+    )
+    embed.run(
+        embed.Inputs(pool=at.kept, validation=at.validation),
+        embed.Outputs(embeddings=at.embeddings),
+        config(embed, **changes),
+    )
+    return at
+
+
+def run_optimize(at, **changes):
+    return optimize.run(
+        optimize.Inputs(pool=at.kept, validation=at.validation, embeddings=at.embeddings, dataset=at.dataset),
+        optimize.Outputs(best_sequence=at.best, history=at.history, summary=at.search),
+        config(optimize, **changes),
+    )
+
+
+def run_rest(at, **changes):
+    evaluate.run(
+        evaluate.Inputs(pool=at.kept, test=at.test, dataset=at.dataset, best_sequence=at.best, history=at.history),
+        evaluate.Outputs(predictions=at.predictions, summary=at.tested),
+        config(evaluate, **changes),
+    )
+    report.run(
+        report.Inputs(
+            pool=at.kept,
+            dataset=at.dataset,
+            best_sequence=at.best,
+            history=at.history,
+            search=at.search,
+            predictions=at.predictions,
+            test_scores=at.tested,
+        ),
+        report.Outputs(numbers=at.numbers, page=at.page, results=at.results),
+        config(report, **changes),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    at = run_until_embed(folder)
+    run_optimize(at, store_uri=str(folder / "store"))
+    run_rest(at)
+    return at
+
+
+@pytest.fixture
+def prepared(finished, tmp_path):
+    """The artifacts before the search, with places of its own for the search's."""
+    own = {name: str(tmp_path / name) for name in ("best", "history", "search", "predictions", "tested")}
+    return SimpleNamespace(**{**vars(finished), **own})
+
+
+def test_report_holds_the_numbers_of_the_run(finished):
+    numbers = read_document(Path(finished.numbers), contracts.REPORT)
+    history = read_table(Path(finished.history), contracts.HISTORY).to_pylist()
+    assert numbers["best"]["validation_score"] == max(row["score"] for row in history)
+    assert numbers["evaluations"] == len(history) == 9
+    assert numbers["llm"]["requests"] == 9 * 10 + 4 * 20
+    assert (numbers["simulated"], numbers["resumed"], numbers["dataset"]["noisy"]) == (True, False, 6)
+    assert numbers["seconds"]["total"] >= numbers["seconds"]["llm"] > 0
+
+
+def test_results_folder_is_complete_and_consistent(finished):
+    folder = Path(finished.results)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(report.RESULT_FILES)
+    best = json.loads((folder / "best_sequence.json").read_text())
+    pool = {row.exemplar_id: row for row in read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)}
+    prompt = (folder / "prompt.txt").read_text()
+    assert prompt == render_prompt([pool[exemplar_id] for exemplar_id in best["exemplar_ids"]], "{input}")
+    assert json.loads((folder / "messages.json").read_text()) == [{"role": "user", "content": prompt}]
+    assert pq.read_table(folder / "history.parquet").num_rows == 9
+
+
+def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
+    again = run_until_embed(tmp_path)
+    for name in ("pool", "kept", "validation", "test", "dataset"):
+        assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
+    run_optimize(prepared)
+    assert Path(prepared.best).read_bytes() == Path(finished.best).read_bytes()
+
+
+def test_a_second_run_on_the_same_store_asks_nothing(finished, prepared):
+    store = str(Path(finished.pool).parent / "store")
+    run_optimize(prepared, store_uri=store)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert (summary["resumed"], summary["replayed"]) == (True, 9)
+    assert Path(prepared.history).read_bytes() == Path(finished.history).read_bytes()
+
+
+def test_another_method_on_the_same_store_asks_nothing_twice(prepared, tmp_path):
+    """Best-of-N draws the same initial design as EASE at the same seed."""
+    store = {"store_uri": str(tmp_path / "store")}
+    run_optimize(prepared, **store)
+    run_optimize(prepared, method="best_of_n", **store)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert (summary["llm"]["cached"], summary["llm"]["requests"]) == (6 * 10, 3 * 10)
+
+
+def test_flipping_is_noisy_changes_no_proposal(finished, prepared, tmp_path):
+    pool = read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)
+    flipped = [replace(row, is_noisy=not row.is_noisy) for row in pool]
+    write_exemplars(tmp_path / "flipped", contracts.EXEMPLAR_POOL, flipped)
+    prepared.kept = str(tmp_path / "flipped")
+    run_optimize(prepared)
+    sequences = [
+        read_table(Path(path), contracts.HISTORY)["exemplar_ids"] for path in (prepared.history, finished.history)
+    ]
+    assert sequences[0].equals(sequences[1])
+
+
+def test_failure_in_the_search_keeps_what_was_paid(prepared, tmp_path):
+    endpoint = {"llm_model": MODEL, "llm_concurrency": 1, "store_uri": str(tmp_path / "store")}
+    with faulty_endpoint(lambda prompt: "praise") as server:
+        answered = [0]
+
+        def answer(prompt):
+            answered[0] += 1
+            if answered[0] == 35:
+                server.script.faults.append(status(401, "key expired"))
+            return "praise"
+
+        server.script.answer = answer
+        with pytest.raises(Exception, match="key expired; check EASE_LLM_API_KEY"):
+            run_optimize(prepared, llm_base_url=server.base_url, **endpoint)
+        run_optimize(prepared, llm_base_url=server.base_url, **endpoint)
+    assert read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)["replayed"] == 3
+
+
+def test_the_key_reaches_the_endpoint_and_no_artifact(prepared, monkeypatch, tmp_path):
+    monkeypatch.setenv("EASE_LLM_API_KEY", "sk-canary-123")
+    seen = set()
+    with faulty_endpoint(lambda prompt: "praise") as server:
+        original = server.RequestHandlerClass.do_POST
+
+        class Watching(server.RequestHandlerClass):
+            def do_POST(self):
+                seen.add(self.headers["authorization"])
+                original(self)
+
+        server.RequestHandlerClass = Watching
+        run_optimize(prepared, llm_base_url=server.base_url, store_uri=str(tmp_path / "store"), budget=7)
+    assert seen == {"Bearer sk-canary-123"}
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(b"canary-123" in content for content in written)
+
+
+@pytest.mark.parametrize("representation", ["sequence", "average"])
+def test_other_representations_run_too(prepared, representation):
+    run_optimize(prepared, representation=representation, budget=8)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert (summary["truncated_sequences"] is not None) == (representation == "sequence")
+
+
+def test_embeddings_of_another_pool_are_refused(finished, prepared, tmp_path):
+    pool = read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)
+    write_exemplars(
+        tmp_path / "other", contracts.EXEMPLAR_POOL, [replace(row, exemplar_id=row.exemplar_id + 999) for row in pool]
+    )
+    prepared.kept = str(tmp_path / "other")
+    with pytest.raises(ContractError, match="embed this pool again"):
+        run_optimize(prepared)
+
+
+def test_k_above_the_retained_pool_is_refused(finished, prepared, tmp_path):
+    pool = read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)
+    write_exemplars(tmp_path / "few", contracts.EXEMPLAR_POOL, pool[:3])
+    prepared.kept = str(tmp_path / "few")
+    with pytest.raises(ConfigError, match="k=5 exceeds the pool's 3 exemplars"):
+        run_optimize(prepared)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "bm25"])
+def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
+    prefilter.run(
+        prefilter.Inputs(pool=finished.pool, validation=finished.validation),
+        prefilter.Outputs(kept=str(tmp_path / "kept")),
+        config(prefilter, prefilter=kind, retained=12),
+    )
+    kept = read_exemplars(tmp_path / "kept", contracts.EXEMPLAR_POOL)
+    assert len(kept) == 12
+    assert set(kept) <= set(read_exemplars(Path(finished.pool), contracts.EXEMPLAR_POOL))
+
+
+def check(**values):
+    check_prerequisites.run({**SMOKE, **values}, "")
+
+
+def test_prerequisites_list_every_problem(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        check(
+            task="table",
+            task_uri=str(tmp_path / "none.csv"),
+            embedder="/no/such/folder",
+            store_uri=str(tmp_path / "file"),
+            llm_base_url="http://127.0.0.1:9/v1",
+        )
+    text = str(caught.value)
+    for part in (
+        "none.csv: no such file",
+        "embedder=/no/such/folder",
+        "store_uri=",
+        "127.0.0.1:9/v1 cannot be reached",
+    ):
+        assert part in text
+
+
+def test_prerequisites_of_the_endpoint():
+    with pytest.raises(ConfigError, match="llm_base_url=nonsense is none of local, simulated, or an http"):
+        check(llm_base_url="nonsense")
+    with faulty_endpoint(lambda prompt: "x", status(401, "wrong key")) as server:
+        with pytest.raises(ConfigError, match="wrong key; check EASE_LLM_API_KEY"):
+            check(llm_base_url=server.base_url)
+        check(llm_base_url=server.base_url)
+        with pytest.raises(ConfigError, match="check llm_model=gpt-9"):
+            check(llm_base_url=server.base_url, llm_model="gpt-9")
+
+
+def test_the_forms_advanced_field():
+    stages = check_prerequisites.run(SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}, "{nu: 0.7}")
+    assert json.loads(stages["optimize"])["nu"] == 0.7
+    with pytest.raises(ConfigError, match="advanced repeats budget"):
+        check_prerequisites.read_form(SMOKE, "budget: 3")
+    with pytest.raises(ConfigError, match="advanced is not valid YAML"):
+        check_prerequisites.read_form(SMOKE, "{")
+
+
+def build(tmp_path, **values):
+    names = ("pool", "validation", "test", "summary")
+    outputs = build_dataset.Outputs(**{name: str(tmp_path / name) for name in names})
+    build_dataset.run(build_dataset.Inputs(), outputs, config(build_dataset, **values))
+    return [read_exemplars(tmp_path / name, contract) for name, contract in zip(
+        names, (contracts.EXEMPLAR_POOL, contracts.VALIDATION_SET, contracts.TEST_SET), strict=False
+    )]  # fmt: skip
+
+
+def test_ag_news_remap_is_two_lines_of_parameters(real_data, tmp_path):
+    table = {
+        "task": "table",
+        "task_uri": str(real_data / "ag_news/test.csv"),
+        "input_columns": "2,3",
+        "output_column": "1",
+    }
+    pool, *_ = build(tmp_path, **table, label_remapping="1=Sports;2=Business;3=Technology;4=World")
+    assert {row.output for row in pool} == {"World", "Sports", "Business", "Technology"}
+
+
+def test_task_data_from_s3(s3, tmp_path, write_csv):
+    s3.create_bucket(Bucket="stage-data")
+    path = write_csv("rows.csv", ["text", "label"], [[f"text {n}", "ab"[n % 2]] for n in range(80)])
+    s3.upload_file(str(path), "stage-data", "deep/rows.csv")
+    s3.upload_file(str(path), "stage-data", "split/train.csv")
+    s3.upload_file(str(path), "stage-data", "split/test.csv")
+    columns = {"task": "table", "input_columns": "text", "output_column": "label", "noise_ratio": 0}
+    one = build(tmp_path, task_uri="s3://stage-data/deep/rows.csv", **columns)
+    assert [len(split) for split in one] == [40, 10, 20]
+    pool, _, test = build(tmp_path, task_uri="s3://stage-data/split", **columns)
+    assert (len(pool), len(test)) == (40, 20)
+    with pytest.raises(StoreError, match="no such object"):
+        build(tmp_path, task_uri="s3://stage-data/none.csv", **columns)
+
+
+def test_an_empty_file_leaves_nothing_half_written(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(DataError, match=r"empty\.csv has no rows"):
+        build(tmp_path, task="table", task_uri=str(tmp_path / "empty.csv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.csv"]

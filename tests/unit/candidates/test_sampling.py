@@ -1,0 +1,39 @@
+import math
+
+import numpy as np
+import pytest
+
+from ease_lib.candidates.sampling import SequenceSpace
+from ease_lib.seeding import rng
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 5), (5, 2), (100, 5), (100, 50), (1_000_000, 50)])
+def test_sequences_hold_distinct_exemplars_of_the_pool(n, k):
+    sequences = SequenceSpace(n, k).sample(rng(0, "test"), 200)
+    assert sequences.shape == (200, k)
+    assert sequences.min() >= 0
+    assert sequences.max() < n
+    assert all(len(set(row)) == k for row in sequences.tolist())
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 2), (5, 4), (6, 2)])
+def test_every_ordered_sequence_is_equally_likely(n, k):
+    space = SequenceSpace(n, k)
+    draws = 200 * space.size
+    _, counts = np.unique(space.sample(rng(1, "test"), draws), axis=0, return_counts=True)
+    assert len(counts) == space.size == math.perm(n, k)
+    assert ((counts - 200) ** 2 / 200).sum() < space.size + 5 * math.sqrt(2 * space.size)  # chi-squared
+
+
+def test_unseen_sampling_finds_the_last_sequence_and_then_none():
+    space = SequenceSpace(4, 2)
+    seen = set()
+    while (sequence := space.sample_unseen(rng(0, "test", len(seen)), seen)) is not None:
+        assert sequence not in seen
+        seen.add(sequence)
+    assert len(seen) == 12
+
+
+def test_k_above_n_is_refused():
+    with pytest.raises(ValueError, match="k=3 must be between 1 and the pool's 2 exemplars"):
+        SequenceSpace(2, 3)

@@ -1,0 +1,75 @@
+"""Endpoints of our own: real processes, real HTTP, none left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from ease_lib.endpoints.child import running_endpoint
+from ease_lib.errors import ConnectionFailed
+
+
+def post(url, **body):
+    request = urllib.request.Request(
+        f"{url}/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    return json.load(urllib.request.urlopen(request, timeout=30))
+
+
+def models(url):
+    return [model["id"] for model in json.load(urllib.request.urlopen(f"{url}/models", timeout=10))["data"]]
+
+
+@pytest.mark.parametrize("name", ["local", "simulated"])
+def test_endpoint_answers_and_ends_with_its_context(name, tmp_path):
+    with running_endpoint(name, tmp_path / "log") as url:
+        (model,) = models(url)
+        prompt = "Input: great\nOutput: good\n\nInput: awful\nOutput: bad\n\nInput: great\nOutput:"
+        answer = post(url, model=model, prompt=prompt, max_tokens=4, temperature=0, stop=["\n"])
+        assert answer["choices"][0]["text"].strip()
+        assert answer["usage"]["prompt_tokens"] > 10
+    with pytest.raises(OSError, match="refused"):
+        models(url)
+
+
+def test_local_answers_do_not_depend_on_its_prompt_cache(tmp_path):
+    prefix = "Input: fits well\nOutput: praise\n\nInput: broke at once\nOutput: complaint\n\n"
+    prompts = [f"{prefix}Input: {text}\nOutput:" for text in ("so soft", "arrived late", "lovely", "the zip tore")]
+    answers = []
+    for order in (prompts, prompts[::-1]):
+        with running_endpoint("local", tmp_path / "log") as url:
+            said = {p: post(url, model="m", prompt=p, max_tokens=4, temperature=0, stop=["\n"]) for p in order}
+        answers.append([said[p]["choices"][0]["text"] for p in prompts])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ["local", "simulated"])
+def test_no_endpoint_outlives_a_killed_run(name, tmp_path):
+    code = (
+        "import time; from pathlib import Path; from ease_lib.endpoints.child import running_endpoint\n"
+        f"with running_endpoint({name!r}, Path({str(tmp_path / 'log')!r})) as url:\n"
+        "    print(url, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
+        url = run.stdout.readline().strip()
+        assert models(url)
+        os.kill(run.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            models(url)
+        except OSError:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"the {name} endpoint still answers after its run was killed")
+
+
+def test_an_endpoint_that_does_not_start_says_why(tmp_path):
+    starting = running_endpoint("nonsense", tmp_path / "log")
+    with pytest.raises(ConnectionFailed, match=r"the nonsense endpoint did not start: .*No module named"), starting:
+        pass

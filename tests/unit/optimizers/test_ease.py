@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from ease_lib.optimizers.ease import Ease
+from ease_lib.optimizers.evolution import Evolution
+from ease_lib.study.history import History, Observation
+from ease_lib.testing.objectives import ordered_sum
+
+SETTINGS = {"initial_design": 10, "sampled_candidates": 2000, "shortlist_size": 500, "nu": 0.1, "ridge": 0.1}
+
+
+def play(optimizer, objective, evaluations):
+    history = History()
+    for iteration in range(evaluations):
+        candidate = optimizer.ask(iteration)
+        observation = Observation(candidate=candidate, score=objective(candidate.sequence).score, validation_rows=1)
+        optimizer.tell(observation)
+        history.add(observation)
+    return history
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_proposals_are_clearly_better_than_random_ones(seed):
+    objective = ordered_sum(n=40, k=4, seed=seed)
+    history = play(Ease(objective.problem, **SETTINGS), objective, 25)
+    random, proposed = history.scores[:10], history.scores[15:]
+    assert proposed.mean() > random.mean() + 2 * random.std() / np.sqrt(10)
+
+
+def test_initial_design_is_random_and_the_rest_is_chosen():
+    objective = ordered_sum(n=20, k=3)
+    history = play(Ease(objective.problem, **SETTINGS), objective, 12)
+    phases = [observation.candidate.phase for observation in history]
+    assert phases == ["initial"] * 10 + ["search"] * 2
+    assert all(observation.candidate.acquisition is not None for observation in history.observations[10:])
+
+
+def test_all_scores_zero_still_proposes():
+    """The authors' code fails on an unbound name here."""
+    objective = ordered_sum(n=20, k=3)
+    objective.values[:-1] = 0.0
+    optimizer = Ease(objective.problem, **SETTINGS)
+    for iteration in range(10):
+        optimizer.tell(Observation(candidate=optimizer.ask(iteration), score=0.0, validation_rows=20))
+    assert optimizer.ask(10).phase == "search"
+
+
+def test_evolution_changes_one_position_of_the_incumbent_and_keeps_exemplars_distinct():
+    objective = ordered_sum(n=15, k=4)
+    optimizer = Evolution(objective.problem, initial_design=5)
+    history = play(optimizer, objective, 5)
+    mutant = optimizer.ask(5).sequence
+    assert sum(a != b for a, b in zip(mutant, history.incumbent.candidate.sequence, strict=True)) == 1
+    assert len(set(mutant)) == 4
+
+
+def test_incumbent_is_replaced_by_strictly_better_scores_only():
+    objective = ordered_sum()
+    history = History()
+    optimizer = Evolution(objective.problem, initial_design=5)
+    for iteration, score in enumerate([0.4, 0.6, 0.6, 0.5]):
+        observation = Observation(candidate=optimizer.ask(iteration), score=score, validation_rows=1)
+        optimizer.tell(observation)
+        history.add(observation)
+    assert history.incumbent is history.observations[1]

@@ -1,0 +1,62 @@
+"""The kernel form of NeuralUCB must equal the explicit covariance of all parameters."""
+
+import numpy as np
+import pytest
+import torch
+
+from ease_lib.seeding import rng
+from ease_lib.surrogate.network import ScoreNetwork
+from ease_lib.surrogate.neural_ucb import acquisition_values, gradient_products, squared_gradient_norms
+
+
+def explicit_gradients(network, features):
+    """(b, P) one autograd gradient per row."""
+    flat = network._flat.clone().requires_grad_()
+    weights, biases = network._views(flat)
+    rows = []
+    for row in network.standardise(features):
+        hidden = row
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            hidden = torch.relu(weight @ hidden + bias)
+        (gradient,) = torch.autograd.grad((weights[-1] @ hidden + biases[-1]).sum(), flat)
+        rows.append(gradient)
+    return torch.stack(rows)
+
+
+@pytest.fixture
+def trained():
+    draw = rng(0, "ucb")
+    observed, candidates = draw.normal(size=(12, 4)), draw.normal(size=(9, 4))
+    network = ScoreNetwork(4, seed=0, hidden_width=8, dtype=torch.float64)
+    network.fit(observed, draw.random(12), ridge=0.1, steps=100)
+    return network, observed, candidates
+
+
+def test_gradient_products_equal_explicit_gradients(trained):
+    network, observed, candidates = trained
+    left, right = explicit_gradients(network, observed), explicit_gradients(network, candidates)
+    products = gradient_products(network.backprop(observed), network.backprop(candidates))
+    np.testing.assert_allclose(products.numpy(), (left @ right.T).numpy(), rtol=1e-10)
+    norms = squared_gradient_norms(network.backprop(candidates))
+    np.testing.assert_allclose(norms.numpy(), right.square().sum(dim=1).numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [0.01, 0.1, 10.0])
+def test_acquisition_equals_the_explicit_covariance(trained, ridge):
+    network, observed, candidates = trained
+    seen, new = explicit_gradients(network, observed), explicit_gradients(network, candidates)
+    covariance = ridge * torch.eye(seen.shape[1], dtype=torch.float64) + seen.T @ seen
+    variance = ridge * (new * torch.linalg.solve(covariance, new.T).T).sum(dim=1)
+    expected = network.predict(candidates) + 0.5 * variance.sqrt()
+    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=ridge)
+    np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
+
+
+def test_observed_points_are_less_uncertain_than_new_ones(trained):
+    network, observed, _ = trained
+    far = observed + 10
+    bonus = [
+        acquisition_values(network, observed, x, nu=1.0, ridge=0.1) - network.predict(x).numpy()
+        for x in (observed, far)
+    ]
+    assert bonus[0].max() < bonus[1].min()

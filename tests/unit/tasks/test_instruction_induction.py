@@ -1,0 +1,74 @@
+import json
+
+import pytest
+
+from ease_lib.errors import DataError
+from ease_lib.tasks.instruction_induction import instruction_induction, metric_of
+
+
+def write(folder, name, *examples):
+    for split in ("induce", "valid", "execute"):
+        (folder / split).mkdir(exist_ok=True)
+        content = {"metadata": {}, "examples": {str(number): example for number, example in enumerate(examples, 1)}}
+        (folder / split / f"{name}.json").write_text(json.dumps(content))
+
+
+def test_further_accepted_outputs(tmp_path):
+    write(tmp_path, "t", {"input": "time", "output": "Zeit", "possible_translations": ["Mal", "Zeit"]})
+    source = instruction_induction("t", tmp_path.joinpath)
+    assert source.rows[0].outputs == ("Zeit", "Mal")
+    assert source.rows[0].is_noisy is None
+
+
+def test_noise_is_the_difference_to_the_clean_twin(tmp_path):
+    write(tmp_path, "noisy", {"input": "1", "output": "2"}, {"input": "3", "output": "9"})
+    write(tmp_path, "clean", {"input": "1", "output": "2"}, {"input": "3", "output": "4"})
+    source = instruction_induction("noisy", tmp_path.joinpath, "clean")
+    assert [row.is_noisy for row in source.rows] == [False, True]
+
+
+def test_a_twin_with_other_inputs_is_refused(tmp_path):
+    write(tmp_path, "noisy", {"input": "1", "output": "2"})
+    write(tmp_path, "clean", {"input": "2", "output": "2"})
+    with pytest.raises(DataError, match="is not the clean twin"):
+        instruction_induction("noisy", tmp_path.joinpath, "clean")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not UTF-8 JSON"),
+        ("[]", "is not in the Instruction Induction format"),
+        ('{"examples": {"7": {"input": "a"}}}', "example 7: no text in field 'output'"),
+        ('{"examples": {"7": {"input": " ", "output": "b"}}}', "example 7: input or output is empty"),
+    ],
+)
+def test_broken_files_name_the_example(tmp_path, content, message):
+    write(tmp_path, "t", {"input": "a", "output": "b"})
+    (tmp_path / "valid" / "t.json").write_text(content)
+    with pytest.raises(DataError) as caught:
+        instruction_induction("t", tmp_path.joinpath)
+    assert message in str(caught.value)
+    assert "valid/t.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("taxonomy_animal", "exact_set"),
+        ("taxonomy_animal_v1", "exact_set"),
+        ("orthography_starts_with_v1_10_noisy", "exact_set"),
+        ("synonyms_v1", "contains"),
+        ("informal_to_formal_v1", "token_f1"),
+        ("linear_4_10_noisy", "exact_match"),
+    ],
+)
+def test_metrics_hold_for_variants_too(name, metric):
+    assert metric_of(name) == metric
+
+
+def test_published_noise_changes_less_than_it_says(real_data):
+    folder = real_data / "instruction_induction"
+    name = "ag_news_textlabel_redirect1_{}_noisy"
+    source = instruction_induction(name.format(10), folder.joinpath, name.format(0))
+    assert sum(bool(row.is_noisy) for row in source.rows) == 6

@@ -1,0 +1,71 @@
+"""The paper's own tasks and the shipped one."""
+
+import pytest
+
+from ease_lib.errors import ConfigError
+from ease_lib.tasks.catalog import customer_feedback
+from ease_lib.tasks.linear_rule import linear_rule
+from ease_lib.tasks.pig_latin import pig_latin_variant, translate
+
+
+def test_linear_rule_and_its_noise():
+    source = linear_rule(slope=-4, intercept=6, rows=220, seed=0)
+    assert len({row.input for row in source.rows}) == 220
+    assert all(row.outputs == (str(-4 * int(row.input) + 6),) for row in source.rows)
+    assert source.noise_rule("10") == "42"
+
+
+def test_linear_noise_is_wrong_even_where_the_lines_cross():
+    source = linear_rule(slope=3, intercept=0, rows=10, seed=0)  # 3x = 5x - 8 at x = 4
+    assert source.noise_rule("4") != "12"
+
+
+def test_the_noise_rule_itself_is_no_task():
+    with pytest.raises(ConfigError, match="is the noise rule itself"):
+        linear_rule(slope=5, intercept=-8, rows=10, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Tom never walks to school.", "Omtay evernay alksway otay oolschay."),
+        ("I think that you know.", "Iay inkthay atthay ouyay owknay."),
+        ("Tom is not a morning person.", "Omtay isay otnay aay orningmay ersonpay."),
+        ("Yes, my rhythm!", "Esyay, ymay ythmrhay!"),
+    ],
+)
+def test_pig_latin_as_in_the_papers_examples(sentence, expected):
+    assert translate(sentence) == expected
+
+
+def test_pig_latin_equals_the_published_translations(real_data):
+    """Except for words that begin with a vowel and end in "a", and words with an apostrophe (see the data's README)."""
+    import json
+
+    examples = json.loads(
+        (real_data / "instruction_induction/induce/pig_latin_variant2_encode_0_noisy.json").read_text()
+    )
+    pairs = [(example["input"], example["output"]) for example in examples["examples"].values()]
+    ordinary = [(text, output) for text, output in pairs if not {"a", "a."} & set(text.lower().split())]
+    assert len(ordinary) > 60
+    assert all(translate(text) == output for text, output in ordinary)
+
+
+def test_pig_latin_sentences_are_distinct_and_the_noise_repeats_the_input():
+    source = pig_latin_variant(rows=500, seed=1)
+    assert len({row.input for row in source.rows}) == 500
+    assert source.noise_rule("Tom sang quietly.") == "Tom sang quietly."
+    assert all(row.outputs[0] != row.input for row in source.rows)
+
+
+def test_more_sentences_than_the_grammar_has():
+    with pytest.raises(ConfigError, match="lower pool_size"):
+        pig_latin_variant(rows=10_000_000, seed=1)
+
+
+def test_shipped_feedback_is_balanced_and_free_of_repetitions():
+    rows = customer_feedback().rows
+    labels = [row.outputs[0] for row in rows]
+    assert len({row.input.lower() for row in rows}) == len(rows) == 460
+    kinds = ("praise", "complaint", "question", "request")
+    assert {label: labels.count(label) for label in set(labels)} == dict.fromkeys(kinds, 115)

@@ -1,0 +1,84 @@
+import dataclasses
+import json
+
+import pytest
+
+from ease_lib import config
+from ease_lib.config import ConfigError, parse_parameters
+from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
+
+
+def test_defaults_are_the_papers():
+    search, task = parse_parameters({}).optimizer, parse_parameters({}).task
+    assert (search.budget, search.initial_design, search.k) == (165, 40, 5)
+    assert (search.sampled_candidates, search.shortlist_size, search.nu, search.ridge) == (50_000, 1_000, 0.1, 0.1)
+    assert (task.pool_size, task.validation_size, task.test_size) == (100, 20, 100)
+
+
+def test_numbers_arrive_as_strings_and_floats():
+    parameters = parse_parameters({"k": "3", "budget": 50.0, "noise_ratio": "0.5", "seed": "7"})
+    assert (parameters.optimizer.k, parameters.optimizer.budget) == (3, 50)
+    assert (parameters.task.noise_ratio, parameters.run.seed) == (0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"noise_ratio": 1.3}, "noise_ratio=1.3 is above 1, the most allowed"),
+        ({"k": 0}, "k=0 is below 1, the least allowed"),
+        ({"k": "many"}, "k='many' is not a whole number; its default is 5"),
+        ({"k": 2.5}, "k=2.5 is not a whole number"),
+        ({"k": True}, "k=True is not a whole number"),
+        ({"nu": float("nan")}, "nu=nan is not a number"),
+        ({"budget": float("inf")}, "budget=inf is not a whole number"),
+        ({"task": "poetry"}, "task=poetry is not one of customer_feedback, lr"),
+        ({"buget": 5}, "unknown parameter buget; did you mean budget?"),
+        ({"k": 101}, "k=101 exceeds pool_size=100; lower k or raise pool_size"),
+        ({"prefilter": "bm25", "retained": 3}, "k=5 exceeds retained=3"),
+        ({"budget": 40}, "initial_design=40 leaves nothing of budget=40 for the search"),
+        ({"task": "table"}, "task=table needs task_uri"),
+        ({"llm_base_url": "http://user:secret@host/v1"}, "llm_base_url holds a user or password"),
+        ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
+    ],
+)
+def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_parameters(values)
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_all_problems_are_listed_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse_parameters({"noise_ratio": -1, "k": "x", "wrong": 1})
+    assert len(caught.value.problems) == 3
+
+
+def test_a_stage_gets_the_parameters_of_its_sections_and_no_others():
+    parameters = parse_parameters({"nu": 0.7, "seed": 3})
+    for stage_config in STAGE_CONFIGS.values():
+        text = config.stage_parameters(stage_config, parameters)
+        assert set(json.loads(text)) == set(config.declared_parameters(stage_config))
+        for name, section in dataclasses.asdict(config.parse_stage_config(stage_config, text)).items():
+            assert section == dataclasses.asdict(parameters)[name]
+
+
+def test_stage_parameters_of_another_version_are_refused():
+    with pytest.raises(ConfigError, match="compile the pipeline and the image from one version"):
+        config.parse_stage_config(STAGE_CONFIGS["embed"], "{}")
+
+
+def test_every_parameter_has_one_line_of_help():
+    for parameter in config.declared_parameters().values():
+        assert parameter.help
+        assert "\n" not in parameter.help
+
+
+def test_parameter_files_must_map_names_to_values(tmp_path):
+    path = tmp_path / "set.yaml"
+    path.write_text("- budget")
+    with pytest.raises(ConfigError, match="must map parameter names to values"):
+        config.read_parameter_file(path)
+    path.write_text("k: [")
+    with pytest.raises(ConfigError, match="is not valid YAML"):
+        config.read_parameter_file(path)

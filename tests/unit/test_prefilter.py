@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from rank_bm25 import BM25Okapi
+
+from ease_lib.prefilter import retain_by_bm25, retain_by_cosine
+from ease_lib.seeding import rng
+
+
+def plain_union(similarities, retained):
+    """Rank by rank, validation row by validation row, until enough are in."""
+    kept = []
+    for rank in range(similarities.shape[1]):
+        for row in similarities:
+            position = sorted(range(len(row)), key=lambda index: (-row[index], index))[rank]
+            if position not in kept and len(kept) < retained:
+                kept.append(position)
+    return sorted(kept)
+
+
+@pytest.mark.parametrize("retained", [1, 3, 10, 29, 30, 100])
+def test_cosine_equals_the_plain_loop(retained):
+    draw = rng(0, "prefilter")
+    pool, validation = draw.normal(size=(30, 4)), draw.normal(size=(5, 4))
+    assert retain_by_cosine(pool, validation, retained) == plain_union(validation @ pool.T, min(retained, 30))
+
+
+@pytest.mark.parametrize("retained", [1, 4, 8])
+def test_bm25_equals_the_plain_loop(retained):
+    pool = ["The red car", "a blue CAR", "red, red wine", "green tea", "tea for two", "cars", "wine bar", "Über cool"]
+    validation = ["red car", "Tea?", "über wine"]
+    index = BM25Okapi([text.lower().replace(",", "").split() for text in pool])
+    similarities = np.array([index.get_scores(text.lower().strip("?").split()) for text in validation])
+    assert retain_by_bm25(pool, validation, retained) == plain_union(similarities, retained)
+
+
+def test_every_validation_row_gets_its_best_exemplar():
+    pool = np.eye(6)
+    assert retain_by_cosine(pool, pool[[4, 1]], 2) == [1, 4]
+
+
+def test_pools_without_words_are_kept_in_order():
+    assert retain_by_bm25(["?!", "...", "--"], ["??"], 2) == [0, 1]
