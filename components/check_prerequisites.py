@@ -29,8 +29,8 @@ def check_prerequisites(
     initial_design: int,
     llm_base_url: str,
     llm_model: str,
-    llm_api: str,
     llm_concurrency: int,
+    max_llm_requests: int,
     seed: int,
     store_uri: str,
     advanced: str,
@@ -68,10 +68,10 @@ def check_prerequisites(
         initial_design: Random sequences before the model guides the search (T_init).
         llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
         llm_model: Model name; empty takes the endpoint's only one.
-        llm_api: chat or completions; auto is completions for local and simulated, else chat.
         llm_concurrency: Requests in flight at most.
+        max_llm_requests: LLM requests of the run at most, test set included; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
-        store_uri: Folder that outlives a killed run and holds its journal; the same one continues it.
+        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
     """
     form = dict(locals())  # the arguments, before anything else gets a name

@@ -30,16 +30,15 @@ from ease_lib.config import (
 )
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
-from ease_lib.stages.execution import EXIT_ERROR, execute
+from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute
 
-EXIT_INTERRUPTED = 130
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
   ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
   ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
 the key of an endpoint comes from EASE_LLM_API_KEY or OPENAI_API_KEY; the same command with the same --output-dir
-continues a run that was killed
+continues a run that was killed; exit codes: 0 done, 2 an error with its message, 75 stopped and can be continued
 """
 
 
@@ -52,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ease: error: {error}" if "\n" not in str(error) else f"ease: errors:\n{error}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
-        print("ease: interrupted; the same command continues", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
+        return EXIT_STOPPED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,11 +109,13 @@ def _add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -
     group = parser.add_argument_group(title)
     for parameter in declared_parameters(config).values():
         default = f" (default: {parameter.default})" if parameter.default != "" else ""
+        flag: dict[str, Any] = {"nargs": "?", "const": True} if parameter.type is bool else {}
         group.add_argument(
             f"--{parameter.name.replace('_', '-')}",
             dest=f"parameter_{parameter.name}",
             metavar=parameter.type.__name__.upper(),
             help=(parameter.help + default).replace("%", "%%"),
+            **flag,
         )
 
 
@@ -217,7 +218,7 @@ def _result(output_dir: Path, seconds: float) -> str:
         ),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {report['dataset']['test']} test rows"),
         _Line("evaluations", f"{report['evaluations']} of {report['budget']}, stopped: {report['stopped']}"),
-        _Line("LLM requests", f"{llm['requests']}, of {llm['model']}{' (simulated)' if report['simulated'] else ''}"),
+        _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
         _Line("time", f"{seconds:.0f} s"),
         _Line("report", str(output_dir / "report.html")),
         _Line("prompt", str(output_dir / "prompt.txt")),
@@ -231,6 +232,12 @@ def _result(output_dir: Path, seconds: float) -> str:
         else "\n  There is no evidence on the test set that the winner beats random exemplars."
     )
     return f"\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines)) + verdict
+
+
+def _requests(llm: dict[str, Any], *, simulated: bool) -> str:
+    text = f"{llm['requests']}, of {llm['model']}{' (simulated)' if simulated else ''}"
+    kept = "" if llm["new_requests"] == llm["requests"] else f"; {llm['new_requests']} of them now"
+    return text + kept + (f"; ${llm['cost_usd']:.4f}" if llm["cost_usd"] else "")
 
 
 def _number(value: float | None) -> str:

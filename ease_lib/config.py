@@ -138,6 +138,29 @@ class OptimizerConfig:
         0.1, "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.", low=0, high=1000
     )
     ridge: float = param(0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000)
+    racing: bool = param(
+        False, "Stop an evaluation early once it cannot, or very probably will not, beat the incumbent."
+    )
+    racing_confidence: float = param(
+        0.95, "Confidence that racing needs to drop a sequence; 1 drops only what cannot win any more.", low=0.5, high=1
+    )
+    parallel: int = param(1, "Sequences evaluated at once (b), to hide the endpoint's latency.", low=1, high=256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapsConfig:
+    """What the run may cost. A cap stops the search with its incumbent as result; 0 is no cap."""
+
+    max_llm_requests: int = param(
+        0, "LLM requests of the run at most, test set included; 0 is no cap.", low=0, high=10**12, form=True
+    )
+    max_cost_usd: float = param(
+        0.0,
+        "Cost of the run in USD at most, test set included (needs prices); 0 is no cap.",
+        low=0,
+        high=1e9,
+    )
+    max_seconds: float = param(0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +175,6 @@ class EndpointConfig:
         "auto",
         "chat or completions; auto is completions for local and simulated, else chat.",
         choices=("auto", "chat", "completions"),
-        form=True,
     )
     llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)
     llm_max_tokens: int = param(64, "Longest answer in tokens.", low=1, high=32_768)
@@ -160,6 +182,11 @@ class EndpointConfig:
     llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
     llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6)
     llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """USD for a million tokens, by the names that `Usage` and `Caps` take."""
+        return {"prompt_usd": self.llm_prompt_usd, "completion_usd": self.llm_completion_usd}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +197,9 @@ class RunConfig:
         0, "Seed of every draw: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
     )
     store_uri: str = param(
-        "", "Folder that outlives a killed run and holds its journal; the same one continues it.", form=True
+        "",
+        "Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.",
+        form=True,
     )
 
 
@@ -183,6 +212,7 @@ class Parameters:
     embedding: EmbeddingConfig = EmbeddingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     endpoint: EndpointConfig = EndpointConfig()
+    caps: CapsConfig = CapsConfig()
     run: RunConfig = RunConfig()
 
 
@@ -248,6 +278,12 @@ def validate_run(parameters: Parameters) -> None:
         problems.append(
             f"shortlist_size={search.shortlist_size} exceeds sampled_candidates={search.sampled_candidates}; "
             "lower shortlist_size or raise sampled_candidates"
+        )
+    if parameters.caps.max_cost_usd and not (
+        parameters.endpoint.llm_prompt_usd or parameters.endpoint.llm_completion_usd
+    ):
+        problems.append(
+            f"max_cost_usd={parameters.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
         )
     if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
         problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
@@ -327,6 +363,10 @@ def _build(config: type[Section], values: Mapping[str, object]) -> Section:
     return config(**sections)
 
 
+_BOOLEANS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+"""Spellings of forms, YAML and JSON."""
+
+
 def _unknown(name: str, declared: Mapping[str, Parameter]) -> str:
     close = difflib.get_close_matches(name, declared, n=1)
     hint = f"did you mean {close[0]}?" if close else "`ease run --help` lists all"
@@ -341,6 +381,10 @@ def _coerce(parameter: Parameter, value: object) -> Value:
         if parameter.choices and text not in parameter.choices:
             raise ConfigError(f"{name}={text or '(empty)'} is not one of {', '.join(parameter.choices)}")
         return text
+    if parameter.type is bool:
+        if str(value).lower() not in _BOOLEANS:
+            raise ConfigError(f"{name}={value!r} is neither true nor false; its default is {parameter.default}")
+        return _BOOLEANS[str(value).lower()]
     try:
         number = float(cast(Any, value)) if not isinstance(value, bool) else float("nan")
     except (TypeError, ValueError):

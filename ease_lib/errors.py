@@ -30,6 +30,10 @@ class StoreError(EaseError):
     """A file or object that cannot be read or written."""
 
 
+class StoreUnavailable(StoreError):
+    """The object store cannot be reached or is overloaded: time may cure it."""
+
+
 class JournalError(EaseError):
     """A journal that is damaged, in use by another process, or of another run. It is never overwritten."""
 

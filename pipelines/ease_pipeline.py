@@ -17,7 +17,15 @@ from components.evaluate import evaluate
 from components.optimize import optimize
 from components.prefilter import prefilter as filter_pool
 from components.report import report
-from ease_lib.config import EmbeddingConfig, EndpointConfig, OptimizerConfig, PrefilterConfig, RunConfig, TaskConfig
+from ease_lib.config import (
+    CapsConfig,
+    EmbeddingConfig,
+    EndpointConfig,
+    OptimizerConfig,
+    PrefilterConfig,
+    RunConfig,
+    TaskConfig,
+)
 
 
 class Results(NamedTuple):
@@ -47,8 +55,8 @@ def ease_pipeline(
     initial_design: int = OptimizerConfig.initial_design,
     llm_base_url: str = EndpointConfig.llm_base_url,
     llm_model: str = EndpointConfig.llm_model,
-    llm_api: str = EndpointConfig.llm_api,
     llm_concurrency: int = EndpointConfig.llm_concurrency,
+    max_llm_requests: int = CapsConfig.max_llm_requests,
     seed: int = RunConfig.seed,
     store_uri: str = RunConfig.store_uri,
     advanced: str = "",
@@ -76,10 +84,10 @@ def ease_pipeline(
         initial_design: Random sequences before the model guides the search (T_init).
         llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
         llm_model: Model name; empty takes the endpoint's only one.
-        llm_api: chat or completions; auto is completions for local and simulated, else chat.
         llm_concurrency: Requests in flight at most.
+        max_llm_requests: LLM requests of the run at most, test set included; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
-        store_uri: Folder that outlives a killed run and holds its journal; the same one continues it.
+        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
     """
     checked = check_prerequisites(
@@ -103,8 +111,8 @@ def ease_pipeline(
         initial_design=initial_design,
         llm_base_url=llm_base_url,
         llm_model=llm_model,
-        llm_api=llm_api,
         llm_concurrency=llm_concurrency,
+        max_llm_requests=max_llm_requests,
         seed=seed,
         store_uri=store_uri,
         advanced=advanced,

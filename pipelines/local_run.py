@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import logging
+import os
 import shutil
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,10 +18,12 @@ from kfp import local
 
 from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters
 from ease_lib.errors import EaseError
-from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX
+from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
 
 LOG_FILE = "log.txt"
+STAGE_STOP_SECONDS = 15.0
+"""How long a stage that was told to stop may take; Kubernetes gives a pod 30 s."""
 
 
 class RunFailed(EaseError):
@@ -33,6 +38,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path) -> Path:
 
     Raises:
         RunFailed: with the messages of the stage that failed.
+        KeyboardInterrupt: when this process or the running stage was told to stop by a signal.
     """
     pipeline_root = output_dir / "pipeline"
     pipeline_root.mkdir(parents=True, exist_ok=True)
@@ -41,8 +47,11 @@ def run_pipeline(parameters: Parameters, output_dir: Path) -> Path:
         lines = _StageLines(sys.stdout, log)
         with _quiet_kfp(log), contextlib.redirect_stdout(lines):
             try:
-                finished = ease_pipeline(**form_arguments(parameters))
+                with _stages_end_with_us():
+                    finished = ease_pipeline(**form_arguments(parameters))
             except RuntimeError as error:
+                if lines.stopped:
+                    raise KeyboardInterrupt from None
                 raise RunFailed("\n".join(lines.failures) or f"{error}; see {pipeline_root / LOG_FILE}") from error
     results = Path(finished.outputs["results"].path)
     shutil.copytree(results, output_dir, dirs_exist_ok=True)
@@ -56,6 +65,33 @@ def form_arguments(parameters: Parameters) -> dict[str, Value]:
     more: Mapping[str, Value] = {name: value for name, value in changed.items() if not declared[name].form}
     fields = {name: value for name, value in changed.items() if declared[name].form}
     return {**fields, "advanced": json.dumps(more) if more else ""}
+
+
+@contextlib.contextmanager
+def _stages_end_with_us() -> Iterator[None]:
+    """A signal that ends this process ends the stage it runs, and that is waited for: kfp would leave it behind."""
+    try:
+        with sigterm_as_interrupt(also=_terminate_stages):
+            yield
+    except KeyboardInterrupt:
+        end = time.monotonic() + STAGE_STOP_SECONDS
+        while _stage_processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        _terminate_stages()
+        raise
+
+
+def _terminate_stages() -> None:
+    for process in _stage_processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+
+
+def _stage_processes() -> list[int]:
+    """Our child processes that have not ended."""
+    listed = Path(f"/proc/self/task/{os.getpid()}/children")
+    children = listed.read_text().split() if listed.exists() else []  # Linux only; elsewhere a stage notices by itself
+    return [int(child) for child in children if os.waitpid(int(child), os.WNOHANG) == (0, 0)]
 
 
 @contextlib.contextmanager
@@ -81,6 +117,7 @@ class _StageLines(io.TextIOBase):
         self._log = log
         self._partial = ""
         self.failures: list[str] = []
+        self.stopped = False
 
     def write(self, text: str) -> int:
         self._log.write(text)
@@ -88,7 +125,9 @@ class _StageLines(io.TextIOBase):
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
             line = line.strip()  # kfp indents what a task prints
-            if line.startswith(ERROR_PREFIX):
+            if line.startswith(STOPPED_PREFIX):
+                self.stopped = True
+            elif line.startswith(ERROR_PREFIX):
                 self.failures.append(line.removeprefix(ERROR_PREFIX))
             elif line.startswith(LINE_PREFIX):
                 print(line.removeprefix(LINE_PREFIX), file=self._terminal, flush=True)

@@ -1,5 +1,6 @@
 """Fixtures of all tests: no key of the developer's, no network, one torch thread."""
 
+import contextlib
 import csv
 import logging
 import os
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sysconfig
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,14 @@ def s3(s3_server, monkeypatch):
     }.items():
         monkeypatch.setenv(name, value)
     return boto3.client("s3")
+
+
+@pytest.fixture
+def s3_prefix(s3):
+    """A place of its own on the S3 server, as `s3://bucket/prefix`."""
+    with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+        s3.create_bucket(Bucket="ease-tests")
+    return f"s3://ease-tests/{uuid.uuid4().hex}"
 
 
 def _free_ports(count):

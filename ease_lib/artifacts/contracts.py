@@ -118,6 +118,7 @@ HISTORY = TableContract(
             pa.field("retries", pa.int64(), nullable=False),
             pa.field("prompt_tokens", pa.int64(), nullable=False),
             pa.field("completion_tokens", pa.int64(), nullable=False),
+            pa.field("cost_usd", pa.float64(), nullable=False),
         ]
     ),
     checks=(_not_empty,),
@@ -181,6 +182,7 @@ SEARCH_SUMMARY = DocumentContract(
         "seconds.llm": (int, float),
         "seconds.search": (int, float),
         "llm.requests": int,
+        "llm.new_requests": int,
         "llm.cost_usd": (int, float),
     },
 )

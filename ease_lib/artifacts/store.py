@@ -6,19 +6,32 @@ role of the pod.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import logging
 import os
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ease_lib.errors import StoreError
+from ease_lib.errors import StoreError, StoreUnavailable
 
-S3_ATTEMPTS = 5
+S3_ATTEMPTS = 3
+"""Tries that boto3 makes within a second or two; `PATIENCE_SECONDS` is for outages."""
+S3_CONNECTIONS = 32
+CONNECT_TIMEOUT_SECONDS = 10
+READ_TIMEOUT_SECONDS = 60
+PATIENCE_SECONDS = 300.0
+"""How long a write or read of a running search waits for a store that is away."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
 Result = TypeVar("Result")
+logger = logging.getLogger("ease")
 
 
 class Store(Protocol):
-    """A folder, wherever it is; names are relative to it, with forward slashes."""
+    """A folder to read from, wherever it is; names are relative to it, with forward slashes."""
 
     uri: str
 
@@ -40,9 +53,13 @@ def open_store(uri: str) -> Store:
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme == "file":
         return FileStore(rest if separator else uri)
-    if scheme == "s3":
-        return S3Store(rest)
+    if is_s3(uri):
+        return S3Store(uri)
     raise StoreError(f"{uri}: unknown scheme {scheme}://; use a path, file:// or s3://")
+
+
+def is_s3(uri: str) -> bool:
+    return uri.startswith("s3://")
 
 
 class FileStore:
@@ -67,58 +84,158 @@ class FileStore:
 
 
 class S3Store:
-    """A prefix of a bucket."""
+    """A prefix of a bucket.
 
-    def __init__(self, address: str) -> None:
+    Args:
+        uri: `s3://bucket/prefix`.
+        patience_seconds: how long a call waits for a store that cannot be reached before it fails.
+    """
+
+    def __init__(self, uri: str, *, patience_seconds: float = 0.0) -> None:
         import boto3  # 0.3 s that runs on files need not spend
         from botocore.config import Config
 
-        self._bucket, _, prefix = address.partition("/")
+        self._bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.uri = f"s3://{self._bucket}/{self._prefix}"
         if not self._bucket:
-            raise StoreError(f"s3://{address}: no bucket; write s3://bucket/key")
+            raise StoreError(f"{uri}: no bucket; write s3://bucket/key")
+        self._patience_seconds = patience_seconds
         session = boto3.session.Session()  # the default one would keep credentials it once read
         self._client: Any = session.client(
-            "s3", config=Config(retries={"max_attempts": S3_ATTEMPTS, "mode": "standard"})
+            "s3",
+            config=Config(
+                retries={"total_max_attempts": S3_ATTEMPTS, "mode": "standard"},
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                read_timeout=READ_TIMEOUT_SECONDS,
+                max_pool_connections=S3_CONNECTIONS,
+            ),
         )
 
     def list_names(self) -> list[str]:
-        pager = self._client.get_paginator("list_objects_v2")
-        pages = self._named_errors(
-            lambda: list(pager.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/"))
-        )
-        names = [item["Key"].removeprefix(self._prefix) for page in pages for item in page.get("Contents", [])]
+        names = self.find_names()
         if not names:
             raise StoreError(f"{self.uri}: no object there")
+        return names
+
+    def find_names(self, folder: str = "") -> list[str]:
+        """Names of the objects directly in a folder, sorted; none is no error. Strongly consistent on S3."""
+        prefix = self._prefix + folder
+        pager = self._client.get_paginator("list_objects_v2")
+        pages = self._ask(lambda: list(pager.paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/")), folder)
+        names = [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
         return sorted(name for name in names if name)
 
     def fetch(self, name: str, into: Path) -> Path:
         target = into / name.replace("/", "_")
-        self._named_errors(lambda: self._client.download_file(self._bucket, self._prefix + name, str(target)), name)
+        self._ask(lambda: self._client.download_file(self._bucket, self._prefix + name, str(target)), name)
         return target
 
-    def _named_errors(self, call: Callable[[], Result], name: str = "") -> Result:
-        from boto3.exceptions import Boto3Error
-        from botocore.exceptions import BotoCoreError, ClientError
+    def read(self, name: str) -> bytes | None:
+        """An object's content, or None when there is none."""
 
+        def get() -> bytes:
+            content: bytes = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
+            return content
+
+        try:
+            return self._ask(get, name)
+        except NoSuchObject:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Create or replace an object; the store checks the content's SHA-256."""
+        self._ask(lambda: self._put(name, content), name)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Create an object unless it exists; of several writers at once, one succeeds.
+
+        Returns:
+            whether the object now holds this content; False when it holds another. A write whose answer was lost and
+            which is tried again is recognised by its content.
+        """
+        try:
+            self._ask(lambda: self._put(name, content, IfNoneMatch="*"), name)
+        except ObjectExists:
+            return self.read(name) == content
+        return True
+
+    def delete(self, name: str) -> None:
+        self._ask(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name), name)
+
+    def check_conditional_create(self) -> None:
+        """Try on a probe object that the store creates only what is absent: a journal's safety rests on it.
+
+        Raises:
+            StoreError: when the store overwrites all the same, or cannot be written.
+        """
+        probe = f".probe-{uuid.uuid4().hex}"
+        self.create(probe, b"first")
+        try:
+            if self.create(probe, b"second"):
+                raise StoreError(
+                    f"{self.uri}: this store ignores If-None-Match and overwrites objects, so two runs could destroy "
+                    "each other's journal; use a store with conditional writes, or a folder"
+                )
+        finally:
+            self.delete(probe)
+
+    def _put(self, name: str, content: bytes, **condition: str) -> None:
+        self._client.put_object(
+            Bucket=self._bucket,
+            Key=self._prefix + name,
+            Body=content,
+            ChecksumSHA256=base64.b64encode(hashlib.sha256(content).digest()).decode(),
+            **condition,
+        )
+
+    def _ask(self, call: Callable[[], Result], name: str = "") -> Result:
+        """Call, with errors of our own kinds; a store that is away is waited for."""
+        end = time.monotonic() + self._patience_seconds
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return self._named_errors(call, name)
+            except StoreUnavailable as error:
+                if time.monotonic() + pause > end:
+                    raise
+                logger.info("notice: %s; trying again for %.0f s", error, end - time.monotonic())
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _named_errors(self, call: Callable[[], Result], name: str) -> Result:
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+        where = f"{self.uri}{name}"
         try:
             return call()
         except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
-            raise StoreError(
-                f"{self.uri}{name}: {_REMEDIES.get(code, f'the object store answered {error}')}"
-            ) from error
-        except (BotoCoreError, Boto3Error) as error:
-            raise StoreError(
-                f"{self.uri}{name}: {error}; check AWS_ENDPOINT_URL_S3, credentials and network"
-            ) from error
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            if code in ("NoSuchKey", "404"):
+                raise NoSuchObject(f"{where}: no such object") from error
+            if status == 412 or code == "PreconditionFailed":
+                raise ObjectExists(f"{where} exists already") from error
+            if status in (409, 429) or status >= 500:  # 409: two conditional writes met; the next try finds out
+                raise StoreUnavailable(f"{where}: the object store answered {status} {code}") from error
+            raise StoreError(f"{where}: {_REMEDIES.get(code, f'the object store answered {error}')}") from error
+        except NoCredentialsError as error:
+            raise StoreError(f"{where}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from error
+        except (BotoCoreError, Boto3Error, OSError) as error:
+            raise StoreUnavailable(f"{where}: {error}; check AWS_ENDPOINT_URL_S3, credentials and network") from error
+
+
+class NoSuchObject(StoreError):
+    """There is no object of this name."""
+
+
+class ObjectExists(StoreError):
+    """A conditional create found an object."""
 
 
 _REMEDIES = {
     "NoSuchBucket": "no such bucket",
-    "NoSuchKey": "no such object",
-    "404": "no such object",
     "403": "access denied; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and what they may read",
     "AccessDenied": "access denied; check what the credentials may read",
     "InvalidAccessKeyId": "unknown access key; check AWS_ACCESS_KEY_ID",

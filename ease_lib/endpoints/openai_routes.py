@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -25,6 +26,11 @@ class OpenAIRoutesServer(ThreadingHTTPServer):
         self.model = model
         self.answer = answer
         super().__init__(("127.0.0.1", port), OpenAIRoutesHandler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that breaks off, because it was killed or gave up, is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def base_url(self) -> str:

@@ -1,4 +1,7 @@
-"""The one way to ask the black-box: `OpenAIClient` asks once and names every failure, `RetryingClient` tries again.
+"""The one way to ask the black-box.
+
+`OpenAIClient` asks once and names every failure, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight,
+`RetryingClient` tries again, `CachingClient` (`response_cache.py`) asks nothing twice; each wraps the one before.
 
 A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An empty answer counts as
 missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -21,13 +25,23 @@ from ease_lib import errors
 
 FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 30.0
+CHARACTERS_PER_TOKEN = 4
+"""Of English text, roughly; for estimates only."""
 NO_KEY = "no-key"
 """Sent where no key is configured; servers without authentication ignore it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """An answer and what it cost. `retries` counts the failed requests before it; `cached` cost nothing now."""
+    """An answer and what it cost.
+
+    Args:
+        prompt_tokens, completion_tokens: as the endpoint counted, or estimated where it does not say.
+        retries: failed requests before it.
+        cached: paid for by somebody else, or earlier for another purpose.
+        account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
+            the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
+    """
 
     text: str
     prompt_tokens: int
@@ -35,12 +49,13 @@ class Completion:
     model: str
     retries: int = 0
     cached: bool = False
+    account: str = ""
 
 
 class LLMClient(Protocol):
     """Answers one prompt."""
 
-    async def complete(self, prompt: str) -> Completion: ...
+    async def complete(self, prompt: str, account: str = "") -> Completion: ...
 
 
 class OpenAIClient:
@@ -51,7 +66,8 @@ class OpenAIClient:
         api: `chat` or `completions`.
         key: secret of the endpoint, or empty.
         stop: text that ends a raw completion; chat models end by themselves.
-        concurrency: requests in flight at most.
+
+    `answered` counts the answers that came from the endpoint.
     """
 
     def __init__(
@@ -64,7 +80,6 @@ class OpenAIClient:
         max_tokens: int,
         timeout_seconds: float,
         stop: str,
-        concurrency: int,
     ) -> None:
         self._client = openai.AsyncOpenAI(
             base_url=base_url, api_key=key or NO_KEY, timeout=timeout_seconds, max_retries=0
@@ -74,16 +89,17 @@ class OpenAIClient:
         self._api = api
         self._stop = stop
         self._limit: Any = {"max_tokens": max_tokens}
-        self._slots = asyncio.Semaphore(concurrency)
+        self.answered = 0
 
-    async def complete(self, prompt: str) -> Completion:
-        async with self._slots:
-            try:
-                return self._read(await self._request(prompt))
-            except errors.EndpointError:
-                raise
-            except Exception as error:
-                raise self._named(error) from error
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        try:
+            completion = self._read(await self._request(prompt), prompt)
+        except errors.EndpointError:
+            raise
+        except Exception as error:
+            raise self._named(error) from error
+        self.answered += 1
+        return replace(completion, account=account)
 
     async def close(self) -> None:
         await self._client.close()
@@ -107,7 +123,7 @@ class OpenAIClient:
             model=self._model, messages=messages, temperature=0, **self._limit
         )
 
-    def _read(self, response: Any) -> Completion:
+    def _read(self, response: Any, prompt: str) -> Completion:
         try:
             choice = response.choices[0]
             text = choice.text if self._api == "completions" else choice.message.content
@@ -129,8 +145,8 @@ class OpenAIClient:
             raise errors.GarbledAnswer(f"{self._base_url} answered without content")
         return Completion(
             text=text,
-            prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-            completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
+            prompt_tokens=getattr(usage, "prompt_tokens", None) or estimated_tokens(prompt),
+            completion_tokens=getattr(usage, "completion_tokens", None) or estimated_tokens(text),
             model=str(getattr(response, "model", "") or self._model),
         )
 
@@ -174,7 +190,7 @@ class OpenAIClient:
 
 
 class RetryingClient:
-    """Tries retryable failures again, with jittered exponential backoff, until the deadline of one answer.
+    """Tries retryable failures again, with jittered exponential backoff, until a deadline after the first failure.
 
     A `Retry-After` of the endpoint is kept when it is longer than the backoff.
     """
@@ -192,13 +208,14 @@ class RetryingClient:
         self._sleep = sleep
         self._clock = clock
 
-    async def complete(self, prompt: str) -> Completion:
-        end = self._clock() + self._deadline_seconds
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        end = math.inf
         retries = 0
         while True:
             try:
-                return replace(await self._client.complete(prompt), retries=retries)
+                return replace(await self._client.complete(prompt, account), retries=retries)
             except errors.EndpointError as error:
+                end = min(end, self._clock() + self._deadline_seconds)
                 wait = self._wait(retries, error)
                 if not error.retryable or self._clock() + wait > end:
                     raise
@@ -208,6 +225,11 @@ class RetryingClient:
     def _wait(self, retries: int, error: errors.EndpointError) -> float:
         backoff: float = min(FIRST_BACKOFF_SECONDS * 2**retries, LONGEST_BACKOFF_SECONDS)
         return max(backoff * random.uniform(0.5, 1.0), error.retry_after or 0.0)
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has."""
+    return max(1, round(len(text) / CHARACTERS_PER_TOKEN))
 
 
 def list_models(base_url: str, key: str, timeout_seconds: float) -> list[str]:

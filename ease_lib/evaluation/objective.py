@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
-from ease_lib.evaluation.llm_client import Completion, LLMClient
+from ease_lib.evaluation.llm_client import Completion, LLMClient, estimated_tokens
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.racing import Race
 from ease_lib.tasks.base import Exemplar
+
+GRACE_SECONDS = 10.0
+"""How long requests in flight may still end after another one failed: their answers are paid for, and are cached."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +30,7 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            requests=self.requests + other.requests,
-            cached=self.cached + other.cached,
-            retries=self.retries + other.retries,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            seconds=self.seconds + other.seconds,
-        )
+        return Usage(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(Usage)})
 
     def cost_usd(self, *, prompt_usd: float, completion_usd: float) -> float:
         """Prices are USD for a million tokens."""
@@ -52,13 +50,31 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Answers and scores in the order of the rows, and their mean."""
+    """Answers and scores in the order the rows were asked, and the mean score.
+
+    `partial`: racing stopped it, and rows are missing.
+    """
 
     score: float
     scores: tuple[float, ...]
     answers: tuple[str, ...]
     prompts: tuple[str, ...]
     usage: Usage
+    partial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A sequence to be evaluated.
+
+    Args:
+        account: whom its answers are paid for (`llm_client.Completion`).
+        race: when to stop early; None asks every row.
+    """
+
+    exemplars: Sequence[Exemplar]
+    account: str = ""
+    race: Race | None = None
 
 
 class Objective:
@@ -86,41 +102,113 @@ class Objective:
         self._metric = METRICS[metric]
         self._ask_first_alone = ask_first_alone
 
-    def evaluate(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Evaluation:
+    def evaluate(self, exemplars: Sequence[Exemplar]) -> Evaluation:
         """Ask every row's query behind these exemplars.
 
         Raises:
             EndpointError: when an answer could not be had.
         """
-        prompts = tuple(render_prompt(exemplars, row.input, instruction) for row in self._rows)
-        start = time.perf_counter()
-        completions = self._runner.run(self._ask(prompts))
-        seconds = time.perf_counter() - start
-        asked = [completion for completion in completions if not completion.cached]
-        scores = tuple(
-            self._metric(completion.text, row.outputs) for completion, row in zip(completions, self._rows, strict=True)
-        )
-        return Evaluation(
-            score=sum(scores) / len(scores),
-            scores=scores,
-            answers=tuple(completion.text for completion in completions),
-            prompts=prompts,
-            usage=Usage(
-                requests=len(asked),
-                cached=len(completions) - len(asked),
-                retries=sum(completion.retries for completion in asked),
-                prompt_tokens=sum(completion.prompt_tokens for completion in asked),
-                completion_tokens=sum(completion.completion_tokens for completion in asked),
-                seconds=seconds,
-            ),
+        return next(evaluation for _, evaluation in self.evaluate_each({0: Question(exemplars=exemplars)}))
+
+    def evaluate_each(self, questions: Mapping[int, Question]) -> Iterator[tuple[int, Evaluation]]:
+        """Evaluate several sequences at once; yields each by its number as soon as it is scored.
+
+        Raises:
+            EndpointError: when an answer could not be had; what was answered until then is in the client's cache.
+        """
+        tasks = self._runner.run(_started({number: self._scored(question) for number, question in questions.items()}))
+        try:
+            while tasks:
+                done, _ = self._runner.run(_first_of(tasks))
+                for task in sorted(done, key=lambda task: task.exception() is not None):  # failures last
+                    yield tasks.pop(task), task.result()
+        finally:
+            self._runner.run(_cancelled(tasks))
+
+    def estimate(self, sequences: Sequence[Sequence[Exemplar]]) -> Usage:
+        """About what one evaluation costs, judged by the lengths of texts behind examples of sequences."""
+        prompts = [estimated_tokens(render_prompt(sequence, row.input)) for sequence in sequences for row in self._rows]
+        answers = [estimated_tokens(row.output) for row in self._rows]
+        return Usage(
+            requests=len(self._rows), prompt_tokens=sum(prompts) // len(sequences), completion_tokens=sum(answers)
         )
 
-    async def _ask(self, prompts: Sequence[str]) -> list[Completion]:
-        alone = 1 if self._ask_first_alone else 0
-        answered = [await self._client.complete(prompt) for prompt in prompts[:alone]]
+    async def _scored(self, question: Question) -> Evaluation:
+        """Ask block by block; without a race all rows are one block."""
+        start = time.perf_counter()
+        race, rows = question.race, self._rows
+        blocks = race.blocks(len(rows)) if race else iter([list(range(len(rows)))])
+        prompts: list[str] = []
+        completions: list[Completion] = []
+        scores: list[float] = []
+        for block in blocks:
+            if race and race.lost(scores, len(rows)):
+                break
+            asked = [render_prompt(question.exemplars, rows[position].input) for position in block]
+            answered = await self._ask(asked, question.account, alone=self._ask_first_alone and not prompts)
+            prompts += asked
+            completions += answered
+            scores += [
+                self._metric(completion.text, rows[position].outputs)
+                for completion, position in zip(answered, block, strict=True)
+            ]
+        return Evaluation(
+            score=sum(scores) / len(scores),
+            scores=tuple(scores),
+            answers=tuple(completion.text for completion in completions),
+            prompts=tuple(prompts),
+            usage=_usage(prompts, completions, time.perf_counter() - start),
+            partial=len(scores) < len(rows),
+        )
+
+    async def _ask(self, prompts: Sequence[str], account: str, *, alone: bool) -> list[Completion]:
+        first = [await self._client.complete(prompt, account) for prompt in prompts[: int(alone)]]
+        tasks = [asyncio.ensure_future(self._client.complete(prompt, account)) for prompt in prompts[int(alone) :]]
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._client.complete(prompt)) for prompt in prompts[alone:]]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return answered + [task.result() for task in tasks]
+            return first + [await task for task in await _all_or_first_failure(tasks)]
+        finally:
+            await _cancelled(tasks)
+
+
+def _usage(prompts: Sequence[str], completions: Sequence[Completion], seconds: float) -> Usage:
+    """A prompt that occurs twice was asked once."""
+    by_prompt: dict[str, Completion] = {}
+    for prompt, completion in zip(prompts, completions, strict=True):
+        by_prompt.setdefault(prompt, completion)
+    asked = [completion for completion in by_prompt.values() if not completion.cached]
+    return Usage(
+        requests=len(asked),
+        cached=len(completions) - len(asked),
+        retries=sum(completion.retries for completion in asked),
+        prompt_tokens=sum(completion.prompt_tokens for completion in asked),
+        completion_tokens=sum(completion.completion_tokens for completion in asked),
+        seconds=seconds,
+    )
+
+
+async def _all_or_first_failure(tasks: Sequence[asyncio.Task[Any]]) -> Sequence[asyncio.Task[Any]]:
+    """The tasks, all done; after a failure those in flight get `GRACE_SECONDS`, and the failure is raised."""
+    if not tasks:
+        return tasks
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    failures = [error for task in done if (error := task.exception())]
+    if failures:
+        if pending:
+            await asyncio.wait(pending, timeout=GRACE_SECONDS)
+        raise failures[0]
+    return tasks
+
+
+async def _started(coroutines: Mapping[int, Coroutine[Any, Any, Evaluation]]) -> dict[asyncio.Task[Evaluation], int]:
+    return {asyncio.create_task(coroutine): number for number, coroutine in coroutines.items()}
+
+
+async def _first_of(tasks: Mapping[asyncio.Task[Evaluation], int]) -> tuple[set[asyncio.Task[Evaluation]], Any]:
+    return await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _cancelled(tasks: Any) -> None:
+    """Cancel what still runs and take note of every exception, so that none is reported as lost."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,64 +1,145 @@
-"""A durable cache of answers: what was paid for once is never asked again, by any run or process that shares the file.
+"""A durable cache of answers: what was paid for once is never asked again, by any run or process that shares it.
 
 An answer is addressed by the content of its question: endpoint, model, prompt and sampling settings, all of it hashed.
 Only answers are stored, never failures. An entry that is damaged counts as a miss and is reported.
+
+    folder   one SQLite file for many processes. Killing processes loses nothing; a power cut may lose the last answers,
+             which are asked again.
+    s3://    one object per answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS, S3Store, is_s3
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.llm_client import Completion, LLMClient
 
-LOCK_SECONDS = 60.0
+FILE = "responses.sqlite"
+FOLDER = "responses"
+LOCK_SECONDS = 120.0
 """How long a process waits for others that write."""
+Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 
 
-class ResponseCache:
-    """Answers by key in one SQLite file. Open it with `open_cache`."""
+class ResponseCache(Protocol):
+    """Answers by key. Open one with `open_cache`."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        self._database = database
-        self._path = path
-        self.damaged = 0
-
-    def get(self, key: str) -> Completion | None:
+    async def get(self, key: str) -> Completion | None:
         """The answer stored under a key, or None."""
-        row = self._database.execute("SELECT content, sha256 FROM responses WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            return None
-        try:
-            content, digest = row
-            if _digest(content) != digest:
-                raise ValueError
-            return Completion(**json.loads(content))
-        except (ValueError, TypeError, AttributeError):
-            self.damaged += 1
-            logger.info("notice: a damaged answer in %s is asked again", self._path)
-            return None
+        ...
 
-    def put(self, key: str, completion: Completion) -> None:
-        """Store an answer; it is on disk when this returns."""
-        content = json.dumps(asdict(completion))
+    async def put(self, key: str, completion: Completion) -> None:
+        """Store an answer; it is safe from a kill when this returns."""
+        ...
+
+
+@contextmanager
+def open_cache(store_uri: str) -> Iterator[ResponseCache]:
+    """Open or create the cache of a folder or `s3://bucket/prefix`.
+
+    Raises:
+        StoreError: when it cannot be opened, or is no cache of ours.
+    """
+    if is_s3(store_uri):
+        yield ObjectCache(S3Store(f"{store_uri.rstrip('/')}/{FOLDER}", patience_seconds=PATIENCE_SECONDS))
+        return
+    cache = SqliteCache(Path(store_uri) / FILE)
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+class SqliteCache:
+    """One SQLite file; its calls take well under a millisecond, so they run in the event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=LOCK_SECONDS)
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
+        self._run(self._prepare)
+
+    async def get(self, key: str) -> Completion | None:
+        select = "SELECT content, sha256 FROM responses WHERE key = ?"
+        row = self._run(lambda: self._database.execute(select, (key,)).fetchone())
+        return None if row is None else _decoded(row[0], row[1], str(self._path))
+
+    async def put(self, key: str, completion: Completion) -> None:
+        content = _encoded(completion)
+        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+
+        def store() -> None:
+            with self._database:
+                self._database.execute(insert, (key, content, _digest(content)))
+
+        self._run(store)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _prepare(self) -> None:
+        self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
+        self._database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
         with self._database:
-            self._database.execute(
-                "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)",
-                (key, content, _digest(content)),
-            )
+            columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
+            self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
+
+    def _run(self, call: Callable[[], Result]) -> Result:
+        """Call; what SQLite does not wait for itself when many processes open one file at once is waited for here."""
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                return call()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise self._unusable(error) from error
+            except sqlite3.Error as error:
+                raise self._unusable(error) from error
+            time.sleep(0.05)
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self._path}: not a usable response cache ({error}); move it away, or set another store_uri"
+        )
+
+
+class ObjectCache:
+    """One object per answer; each call takes a thread, for it waits for the network."""
+
+    def __init__(self, store: S3Store) -> None:
+        self._store = store
+
+    async def get(self, key: str) -> Completion | None:
+        name = _object_name(key)
+        stored = await asyncio.to_thread(self._store.read, name)
+        if stored is None:
+            return None
+        digest, _, content = stored.decode(errors="replace").partition("\n")
+        return _decoded(content, digest, self._store.uri + name)
+
+    async def put(self, key: str, completion: Completion) -> None:
+        content = _encoded(completion)
+        await asyncio.to_thread(self._store.write, _object_name(key), f"{_digest(content)}\n{content}".encode())
 
 
 class CachingClient:
-    """Answers from the cache, and asks the wrapped client for the rest.
+    """Answers from the cache, and asks the wrapped client for the rest; equal questions at once are asked once.
 
     Args:
         identity: all that decides an answer beside the prompt: endpoint, model, API, sampling settings.
@@ -68,14 +149,25 @@ class CachingClient:
         self._client = client
         self._cache = cache
         self._identity = identity
+        self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
-    async def complete(self, prompt: str) -> Completion:
+    async def complete(self, prompt: str, account: str = "") -> Completion:
         key = response_key(self._identity, prompt)
-        known = self._cache.get(key)
+        if key in self._under_way:
+            return replace(await asyncio.shield(self._under_way[key]), cached=True)
+        task = asyncio.create_task(self._find_or_ask(key, prompt, account))
+        self._under_way[key] = task
+        try:
+            return await task
+        finally:
+            del self._under_way[key]
+
+    async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
+        known = await self._cache.get(key)
         if known is not None:
-            return replace(known, cached=True, retries=0)
-        completion = await self._client.complete(prompt)
-        self._cache.put(key, completion)
+            return replace(known, cached=not account or known.account != account)
+        completion = await self._client.complete(prompt, account)
+        await self._cache.put(key, completion)
         return completion
 
 
@@ -84,28 +176,22 @@ def response_key(identity: dict[str, Any], prompt: str) -> str:
     return _digest(json.dumps([identity, prompt], sort_keys=True))
 
 
-@contextmanager
-def open_cache(path: Path) -> Iterator[ResponseCache]:
-    """Open or create the cache file.
+def _object_name(key: str) -> str:
+    return f"{key[:2]}/{key}"
 
-    Raises:
-        StoreError: when it cannot be opened, or is no cache of ours.
-    """
+
+def _encoded(completion: Completion) -> str:
+    return json.dumps(asdict(completion))
+
+
+def _decoded(content: str, digest: str, where: str) -> Completion | None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=LOCK_SECONDS)
-        database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
-        with database:
-            columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
-            database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(
-            f"{path}: not a usable response cache ({error}); move it away, or set another store_uri"
-        ) from error
-    try:
-        yield ResponseCache(database, path)
-    finally:
-        database.close()
+        if _digest(content) == digest:
+            return Completion(**json.loads(content))
+    except (ValueError, TypeError, AttributeError):
+        pass
+    logger.info("notice: a damaged answer in %s is asked again", where)
+    return None
 
 
 def _digest(text: str) -> str:

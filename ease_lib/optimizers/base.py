@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,18 +12,22 @@ from numpy.typing import NDArray
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.embeddings import Representation
 from ease_lib.seeding import rng
-from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.study.history import Candidate, History, Observation, Phase
 
 
 class ExemplarOptimizer(Protocol):
     """Proposes candidates and learns from their scores. Knows no files, no LLM, no budget.
 
-    `ask` is a pure function of what was told, of its settings and of `rng(seed, "ask", iteration)`: replaying the
-    `tell`s of a history restores an optimizer completely.
+    `ask` is a pure function of what was told, of `pending`, of its settings and of `rng(seed, "ask", iteration)`:
+    replaying the `tell`s of a history restores an optimizer completely.
     """
 
-    def ask(self, iteration: int) -> Candidate | None:
-        """The next candidate, never one already told; None when there is nothing more to propose."""
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        """The next candidate; None when there is nothing more to propose.
+
+        Args:
+            pending: candidates that are being evaluated: never proposed again, and their scores not known yet.
+        """
         ...
 
     def tell(self, observation: Observation) -> None:
@@ -45,7 +50,10 @@ class Problem:
     seed: int
 
 
-def ask_random(space: SequenceSpace, history: History, seed: int, iteration: int) -> Candidate | None:
-    """A random sequence not yet observed: the initial design of every method, and all of Best-of-N."""
-    sequence = space.sample_unseen(rng(seed, "ask", iteration), history.seen)
-    return None if sequence is None else Candidate(sequence=sequence, phase="initial")
+def ask_random(
+    problem: Problem, history: History, iteration: int, pending: Sequence[Candidate], *, phase: Phase = "initial"
+) -> Candidate | None:
+    """A random sequence not yet proposed: the initial design of every method, and all of Best-of-N."""
+    draw = rng(problem.seed, "ask", iteration)
+    sequence = problem.space.sample_unseen(draw, history.proposed(pending))
+    return None if sequence is None else Candidate(sequence=sequence, phase=phase)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ease_lib.optimizers.base import Problem, ask_random
 from ease_lib.study.history import Candidate, History, Observation
 
@@ -13,8 +15,8 @@ class BestOfN:
         self._problem = problem
         self._history = History()
 
-    def ask(self, iteration: int) -> Candidate | None:
-        return ask_random(self._problem.space, self._history, self._problem.seed, iteration)
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        return ask_random(self._problem, self._history, iteration, pending)
 
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)

@@ -5,11 +5,15 @@
         sample q ordered sequences; keep the q' with the smallest OT distance to the validation set
         E_t = argmax over them of  m(h(E)) + nu * sigma(h(E))
 
-Differences from the paper: a sequence already observed is not proposed again. From the authors' code: see
-`candidates/optimal_transport.py` and `surrogate/neural_ucb.py`.
+Differences from the paper: a sequence already observed is not proposed again; scores that racing cut short weigh less;
+several candidates can be asked for before their scores are told. Those pending count as observed for sigma, which
+needs no score, and not for m, so the candidates of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014).
+From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neural_ucb.py`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,16 +53,22 @@ class Ease:
         self._nu = nu
         self._ridge = ridge
         self._history = History()
+        self._trained: tuple[int, ScoreNetwork] | None = None
 
-    def ask(self, iteration: int) -> Candidate | None:
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if iteration < self._initial_design or not len(self._history):
-            return ask_random(self._problem.space, self._history, self._problem.seed, iteration)
-        candidates = self._unseen_shortlist(iteration)
+            return ask_random(self._problem, self._history, iteration, pending)
+        candidates = self._unseen_shortlist(iteration, pending)
         if not len(candidates):
             return None
-        network, observed = self._train()
+        represent = self._problem.representation
         values = acquisition_values(
-            network, observed, self._problem.representation(candidates), nu=self._nu, ridge=self._ridge
+            self._network(),
+            represent(self._with_pending(pending)),
+            represent(candidates),
+            trust=np.append(self._trust(), np.ones(len(pending))),
+            nu=self._nu,
+            ridge=self._ridge,
         )
         best = int(np.argmax(values))
         return Candidate(sequence=tuple(candidates[best].tolist()), phase="search", acquisition=float(values[best]))
@@ -66,18 +76,30 @@ class Ease:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
-    def _unseen_shortlist(self, iteration: int) -> np.ndarray:
-        """(<= q', k) sequences most like the validation set among q sampled ones that are not observed yet."""
-        generator = rng(self._problem.seed, "ask", iteration)
-        sampled = self._problem.space.sample(generator, self._sampled_candidates)
-        unseen = sampled[[row not in self._history.seen for row in map(tuple, sampled.tolist())]]
+    def _unseen_shortlist(self, iteration: int, pending: Sequence[Candidate]) -> np.ndarray:
+        """(<= q', k) sequences most like the validation set among q sampled ones that are not proposed yet."""
+        sampled = self._problem.space.sample(rng(self._problem.seed, "ask", iteration), self._sampled_candidates)
+        proposed = self._history.proposed(pending)
+        unseen = sampled[[row not in proposed for row in map(tuple, sampled.tolist())]]
         if not len(unseen):  # almost everything is observed: look for what is left
-            sequence = self._problem.space.sample_unseen(generator, self._history.seen)
-            return np.array([] if sequence is None else [sequence], dtype=np.int64)
+            rest = ask_random(self._problem, self._history, iteration, pending)
+            return np.array([] if rest is None else [rest.sequence], dtype=np.int64)
         return unseen[shortlist(unseen, self._problem.cost, self._shortlist_size).positions]
 
-    def _train(self) -> tuple[ScoreNetwork, np.ndarray]:
-        observed = self._problem.representation(self._history.sequences)
-        network = ScoreNetwork(observed.shape[1], seed=derive_seed(self._problem.seed, "network"))
-        network.fit(observed, self._history.scores, ridge=self._ridge)
-        return network, observed
+    def _network(self) -> ScoreNetwork:
+        """Trained on all observations; once for all candidates of a batch."""
+        if self._trained is None or self._trained[0] != len(self._history):
+            observed = self._problem.representation(self._history.sequences)
+            network = ScoreNetwork(observed.shape[1], seed=derive_seed(self._problem.seed, "network"))
+            network.fit(observed, self._history.scores, ridge=self._ridge, trust=self._trust())
+            self._trained = len(self._history), network
+        return self._trained[1]
+
+    def _trust(self) -> np.ndarray:
+        """(t,) weight of each score: 1 for a full evaluation, the share of rows asked for one that racing stopped."""
+        rows = self._history.validation_rows
+        return np.asarray(rows / rows.max())
+
+    def _with_pending(self, pending: Sequence[Candidate]) -> np.ndarray:
+        """(t + p, k) sequences whose features are certain, or soon will be."""
+        return np.array([*self._history.sequences.tolist(), *(list(candidate.sequence) for candidate in pending)])

@@ -6,9 +6,10 @@ the sequence already has, and no sequence is evaluated twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ease_lib.candidates.sampling import Sequence
 from ease_lib.optimizers.base import Problem, ask_random
 from ease_lib.seeding import rng
 from ease_lib.study.history import Candidate, History, Observation
@@ -24,23 +25,23 @@ class Evolution:
         self._initial_design = initial_design
         self._history = History()
 
-    def ask(self, iteration: int) -> Candidate | None:
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         space, incumbent = self._problem.space, self._history.incumbent
         if iteration < self._initial_design or incumbent is None:
-            return ask_random(space, self._history, self._problem.seed, iteration)
-        generator = rng(self._problem.seed, "ask", iteration)
+            return ask_random(self._problem, self._history, iteration, pending)
+        generator = rng(self._problem.seed, "mutation", iteration)
+        proposed = self._history.proposed(pending)
         for _ in range(MUTATION_TRIES if space.n > space.k else 0):
             mutant = _mutate(incumbent.candidate.sequence, space.n, generator)
-            if mutant not in self._history.seen:
+            if mutant not in proposed:
                 return Candidate(sequence=mutant, phase="search")
-        sequence = space.sample_unseen(generator, self._history.seen)
-        return None if sequence is None else Candidate(sequence=sequence, phase="search")
+        return ask_random(self._problem, self._history, iteration, pending, phase="search")
 
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
 
-def _mutate(sequence: Sequence, n: int, generator: np.random.Generator) -> Sequence:
+def _mutate(sequence: tuple[int, ...], n: int, generator: np.random.Generator) -> tuple[int, ...]:
     position = int(generator.integers(len(sequence)))
     replacement = int(generator.integers(n))
     while replacement in sequence:

@@ -10,13 +10,11 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 
 
 def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> str:
-    """Score of every evaluation (grey: initial design, blue: proposed), the incumbent's line, the random mean."""
+    """Score of every evaluation (grey: initial design, blue: proposed, hollow: stopped early by racing), the
+    incumbent's line, the random mean."""
     plot = _Plot(len(history))
-    dots = "".join(
-        f'<circle class="{row["phase"]}" cx="{plot.x(index):.1f}" cy="{plot.y(row["score"]):.1f}" r="3.2">'
-        f"<title>evaluation {index + 1}: {row['score']:.3f}</title></circle>"
-        for index, row in enumerate(history)
-    )
+    rows = max(row["validation_rows"] for row in history)
+    dots = "".join(_dot(plot, index, row, partial=row["validation_rows"] < rows) for index, row in enumerate(history))
     steps = [f"{plot.x(0):.1f},{plot.y(history[0]['incumbent_score']):.1f}"]
     for index in range(1, len(history)):
         before, now = history[index - 1]["incumbent_score"], history[index]["incumbent_score"]
@@ -30,6 +28,14 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> st
     )
     curve = f'<polyline class="incumbent" points="{" ".join(steps)}"/>'
     return plot.framed(split + line + dots + curve, "Validation score of every evaluation, in order")
+
+
+def _dot(plot: _Plot, index: int, row: Mapping[str, Any], *, partial: bool) -> str:
+    kind, rows = (f"{row['phase']} partial", f" of {row['validation_rows']} rows") if partial else (row["phase"], "")
+    return (
+        f'<circle class="{kind}" cx="{plot.x(index):.1f}" cy="{plot.y(row["score"]):.1f}" r="3.2">'
+        f"<title>evaluation {index + 1}: {row['score']:.3f}{rows}</title></circle>"
+    )
 
 
 class _Plot:

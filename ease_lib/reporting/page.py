@@ -48,6 +48,7 @@ def render_page(
         "page.html.j2"
     ).render(
         report=report,
+        history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
         confusion=confusion(answered),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any
 
 
@@ -22,10 +22,12 @@ def summarise(
     Args:
         noisy: by exemplar id, whether its output was corrupted (None: unknown).
     """
-    initial = [row["score"] for row in history if row["phase"] == "initial"]
-    proposed = [row["score"] for row in history if row["phase"] == "search"]
-    first_best = next(row["iteration"] for row in history if row["score"] == best["validation_score"])
-    counted = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
+    initial = [row for row in history if row["phase"] == "initial"]
+    proposed = [row for row in history if row["phase"] == "search"]
+    rows = dataset["validation"]
+    full = [row for row in history if row["validation_rows"] == rows]
+    first_best = next(row["iteration"] for row in full if row["score"] == best["validation_score"])
+    counted = ("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
     return {
         "task": dataset["task"],
         "metric": dataset["metric"],
@@ -35,6 +37,8 @@ def summarise(
         "resumed": search["resumed"],
         "replayed_evaluations": search["replayed"],
         "evaluations": search["evaluations"],
+        "partial_evaluations": search["partial_evaluations"],
+        "requests_saved_by_racing": sum(rows - row["validation_rows"] for row in history),
         "budget": search["budget"],
         "stopped": search["stopped"],
         "best": {
@@ -46,13 +50,13 @@ def summarise(
             "found_at_evaluation": first_best + 1,
         },
         "random": {
-            "validation_score": fmean(initial),
-            "validation_standard_deviation": stdev(initial) if len(initial) > 1 else None,
+            "validation_score": _mean_over_rows(initial),
+            "validation_standard_deviation": stdev(row["score"] for row in initial) if len(initial) > 1 else None,
             "test_score": test["random"]["score"],
             "test_scores": test["random"]["scores"],
             "sequences": len(initial),
         },
-        "proposed": {"validation_score": fmean(proposed) if proposed else None, "sequences": len(proposed)},
+        "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
         "gain": test["gain"],
         "dataset": {key: dataset[key] for key in ("pool", "validation", "test", "noisy", "notices")},
         "llm": {
@@ -68,3 +72,9 @@ def summarise(
         "truncated_sequences": search["truncated_sequences"],
         "parameters": {"task": dict(task_parameters), **search["parameters"]},
     }
+
+
+def _mean_over_rows(evaluations: Sequence[Mapping[str, Any]]) -> float | None:
+    """Mean score of all validation rows asked: an evaluation that racing cut short counts for the rows it had."""
+    asked = sum(row["validation_rows"] for row in evaluations)
+    return sum(row["score"] * row["validation_rows"] for row in evaluations) / asked if asked else None

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from ease_lib.artifacts.store import is_s3
 from ease_lib.config import EndpointConfig
 from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError, ModelNotFound
+from ease_lib.evaluation.concurrency import AdaptiveClient
 from ease_lib.evaluation.llm_client import LLMClient, OpenAIClient, RetryingClient, list_models
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.tasks.base import Exemplar
 
-CACHE_FILE = "responses.sqlite"
 KEY_VARIABLES = ("EASE_LLM_API_KEY", "OPENAI_API_KEY")
 
 
@@ -29,12 +30,14 @@ class BlackBox:
     """The LLM as the search sees it.
 
     `endpoint` is its URL without credentials, or `local` or `simulated`; with `model` and `api` it is its identity.
+    `innermost` counts the answers that this process had from it.
     """
 
     endpoint: str
     model: str
     api: str
     client: LLMClient
+    innermost: OpenAIClient
     runner: asyncio.Runner
     ask_first_alone: bool
 
@@ -52,7 +55,8 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
 
     Args:
         stop: text that ends a raw completion.
-        store_uri: folder for the response cache and for the log of an endpoint of ours; empty for neither.
+        store_uri: folder or s3:// for the response cache, or empty for none; a folder also takes the log of an endpoint
+            of ours.
 
     Raises:
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
@@ -72,13 +76,13 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
             max_tokens=config.llm_max_tokens,
             timeout_seconds=config.llm_timeout_seconds,
             stop=stop,
-            concurrency=config.llm_concurrency,
         )
         stack.callback(lambda: runner.run(client.close()))
         endpoint = config.llm_base_url if own else without_credentials(url)
-        answering: LLMClient = RetryingClient(client, deadline_seconds=config.llm_deadline_seconds)
+        bounded = AdaptiveClient(client, maximum=config.llm_concurrency)
+        answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
         if store_uri:
-            cache = stack.enter_context(open_cache(Path(store_uri) / CACHE_FILE))
+            cache = stack.enter_context(open_cache(store_uri))
             sampling = {"api": api, "max_tokens": config.llm_max_tokens, "temperature": 0, "stop": stop}
             answering = CachingClient(answering, cache, {"endpoint": endpoint, "model": model, **sampling})
         yield BlackBox(
@@ -86,6 +90,7 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
             model=model,
             api=api,
             client=answering,
+            innermost=client,
             runner=runner,
             ask_first_alone=config.llm_base_url == "local",
         )
@@ -109,7 +114,7 @@ def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
         return
     if name == "local":
         weights_path()
-    folder = Path(store_uri or tempfile.gettempdir())
+    folder = Path(store_uri if store_uri and not is_s3(store_uri) else tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
     with running_endpoint(name, folder / f"{name}-endpoint.log") as url:
         yield url

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.config import (
     EndpointConfig,
     Parameters,
@@ -101,8 +102,11 @@ def _check_data(task: TaskConfig) -> None:
 def _check_store(store_uri: str) -> None:
     if not store_uri:
         return
+    if is_s3(store_uri):
+        S3Store(store_uri).check_conditional_create()
+        return
     if "://" in store_uri:
-        raise ConfigError(f"store_uri={store_uri}: journals on object storage are not supported yet; give a folder")
+        raise ConfigError(f"store_uri={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")
     try:
         Path(store_uri).mkdir(parents=True, exist_ok=True)
         probe = Path(store_uri) / f".probe-{os.getpid()}"

@@ -24,6 +24,7 @@ from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
 
 RANDOM_SEQUENCES = 3
+TESTED_SEQUENCES = 1 + RANDOM_SEQUENCES
 BEST = "best"
 
 
@@ -65,7 +66,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
             evaluations[name] = objective.evaluate([pool[exemplar_id] for exemplar_id in ids])
             logger.info("test set of %d rows, %s sequence: %.3f", len(test), name, evaluations[name].score)
     _write_predictions(output_path(outputs.predictions), evaluations, test)
-    summary = _summary(evaluations, config.endpoint)
+    summary = _summary(evaluations, config.endpoint, new_requests=black_box.innermost.answered)
     write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
     return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
 
@@ -79,7 +80,7 @@ def _random_sequences(history: pa.Table, best: list[int]) -> dict[str, list[int]
     return {f"random {number}": ids for number, ids in enumerate(initial[:RANDOM_SEQUENCES], 1)}
 
 
-def _summary(evaluations: dict[str, Evaluation], prices: EndpointConfig) -> dict[str, Any]:
+def _summary(evaluations: dict[str, Evaluation], endpoint: EndpointConfig, *, new_requests: int) -> dict[str, Any]:
     best = evaluations[BEST]
     randoms = [evaluation for name, evaluation in evaluations.items() if name != BEST]
     usage = sum((evaluation.usage for evaluation in evaluations.values()), start=Usage())
@@ -93,7 +94,7 @@ def _summary(evaluations: dict[str, Evaluation], prices: EndpointConfig) -> dict
         "gain": paired_gain(best.scores, baseline) if baseline else {},
         "rows": len(best.scores),
         "seconds": usage.seconds,
-        "llm": usage.counts(prompt_usd=prices.llm_prompt_usd, completion_usd=prices.llm_completion_usd),
+        "llm": {"new_requests": new_requests, **usage.counts(**endpoint.prices)},
     }
 
 

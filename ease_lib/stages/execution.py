@@ -1,14 +1,17 @@
 """Run a stage as a task of a pipeline: read its configuration, time it, log it, turn errors into one clear line.
 
 Every line of ours starts with `[ease]`, so that they can be told from what other programs print. An error of the user's
-making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback.
+making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback. SIGTERM (an evicted pod) and
+Ctrl-C end it with `EXIT_STOPPED`: nothing more is asked, what was answered is kept, a retry of the task continues.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +25,10 @@ from ease_lib.errors import EaseError
 
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
+STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
 EXIT_ERROR = 2
+EXIT_STOPPED = 75
+"""EX_TEMPFAIL of sysexits.h: try again."""
 
 Inputs = TypeVar("Inputs")
 Outputs = TypeVar("Outputs")
@@ -67,17 +73,44 @@ def execute(
 
 @contextmanager
 def user_errors(name: str) -> Iterator[None]:
-    """Log start and end of the work; an `EaseError` becomes its message and exit code 2."""
+    """Log start and end of the work; an `EaseError` becomes its message and exit code 2, a signal exit code 75."""
     log_to_stderr()
     logger.info("%s: started", name)
     start = time.perf_counter()
     try:
-        yield
+        with sigterm_as_interrupt():
+            yield
     except EaseError as error:
         for line in str(error).splitlines():
             print(f"{ERROR_PREFIX}{line}", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_ERROR) from None
+    except KeyboardInterrupt:
+        print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
+        raise SystemExit(EXIT_STOPPED) from None
     logger.info("%s: done in %.1f s", name, time.perf_counter() - start)
+
+
+@contextmanager
+def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """SIGTERM raises `KeyboardInterrupt` as Ctrl-C does, which cancels running requests in an orderly way.
+
+    Args:
+        also: called first, inside the signal handler.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        also()
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
 
 
 def log_to_stderr() -> None:

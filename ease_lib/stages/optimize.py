@@ -6,16 +6,16 @@ import dataclasses
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document, write_table
+from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
 from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config import EmbeddingConfig, EndpointConfig, OptimizerConfig, RunConfig
+from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, OptimizerConfig, RunConfig
 from ease_lib.embeddings import (
     AverageRepresentation,
     PositionalRepresentation,
@@ -24,19 +24,26 @@ from ease_lib.embeddings import (
     load_embedder,
 )
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.objective import Evaluation, Objective, Question
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, stop_text
 from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.registry import create_optimizer
+from ease_lib.seeding import rng
 from ease_lib.stages.black_box import BlackBox, open_black_box
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
+from ease_lib.stages.evaluate import TESTED_SEQUENCES
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
-from ease_lib.study.history import History
+from ease_lib.stages.search_artifacts import write_best_sequence, write_history
+from ease_lib.study.caps import Caps
+from ease_lib.study.history import History, Observation
 from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import Study, search
+from ease_lib.study.loop import Proposal, Racing, Study, search
 from ease_lib.tasks.base import Exemplar
 
 BUDGET_FREE_SETTINGS = ("budget",)
 """Settings that do not change what is asked: a search with a larger budget continues the same journal."""
+ESTIMATED_SEQUENCES = 20
+"""Sequences whose lengths stand for all in the estimate of tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,7 @@ class Config:
     optimizer: OptimizerConfig
     embedding: EmbeddingConfig
     endpoint: EndpointConfig
+    caps: CapsConfig
     run: RunConfig
 
 
@@ -67,19 +75,21 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
     Raises:
         EndpointError: when the black-box fails for good; the journal keeps all observations until then.
+        ConfigError: when k exceeds the pool, or the caps do not allow a single evaluation.
     """
     pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
-    if config.optimizer.k > len(pool):
+    settings = config.optimizer
+    if settings.k > len(pool):
         raise ConfigError(
-            f"k={config.optimizer.k} exceeds the pool's {len(pool)} exemplars; lower k or raise pool_size or retained"
+            f"k={settings.k} exceeds the pool's {len(pool)} exemplars; lower k or raise pool_size or retained"
         )
     ids = [row.exemplar_id for row in pool]
     embeddings = read_embeddings(Path(inputs.embeddings), ids, [row.exemplar_id for row in validation])
     representation = _representation(config, pool, embeddings)
     problem = Problem(
-        space=SequenceSpace(len(pool), config.optimizer.k),
+        space=SequenceSpace(len(pool), settings.k),
         representation=representation,
         cost=cosine_cost(embeddings.pool, embeddings.validation),
         seed=config.run.seed,
@@ -87,21 +97,26 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     with open_black_box(config.endpoint, stop=stop_text(pool), store_uri=config.run.store_uri) as black_box:
         objective = black_box.objective(validation, dataset["metric"])
         key = _journal_key(inputs, config, black_box)
-        with open_journal(_journal_folder(config.run), key) as journal:
-            _announce(len(journal.replay()), len(validation), config, black_box)
+        caps = _caps(config, objective, problem, pool, test_rows=dataset["test"])
+        with open_journal(_journal_place(config.run), key) as journal:
+            _announce(len(journal.replay()), caps, config, black_box)
             study = search(
-                create_optimizer(config.optimizer, problem),
-                lambda sequence: objective.evaluate([pool[position] for position in sequence]),
+                create_optimizer(settings, problem),
+                lambda proposals: _evaluated(objective, pool, proposals, key),
                 journal,
-                budget=config.optimizer.budget,
-                on_record=lambda record, history: _log_evaluation(record, history, config.optimizer.budget),
+                budget=settings.budget,
+                parallel=settings.parallel,
+                racing=Racing(confidence=settings.racing_confidence, seed=config.run.seed) if settings.racing else None,
+                caps=caps,
+                on_record=lambda record, history: _log_evaluation(record, history, settings.budget),
             )
-    _write_best_sequence(outputs, study, pool, dataset, black_box)
-    _write_history(outputs, study, ids)
+    incumbent = _incumbent(study, caps)
+    write_best_sequence(output_path(outputs.best_sequence), incumbent, pool, dataset, black_box)
+    write_history(output_path(outputs.history), study, ids, config.endpoint.prices)
     summary = _summary(study, config, black_box, representation)
     write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
     logger.info("stopped: %s after %d evaluations", study.stopped, len(study.history))
-    return StageReport(metrics={"validation_score": _incumbent_score(study), "evaluations": len(study.history)})
+    return StageReport(metrics={"validation_score": incumbent.score, "evaluations": len(study.history)})
 
 
 def _representation(config: Config, pool: Sequence[Exemplar], embeddings: ExemplarEmbeddings) -> Representation:
@@ -115,11 +130,11 @@ def _representation(config: Config, pool: Sequence[Exemplar], embeddings: Exempl
             return PositionalRepresentation(embeddings.pool, embeddings.pool_outputs)
 
 
-def _journal_folder(run: RunConfig) -> Path:
+def _journal_place(run: RunConfig) -> str:
     if run.store_uri:
-        return Path(run.store_uri) / "journals"
+        return run.store_uri
     logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
-    return Path(tempfile.mkdtemp(prefix="ease-journal-"))
+    return tempfile.mkdtemp(prefix="ease-journal-")
 
 
 def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:
@@ -138,100 +153,93 @@ def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _announce(replayed: int, rows: int, config: Config, black_box: BlackBox) -> None:
-    budget = config.optimizer.budget
+def _caps(config: Config, objective: Objective, problem: Problem, pool: Sequence[Exemplar], *, test_rows: int) -> Caps:
+    """The caps of the configuration, with what an evaluation and the test set will take."""
+    sampled = problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES)
+    evaluation = objective.estimate([[pool[position] for position in sequence] for sequence in sampled])
+    return Caps(
+        requests=config.caps.max_llm_requests,
+        cost_usd=config.caps.max_cost_usd,
+        seconds=config.caps.max_seconds,
+        evaluation=evaluation,
+        test_requests=TESTED_SEQUENCES * test_rows,
+        **config.endpoint.prices,
+    )
+
+
+def _announce(replayed: int, caps: Caps, config: Config, black_box: BlackBox) -> None:
+    """What lies ahead, and about what it will cost, before the first request."""
+    budget, rows = config.optimizer.budget, caps.evaluation.requests
     if replayed:
         logger.info("continuing: %d of %d evaluations are in the journal", min(replayed, budget), budget)
-    remaining = max(0, budget - replayed)
+    evaluations = max(0, budget - replayed)
+    requests = evaluations * rows
     logger.info(
-        "%s asks %s (%s): at most %d evaluations x %d rows = %d requests",
+        "%s asks %s (%s): at most %d x %d = %d requests, %s; then %d for the test set",
         config.optimizer.method,
         black_box.model,
         black_box.endpoint,
-        remaining,
+        evaluations,
         rows,
-        remaining * rows,
+        requests,
+        caps.described(requests),
+        caps.test_requests,
+    )
+
+
+def _evaluated(
+    objective: Objective, pool: Sequence[Exemplar], proposals: Mapping[int, Proposal], key: str
+) -> Iterator[tuple[int, Evaluation]]:
+    """F; each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid."""
+    return objective.evaluate_each(
+        {
+            iteration: Question(
+                exemplars=[pool[position] for position in proposal.candidate.sequence],
+                account=f"{key}/{iteration}",
+                race=proposal.race,
+            )
+            for iteration, proposal in proposals.items()
+        }
     )
 
 
 def _log_evaluation(record: Record, history: History, budget: int) -> None:
-    incumbent = history.incumbent.score if history.incumbent else 0.0
+    observation = record.observation
+    scores = [history.incumbent.score] if history.incumbent else []
+    scores += [] if observation.partial else [observation.score]
     logger.info(
-        "evaluation %d/%d %s  score %.3f  incumbent %.3f  %d requests  %.1f s",
-        len(history),
+        "evaluation %d/%d %s  score %.3f%s  incumbent %.3f  %d requests  %.1f s",
+        record.iteration + 1,
         budget,
-        record.observation.candidate.phase,
-        record.observation.score,
-        incumbent,
+        observation.candidate.phase,
+        observation.score,
+        f" (stopped after {observation.validation_rows} rows)" if observation.partial else "",
+        max(scores),
         record.usage.requests,
         record.seconds,
     )
 
 
-def _incumbent_score(study: Study) -> float:
+def _incumbent(study: Study, caps: Caps) -> Observation:
     if study.history.incumbent is None:
-        raise ConfigError("the search evaluated nothing; raise budget")
-    return study.history.incumbent.score
-
-
-def _write_best_sequence(
-    outputs: Outputs, study: Study, pool: Sequence[Exemplar], dataset: dict[str, Any], black_box: BlackBox
-) -> None:
-    assert study.history.incumbent is not None
-    chosen = [pool[position] for position in study.history.incumbent.candidate.sequence]
-    document = {
-        "task": dataset["task"],
-        "metric": dataset["metric"],
-        "validation_score": _incumbent_score(study),
-        "exemplar_ids": [row.exemplar_id for row in chosen],
-        "exemplars": [
-            {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen
-        ],
-        "instruction": "",
-        "template": TEMPLATE,
-        "llm_model": black_box.model,
-        "llm_endpoint": black_box.endpoint,
-    }
-    write_document(output_path(outputs.best_sequence), contracts.BEST_SEQUENCE, document)
-
-
-def _write_history(outputs: Outputs, study: Study, ids: list[int]) -> None:
-    incumbent, incumbents = 0.0, []
-    for observation in study.history:
-        incumbent = max(incumbent, observation.score)
-        incumbents.append(incumbent)
-    candidates = [observation.candidate for observation in study.history]
-    columns = {
-        "iteration": list(range(len(candidates))),
-        "phase": [candidate.phase for candidate in candidates],
-        "instruction_id": [0] * len(candidates),
-        "exemplar_ids": [[ids[position] for position in candidate.sequence] for candidate in candidates],
-        "score": [observation.score for observation in study.history],
-        "incumbent_score": incumbents,
-        "validation_rows": [observation.validation_rows for observation in study.history],
-        "acquisition": [candidate.acquisition for candidate in candidates],
-        "seconds": [record.seconds for record in study.records],
-        "llm_seconds": [record.usage.seconds for record in study.records],
-        "llm_requests": [record.usage.requests for record in study.records],
-        "cached_responses": [record.usage.cached for record in study.records],
-        "retries": [record.usage.retries for record in study.records],
-        "prompt_tokens": [record.usage.prompt_tokens for record in study.records],
-        "completion_tokens": [record.usage.completion_tokens for record in study.records],
-    }
-    write_table(output_path(outputs.history), contracts.HISTORY, columns)
+        raise ConfigError(
+            f"{study.stopped} does not allow a single evaluation of {caps.evaluation.requests} requests beside the "
+            f"{caps.test_requests} of the test set; raise it, or lower validation_size and test_size"
+        )
+    return study.history.incumbent
 
 
 def _summary(study: Study, config: Config, black_box: BlackBox, representation: Representation) -> dict[str, Any]:
-    usage, total = study.usage, sum(record.seconds for record in study.records)
-    prices = {"prompt_usd": config.endpoint.llm_prompt_usd, "completion_usd": config.endpoint.llm_completion_usd}
     truncated = None
     if isinstance(representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
+    usage, total = study.usage, study.seconds
     return {
         "method": config.optimizer.method,
         "seed": config.run.seed,
         "evaluations": len(study.history),
+        "partial_evaluations": sum(observation.partial for observation in study.history),
         "budget": config.optimizer.budget,
         "stopped": study.stopped,
         "resumed": study.replayed > 0,
@@ -243,7 +251,8 @@ def _summary(study: Study, config: Config, black_box: BlackBox, representation: 
         "llm": {
             "endpoint": black_box.endpoint,
             "model": black_box.model,
-            **usage.counts(**prices),
+            "new_requests": black_box.innermost.answered,
+            **usage.counts(**config.endpoint.prices),
         },
         "parameters": dataclasses.asdict(config),
     }

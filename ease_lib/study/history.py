@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,18 +25,23 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A candidate and its score in [0, 1], the mean over `validation_rows` rows."""
+    """A candidate and its score in [0, 1], the mean over `validation_rows` rows.
+
+    `partial`: racing stopped the evaluation before it had asked every row, so the score is noisier and can never make
+    the candidate the incumbent.
+    """
 
     candidate: Candidate
     score: float
     validation_rows: int
+    partial: bool = False
 
 
 @dataclass
 class History:
     """All observations in order.
 
-    The incumbent is replaced by a strictly better score only: ties keep the earlier one.
+    The incumbent is replaced by a strictly better score of a full evaluation only: ties keep the earlier one.
     """
 
     observations: list[Observation] = field(default_factory=list)
@@ -46,8 +51,12 @@ class History:
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)
         self.seen.add(observation.candidate.sequence)
-        if self.incumbent is None or observation.score > self.incumbent.score:
+        if not observation.partial and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
+
+    def proposed(self, pending: Iterable[Candidate]) -> set[Sequence]:
+        """Sequences that must not be proposed again: those observed, and those being evaluated."""
+        return self.seen | {candidate.sequence for candidate in pending}
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -59,6 +68,11 @@ class History:
     def sequences(self) -> NDArray[np.int64]:
         """(t, k) positions in the pool."""
         return np.array([observation.candidate.sequence for observation in self.observations], dtype=np.int64)
+
+    @property
+    def validation_rows(self) -> NDArray[np.int64]:
+        """(t,) rows behind each score."""
+        return np.array([observation.validation_rows for observation in self.observations], dtype=np.int64)
 
     @property
     def scores(self) -> NDArray[np.float64]:

@@ -1,72 +1,133 @@
-"""The journal: every observation is on disk before the next is asked for.
+"""The journal: every observation is durable before the next is asked for.
 
-One file per search, named by its key (a hash of inputs and settings), one JSON record a line behind a header line. A
-killed search finds its file again and continues. A last line that was cut by the kill is dropped and evaluated again;
-any other damage is refused, and nothing is ever overwritten. The file is locked while a search runs.
+One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
+node or on another, and continues. Nothing is ever overwritten: damage and foreign journals are refused.
+
+    folder   one JSON Lines file per search, written through to the disk, locked while a search runs. A last line that
+             was cut by the kill is dropped and evaluated again.
+    s3://    one object per observation, created only if absent, so of two runs at once the later one is refused.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS, S3_CONNECTIONS, S3Store, is_s3
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.objective import Usage
 from ease_lib.study.history import Candidate, Observation
 
 VERSION = "ease_journal/1"
+FOLDER = "journals"
+HEADER = "header.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """An observation with what it cost; `seconds` counts from the ask to the score."""
+    """The observation of an iteration, with what it cost.
 
+    Times are of the clock on the wall: `seconds` is what the search took longer because of this evaluation, with
+    `usage.seconds` of them spent waiting for the endpoint; over all records they add up to the duration of the search.
+    """
+
+    iteration: int
     observation: Observation
     usage: Usage
     seconds: float
 
 
-class Journal:
-    """An append-only file of records. Open it with `open_journal`."""
+class Journal(Protocol):
+    """Append-only, durable. Open one with `open_journal`."""
 
-    def __init__(self, file: IO[bytes], path: Path, records: list[Record]) -> None:
-        self._file = file
-        self._path = path
-        self._records = records
-
-    def replay(self) -> list[Record]:
-        """The records found at opening, in order."""
-        return list(self._records)
+    def replay(self) -> Sequence[Record]:
+        """The records found at opening, in order of iterations."""
+        ...
 
     def append(self, record: Record) -> None:
-        """Write a record through to the disk."""
+        """Store a record; it is durable when this returns.
+
+        Raises:
+            JournalError, StoreError: when it is not.
+        """
+        ...
+
+
+@contextmanager
+def open_journal(store_uri: str, key: str) -> Iterator[Journal]:
+    """Open or create the journal of the search with this key.
+
+    Args:
+        store_uri: folder or `s3://bucket/prefix`; journals lie below it in `journals/`.
+
+    Raises:
+        JournalError: when it is in use, damaged, or of another search.
+        StoreError: when the store cannot be used for journals.
+    """
+    if is_s3(store_uri):
+        yield ObjectJournal(S3Store(f"{store_uri.rstrip('/')}/{FOLDER}/{key}", patience_seconds=PATIENCE_SECONDS), key)
+    else:
+        with _locked_file(Path(store_uri) / FOLDER / f"{key}.jsonl") as (file, path):
+            yield FileJournal(file, path, key)
+
+
+class FileJournal:
+    """JSON Lines behind a header line, in an open and locked file."""
+
+    def __init__(self, file: IO[bytes], path: Path, key: str) -> None:
+        self._file = file
+        self._path = path
+        self._records = self._recover(key)
+
+    def replay(self) -> Sequence[Record]:
+        return self._records
+
+    def append(self, record: Record) -> None:
+        self._write(_encoded(record))
+
+    def _recover(self, key: str) -> list[Record]:
+        """Read all records; cut a torn last line off."""
+        self._file.seek(0)
+        content = self._file.read()
+        whole, _, torn = content.rpartition(b"\n")
+        if not whole and not _header(key).startswith(torn):
+            raise _damaged(str(self._path))
+        if torn:
+            self._file.truncate(len(content) - len(torn))
+        if not whole:
+            self._write(_header(key))
+            return []
+        first, *lines = whole.split(b"\n")
+        _check_header(first, key, str(self._path))
+        found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
+        return _in_order(found, str(self._path))
+
+    def _write(self, line: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(_line({"record": asdict(record)}))
-            self._file.flush()
+            if self._file.write(line + b"\n") != len(line) + 1:
+                raise OSError("the disk is full")
             os.fsync(self._file.fileno())
         except OSError as error:
+            self._file.truncate(end)  # a disk that was full must not leave half a line in the middle
             raise JournalError(
                 f"{self._path}: cannot be written: {error}; free space or choose another store_uri"
             ) from error
 
 
 @contextmanager
-def open_journal(folder: Path, key: str) -> Iterator[Journal]:
-    """Open or create the journal of the search with this key.
-
-    Raises:
-        JournalError: when it is in use, damaged, or of another search.
-    """
-    path = folder / f"{key}.jsonl"
+def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b", buffering=0)
     except OSError as error:
         raise JournalError(f"{path}: cannot be opened: {error}; choose another store_uri") from error
     with file:
@@ -76,64 +137,98 @@ def open_journal(folder: Path, key: str) -> Iterator[Journal]:
             raise JournalError(
                 f"{path} is in use by another run; wait for it, or give this run another store_uri"
             ) from error
-        records = _recover(file, path, key)
-        yield Journal(file, path, records)
+        yield file, path
 
 
-def _recover(file: IO[bytes], path: Path, key: str) -> list[Record]:
-    """Read all records; cut a torn last line off."""
-    file.seek(0)
-    content = file.read()
-    whole, _, torn = content.rpartition(b"\n")
-    lines = whole.split(b"\n") if whole else []
-    if torn:
-        file.truncate(len(content) - len(torn))
-    if not lines:
-        file.write(_line({"version": VERSION, "key": key}))
-        file.flush()
-        return []
-    header = _parsed(lines[0], path, 1)
+class ObjectJournal:
+    """A header object and one object per record below a prefix of a bucket."""
+
+    def __init__(self, store: S3Store, key: str) -> None:
+        self._store = store
+        store.check_conditional_create()
+        if not store.create(HEADER, _header(key)):
+            _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
+        names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
+        with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+            contents = list(readers.map(store.read, names))
+        found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
+        self._records = _in_order(found, store.uri)
+
+    def replay(self) -> Sequence[Record]:
+        return self._records
+
+    def append(self, record: Record) -> None:
+        name = f"{record.iteration:06d}.json"
+        if not self._store.create(name, _encoded(record)):
+            raise JournalError(
+                f"{self._store.uri}{name} was written by another run of the same search; "
+                "wait for that one to end and run again, or give this run another store_uri"
+            )
+
+
+def _header(key: str) -> bytes:
+    return _json({"version": VERSION, "key": key})
+
+
+def _check_header(line: bytes, key: str, where: str) -> None:
+    header = _parsed(line, where)
     if (header.get("version"), header.get("key")) != (VERSION, key):
         raise JournalError(
-            f"{path} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
+            f"{where} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
             "move it away or choose another store_uri"
         )
-    return [_record(_parsed(line, path, number), path, number) for number, line in enumerate(lines[1:], 2)]
 
 
-def _line(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def _in_order(records: Iterator[Record], where: str) -> list[Record]:
+    ordered = sorted(records, key=lambda record: record.iteration)
+    iterations = [record.iteration for record in ordered]
+    if len(set(iterations)) < len(iterations):
+        raise JournalError(f"{where} has an iteration twice; it was left as it is: move it away, then run again")
+    return ordered
 
 
-def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _encoded(record: Record) -> bytes:
+    content = asdict(record)
+    return _json({"record": content, "sha256": _digest(content)})
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(_json(content)).hexdigest()
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _decoded(line: bytes, where: str) -> Record:
     try:
-        content = json.loads(line)
-    except ValueError as error:
-        raise _damaged(path, number) from error
-    if not isinstance(content, dict):
-        raise _damaged(path, number)
-    return content
-
-
-def _record(content: dict[str, Any], path: Path, number: int) -> Record:
-    try:
+        content = _parsed(line, where)
         fields = content["record"]
+        if content["sha256"] != _digest(fields):
+            raise _damaged(where)
         observation = fields["observation"]
         candidate = observation["candidate"]
         return Record(
+            iteration=fields["iteration"],
             observation=Observation(
-                candidate=Candidate(**{**candidate, "sequence": tuple(candidate["sequence"])}),
-                score=observation["score"],
-                validation_rows=observation["validation_rows"],
+                **{**observation, "candidate": Candidate(**{**candidate, "sequence": tuple(candidate["sequence"])})}
             ),
             usage=Usage(**fields["usage"]),
             seconds=fields["seconds"],
         )
     except (KeyError, TypeError) as error:
-        raise _damaged(path, number) from error
+        raise _damaged(where) from error
 
 
-def _damaged(path: Path, number: int) -> JournalError:
-    return JournalError(
-        f"{path} is damaged in line {number}; it was left as it is: mend or move it away, then run again"
-    )
+def _parsed(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError as error:
+        raise _damaged(where) from error
+    if not isinstance(content, dict):
+        raise _damaged(where)
+    return content
+
+
+def _damaged(where: str) -> JournalError:
+    return JournalError(f"{where} is damaged; it was left as it is: mend or move it away, then run again")

@@ -1,26 +1,52 @@
 """The search loop, the same for every method: ask, evaluate, record, tell.
 
-observe what the journal already holds
-while budget remains and the incumbent is not perfect:
+while budget and caps allow it and the incumbent is not perfect:
     candidate = optimizer.ask()                 Alg. 1: argmax of the acquisition over the shortlist
     score     = F(candidate)                    through the black-box, on the validation set
     record it durably, then tell the optimizer
 return the incumbent
+
+With parallel = b the optimizer is asked for b candidates before it is told their b scores, and they are evaluated at
+once. What the journal already holds is told without being asked or evaluated again, so a killed search continues as if
+it had never stopped; of a batch that was cut, only what is missing is evaluated.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from ease_lib.candidates.sampling import Sequence
+from ease_lib.errors import JournalError
 from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.evaluation.racing import Race
 from ease_lib.optimizers.base import ExemplarOptimizer
-from ease_lib.study.history import History, Observation
+from ease_lib.study.caps import Caps
+from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Journal, Record
 
 PERFECT_SCORE = 1.0
+BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A candidate to evaluate, and the race it runs in (None: no racing)."""
+
+    candidate: Candidate
+    race: Race | None
+
+
+Evaluate = Callable[[Mapping[int, Proposal]], Iterator[tuple[int, Evaluation]]]
+"""F: evaluates proposals by iteration, all at once, and yields each as soon as it is scored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Racing:
+    """Settings of racing (`evaluation/racing.py`)."""
+
+    confidence: float
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +54,7 @@ class Study:
     """A finished search.
 
     `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
+    `stopped` says why it ended: one of the constants above, or a cap as `name=value`.
     """
 
     history: History
@@ -37,57 +64,140 @@ class Study:
 
     @property
     def usage(self) -> Usage:
-        return sum((record.usage for record in self.records), start=Usage())
+        return total_usage(self.records)
+
+    @property
+    def seconds(self) -> float:
+        return sum(record.seconds for record in self.records)
+
+
+def total_usage(records: list[Record] | tuple[Record, ...]) -> Usage:
+    return sum((record.usage for record in records), start=Usage())
 
 
 def search(
     optimizer: ExemplarOptimizer,
-    evaluate: Callable[[Sequence], Evaluation],
+    evaluate: Evaluate,
     journal: Journal,
     *,
     budget: int,
+    parallel: int = 1,
+    racing: Racing | None = None,
+    caps: Caps | None = None,
     on_record: Callable[[Record, History], None] = lambda record, history: None,
 ) -> Study:
-    """Run until the budget is spent, the incumbent is perfect, or there is nothing left to propose.
+    """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
 
     Args:
-        evaluate: F, on a sequence of pool positions.
         journal: holds the observations of earlier attempts, and takes each new one before the next ask.
-        on_record: called after every new observation, for progress.
+        parallel: b, candidates evaluated at once.
+        on_record: called with every new observation and the history that it was proposed from, for progress.
 
     Raises:
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
+        JournalError: when the journal holds other candidates than the optimizer proposes.
     """
+    caps = caps or Caps()
+    known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
     history = History()
     records: list[Record] = []
-
-    def observe(record: Record) -> None:
-        records.append(record)
-        history.add(record.observation)
-        optimizer.tell(record.observation)
-
-    for record in journal.replay()[:budget]:
-        observe(record)
-    replayed = len(records)
-    stopped = "budget"
+    stopped = BUDGET
+    mark = time.perf_counter()
     while len(history) < budget:
         if history.incumbent is not None and history.incumbent.score >= PERFECT_SCORE:
-            stopped = "perfect score"
+            stopped = PERFECT
             break
-        start = time.perf_counter()
-        candidate = optimizer.ask(len(history))
-        if candidate is None:
-            stopped = "every sequence evaluated"
-            break
-        evaluation = evaluate(candidate.sequence)
-        record = Record(
-            observation=Observation(
-                candidate=candidate, score=evaluation.score, validation_rows=len(evaluation.scores)
-            ),
-            usage=evaluation.usage,
-            seconds=time.perf_counter() - start,
-        )
-        journal.append(record)
-        observe(record)
-        on_record(record, history)
+        iterations = range(len(history), min(len(history) + parallel, budget))
+        batch = {iteration: known[iteration] for iteration in iterations if iteration in known}
+        if len(batch) < len(iterations):
+            cap = _CapCheck(caps, records, approved=max(batch, default=-1))
+            candidates = _ask(optimizer, iterations, cap)
+            if not candidates:
+                stopped = cap.reached or EXHAUSTED
+                break
+            _check_known(batch, candidates)
+            proposals = {
+                iteration: Proposal(candidate=candidate, race=_race(racing, history, iteration))
+                for iteration, candidate in candidates.items()
+                if iteration not in batch
+            }
+            for iteration, evaluation, waited in _timed(evaluate(proposals)):
+                now = time.perf_counter()
+                record = _record(iteration, proposals[iteration].candidate, evaluation, waited, now - mark)
+                mark = now
+                journal.append(record)
+                batch[iteration] = record
+                on_record(record, history)
+        for iteration in sorted(batch):
+            records.append(batch[iteration])
+            history.add(batch[iteration].observation)
+            optimizer.tell(batch[iteration].observation)
+    replayed = sum(record.iteration in known for record in records)
     return Study(history=history, records=tuple(records), replayed=replayed, stopped=stopped)
+
+
+class _CapCheck:
+    """Whether caps allow one more evaluation after `records`; iterations up to `approved` were allowed before."""
+
+    def __init__(self, caps: Caps, records: list[Record], *, approved: int) -> None:
+        self._caps = caps
+        self._spent = total_usage(records)
+        self._seconds = sum(record.seconds for record in records)
+        self._approved = approved
+        self.reached: str | None = None
+
+    def allows(self, iteration: int, under_way: int) -> bool:
+        if iteration > self._approved:
+            self.reached = self._caps.reached(self._spent, self._seconds, under_way)
+        return self.reached is None
+
+
+def _ask(optimizer: ExemplarOptimizer, iterations: range, cap: _CapCheck) -> dict[int, Candidate]:
+    """Candidates by iteration, fewer where a cap or the end of the space comes first."""
+    candidates: dict[int, Candidate] = {}
+    for iteration in iterations:
+        if not cap.allows(iteration, len(candidates)):
+            break
+        candidate = optimizer.ask(iteration, tuple(candidates.values()))
+        if candidate is None:
+            break
+        candidates[iteration] = candidate
+    return candidates
+
+
+def _check_known(batch: Mapping[int, Record], candidates: Mapping[int, Candidate]) -> None:
+    for iteration, record in batch.items():
+        proposed = candidates.get(iteration)
+        if proposed is None or proposed.sequence != record.observation.candidate.sequence:
+            raise JournalError(
+                f"the journal holds another candidate for evaluation {iteration + 1} than the search proposes now; "
+                "continue it with the version that began it, or choose another store_uri"
+            )
+
+
+def _race(racing: Racing | None, history: History, iteration: int) -> Race | None:
+    if racing is None:
+        return None
+    incumbent = history.incumbent.score if history.incumbent else None
+    return Race(incumbent=incumbent, confidence=racing.confidence, seed=racing.seed, iteration=iteration)
+
+
+def _timed(scored: Iterator[tuple[int, Evaluation]]) -> Iterator[tuple[int, Evaluation, float]]:
+    """Each evaluation with the seconds waited for it."""
+    while True:
+        start = time.perf_counter()
+        done = next(scored, None)
+        if done is None:
+            return
+        yield (*done, time.perf_counter() - start)
+
+
+def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
+    observation = Observation(
+        candidate=candidate,
+        score=evaluation.score,
+        validation_rows=len(evaluation.scores),
+        partial=evaluation.partial,
+    )
+    usage = replace(evaluation.usage, seconds=waited)
+    return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)

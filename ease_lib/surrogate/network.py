@@ -64,26 +64,38 @@ class ScoreNetwork:
         self._mean = torch.zeros(dimension, dtype=dtype)
         self._scale = torch.ones(dimension, dtype=dtype)
 
-    def fit(self, features: FloatArray, scores: FloatArray, *, ridge: float, steps: int = TRAINING_STEPS) -> None:
+    def fit(
+        self,
+        features: FloatArray,
+        scores: FloatArray,
+        *,
+        ridge: float,
+        trust: FloatArray | None = None,
+        steps: int = TRAINING_STEPS,
+    ) -> None:
         """Train on all observations.
 
         Args:
             features: (t, d); scores: (t,) in [0, 1].
-            ridge: lambda; the weight decay is lambda / t.
+            ridge: lambda; the weight decay is lambda / (sum of trust), which is the paper's lambda / t without racing.
+            trust: (t,) weight in (0, 1] of each squared error; None is 1 throughout.
         """
         raw = torch.as_tensor(features, dtype=self._dtype)
         self._mean = raw.mean(dim=0)
         spread = raw.std(dim=0) if len(raw) > 1 else torch.zeros_like(self._mean)
         self._scale = torch.where(spread > 1e-12, spread, torch.ones_like(spread))  # a constant feature says nothing
         x = self.standardise(features)
-        y = torch.as_tensor(scores, dtype=self._dtype)
+        y = torch.as_tensor(scores, dtype=self._dtype)[:, None]
+        weight = torch.ones_like(y) if trust is None else torch.as_tensor(trust, dtype=self._dtype)[:, None]
+        total = float(weight.sum())
+        pull = weight * (2 / total)
         self._flat.grad = torch.empty_like(self._flat)
         weight_gradients, bias_gradients = self._views(self._flat.grad)
-        adam = torch.optim.Adam([self._flat], lr=LEARNING_RATE, weight_decay=ridge / len(x), fused=True)
+        adam = torch.optim.Adam([self._flat], lr=LEARNING_RATE, weight_decay=ridge / total, fused=True)
         with _one_thread():
             for _ in range(steps):
                 activations = self._forward(x)
-                delta = (activations[-1] - y[:, None]) * (2 / len(x))
+                delta = (activations[-1] - y) * pull
                 for layer in reversed(range(len(self.shapes))):
                     torch.mm(delta.T, activations[layer], out=weight_gradients[layer])
                     torch.sum(delta, dim=0, out=bias_gradients[layer])

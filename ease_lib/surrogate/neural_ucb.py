@@ -1,10 +1,11 @@
 """NeuralUCB (Zhou et al., 2020) as the paper uses it: the candidate that maximises m(x) + nu * sigma(x).
 
-    sigma^2(x) = ridge * g' U^-1 g,   U = ridge * I + sum_i g_i g_i'   over the observations, g = d m / d theta
+    sigma^2(x) = ridge * g' U^-1 g,   U = ridge * I + sum_i w_i g_i g_i'   over the observations, g = d m / d theta
 
-U has as many rows as the network has weights; by Woodbury only the t x t kernel K of the observations is needed:
+with trust w_i = 1 for full evaluations, less for those that racing cut short. U has as many rows as the network has
+weights; by Woodbury only the t x t kernel K of the observations is needed:
 
-    sigma^2(x) = g.g - k' (ridge * I + K)^-1 k,   k_i = g_i . g
+    sigma^2(x) = g.g - k' (ridge * I + K)^-1 k,   k_i = sqrt(w_i) g_i . g,   K_ij = sqrt(w_i w_j) g_i . g_j
 
 and gradients of an MLP are never formed, because their inner products factor layer by layer:
 g . g' = sum_l (delta_l . delta'_l) (a_(l-1) . a'_(l-1) + 1).
@@ -28,23 +29,32 @@ CANDIDATES_PER_BLOCK = 4096
 
 
 def acquisition_values(
-    network: ScoreNetwork, observed: FloatArray, candidates: FloatArray, *, nu: float, ridge: float
+    network: ScoreNetwork,
+    observed: FloatArray,
+    candidates: FloatArray,
+    *,
+    nu: float,
+    ridge: float,
+    trust: FloatArray | None = None,
 ) -> FloatArray:
     """m(x) + nu * sigma(x) for every candidate.
 
     Args:
         observed: (t, d) features of the observations; candidates: (b, d).
+        trust: (t,) weights in (0, 1]; None is 1 throughout.
 
     Returns:
         (b,) values in float64.
     """
     seen = network.backprop(observed)
-    kernel = gradient_products(seen, seen).double()
+    weight = torch.ones(len(observed)) if trust is None else torch.as_tensor(trust)
+    root = weight.double().sqrt()[:, None]
+    kernel = root * gradient_products(seen, seen).double() * root.T
     factor = torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=torch.float64))
     values = []
     for start in range(0, len(candidates), CANDIDATES_PER_BLOCK):
         block = network.backprop(candidates[start : start + CANDIDATES_PER_BLOCK])
-        cross = gradient_products(seen, block).double()
+        cross = root * gradient_products(seen, block).double()
         whitened = torch.linalg.solve_triangular(factor, cross, upper=False)
         variance = squared_gradient_norms(block).double() - whitened.square().sum(dim=0)
         values.append(block.predictions.double() + nu * variance.clamp_min(0).sqrt())

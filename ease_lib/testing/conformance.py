@@ -3,44 +3,54 @@
 class TestMyMethod(OptimizerConformance):
     def create(self, problem):
         return MyMethod(problem, ...)
+
+The resume tests kill real processes (SIGKILL) that search through a real HTTP endpoint, with journal and response
+cache, at every evaluation and in the middle of evaluations, until one attempt gets to the end.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import os
+import signal
+import traceback
+import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ease_lib.candidates.sampling import Sequence
-from ease_lib.evaluation.objective import Evaluation
+from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient
+from ease_lib.evaluation.objective import Evaluation, Objective, Question
+from ease_lib.evaluation.response_cache import CachingClient, open_cache, response_key
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
-from ease_lib.study.journal import open_journal
-from ease_lib.study.loop import Study, search
+from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.study.journal import Record, open_journal
+from ease_lib.study.loop import Proposal, Racing, Study, search
+from ease_lib.tasks.base import Exemplar
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from ease_lib.testing.objectives import OrderedSum, ordered_sum
 
 BUDGET = 14
-
-
-class Killed(Exception):
-    """Stands for the end of a process in the middle of an evaluation."""
+ROWS = 8
+MOST_ATTEMPTS = 4 * BUDGET
+KEY = "key"
 
 
 class OptimizerConformance:
-    """Determinism, budget, no repetition, resume, exhaustion."""
+    """Determinism, budget, no repetition, batches, exhaustion, resume after SIGKILL."""
 
     @abstractmethod
     def create(self, problem: Problem) -> ExemplarOptimizer:
         """The optimizer under test, with an initial design of at most 6."""
 
-    def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, kill_at: int | None = None) -> Study:
-        def evaluate(sequence: Sequence) -> Evaluation:
-            if kill_at is not None and objective.evaluations == kill_at:
-                raise Killed
-            return objective(sequence)
-
-        with open_journal(folder, "key") as journal:
-            return search(self.create(objective.problem), evaluate, journal, budget=budget)
+    def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, parallel: int = 1) -> Study:
+        with open_journal(str(folder), KEY) as journal:
+            optimizer = self.create(objective.problem)
+            return search(optimizer, objective.evaluate_each, journal, budget=budget, parallel=parallel)
 
     def test_equal_seeds_give_equal_histories(self, tmp_path: Path) -> None:
         first, second = (self.run(ordered_sum(), tmp_path / name) for name in "ab")
@@ -50,32 +60,183 @@ class OptimizerConformance:
         first, second = (self.run(ordered_sum(seed=seed), tmp_path / str(seed)) for seed in (1, 2))
         assert first.history.sequences.tolist() != second.history.sequences.tolist()
 
-    def test_budget_is_kept_and_no_sequence_is_evaluated_twice(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("parallel", [1, 4, 50])
+    def test_budget_is_kept_and_no_sequence_is_evaluated_twice(self, tmp_path: Path, parallel: int) -> None:
         objective = ordered_sum()
-        study = self.run(objective, tmp_path)
+        study = self.run(objective, tmp_path, parallel=parallel)
         assert objective.evaluations == len(study.history) == len(study.history.seen) == BUDGET
 
-    @pytest.mark.parametrize("kill_at", range(1, BUDGET, 3))
-    def test_killed_run_continues_to_the_same_history(self, tmp_path: Path, kill_at: int) -> None:
-        quiet = self.run(ordered_sum(), tmp_path / "quiet")
-        killed, resumed = ordered_sum(), ordered_sum()
-        with pytest.raises(Killed):
-            self.run(killed, tmp_path / "killed", kill_at=kill_at)
-        study = self.run(resumed, tmp_path / "killed")
-        assert study.history == quiet.history
-        assert (study.replayed, killed.evaluations + resumed.evaluations) == (kill_at, BUDGET)
+    def test_a_batch_depends_on_nothing_that_is_not_told(self) -> None:
+        """Asked again with the same pending candidates, it proposes the same."""
+        objective = ordered_sum()
+        optimizers = [self.create(objective.problem) for _ in range(2)]
+        histories = [_told(optimizer, objective, 8) for optimizer in optimizers]
+        assert histories[0] == histories[1]
+        batches: list[list[Candidate]] = [[], []]
+        for batch, optimizer in zip(batches, optimizers, strict=True):
+            for iteration in range(8, 12):
+                candidate = optimizer.ask(iteration, tuple(batch))
+                assert candidate is not None
+                batch.append(candidate)
+        assert batches[0] == batches[1]
+        assert optimizers[0].ask(10, tuple(batches[0][:2])) == batches[0][2]
 
-    def test_ends_when_every_sequence_is_evaluated(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("parallel", [1, 4])
+    def test_ends_when_every_sequence_is_evaluated(self, tmp_path: Path, parallel: int) -> None:
         objective = ordered_sum(n=3, k=2)
-        objective.values[:] = [
-            0.0,
-            0.0,
-            0.1,
-        ]  # only (.., 2) scores, so the search does not end at a perfect score first
-        study = self.run(objective, tmp_path, budget=50)
+        objective.values[:] = [0.0, 0.0, 0.1]  # only (.., 2) scores, so a perfect score may come first
+        study = self.run(objective, tmp_path, budget=50, parallel=parallel)
         assert len(study.history) <= objective.problem.space.size == 6
         assert study.stopped in ("every sequence evaluated", "perfect score")
 
     def test_whole_pool_as_sequence(self, tmp_path: Path) -> None:
         study = self.run(ordered_sum(n=4, k=4), tmp_path)
         assert all(sorted(sequence) == [0, 1, 2, 3] for sequence in study.history.sequences.tolist())
+
+    @pytest.mark.parametrize("racing", [False, True])
+    @pytest.mark.parametrize("parallel", [1, 3])
+    def test_killed_after_any_evaluation_it_ends_as_if_it_had_not_been(
+        self, tmp_path: Path, parallel: int, racing: bool
+    ) -> None:
+        self._check_resume(tmp_path, parallel=parallel, racing=racing, kill_after_records=1)
+
+    def test_killed_in_the_middle_of_evaluations_it_pays_for_no_answer_twice(self, tmp_path: Path) -> None:
+        self._check_resume(tmp_path, parallel=1, racing=False, kill_after_answers=ROWS + ROWS // 2)
+
+    def _check_resume(self, folder: Path, *, parallel: int, racing: bool, **kill: int) -> None:
+        with faulty_endpoint(_pseudo_random_answer) as quiet, faulty_endpoint(_pseudo_random_answer) as killed:
+            asked_although_stored: list[str] = []
+            killed.script.on_request = lambda prompt: asked_although_stored.extend(
+                [prompt] if _is_stored(folder / "killed", prompt) else []
+            )
+            settings = {"parallel": parallel, "racing": racing}
+            assert _in_process(self._search, quiet.base_url, folder / "quiet", **settings) == 0
+            for attempts in range(1, MOST_ATTEMPTS):  # noqa: B007 counted for the assertion below
+                code = _in_process(self._search, killed.base_url, folder / "killed", **settings, **kill)
+                if code != -signal.SIGKILL:
+                    break
+            assert code == 0
+            assert attempts > BUDGET / 2 / parallel
+            assert not asked_although_stored, "an answer was paid for twice"
+            assert killed.script.finished.keys() == quiet.script.finished.keys()
+            if parallel == 1:  # nothing was in flight at any kill
+                assert killed.script.finished == quiet.script.finished
+        first, second = (_records(folder / name) for name in ("quiet", "killed"))
+        assert [record.observation for record in first] == [record.observation for record in second]
+        assert [record.usage.requests for record in first] == [record.usage.requests for record in second]
+
+    def _search(
+        self,
+        base_url: str,
+        folder: Path,
+        *,
+        parallel: int,
+        racing: bool,
+        kill_after_records: int = 0,
+        kill_after_answers: int = 0,
+    ) -> None:
+        """One attempt; kills its own process after so many new records or answers."""
+        problem = ordered_sum().problem
+        rows = [Exemplar(position, f"row {position}", ("yes",)) for position in range(ROWS)]
+        new: list[int] = []
+
+        def on_record(record: Record, history: History) -> None:
+            new.append(record.iteration)
+            if len(new) == kill_after_records:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with asyncio.Runner() as runner, open_cache(str(folder)) as cache, open_journal(str(folder), KEY) as journal:
+            asking = OpenAIClient(
+                base_url=base_url, model=MODEL, api="completions", key="", max_tokens=8, timeout_seconds=30, stop="\n"
+            )
+            client = CachingClient(asking, cache, {})
+            objective = Objective(
+                _KillingClient(client, asking, kill_after_answers), runner, rows, metric="exact_match",
+                ask_first_alone=bool(kill_after_answers),
+            )  # fmt: skip
+            search(
+                self.create(problem),
+                lambda proposals: _evaluated(objective, proposals),
+                journal,
+                budget=BUDGET,
+                parallel=parallel,
+                racing=Racing(confidence=0.9, seed=problem.seed) if racing else None,
+                on_record=on_record,
+            )
+            runner.run(asking.close())
+
+
+class _KillingClient:
+    """Asks one question at a time and kills the process once so many new answers are stored (0: never)."""
+
+    def __init__(self, client: LLMClient, innermost: OpenAIClient, limit: int) -> None:
+        self._client = client
+        self._innermost = innermost
+        self._limit = limit
+        self._turn = asyncio.Lock()
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        if not self._limit:
+            return await self._client.complete(prompt, account)
+        async with self._turn:
+            completion = await self._client.complete(prompt, account)
+            if self._innermost.answered == self._limit:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return completion
+
+
+def _evaluated(objective: Objective, proposals: Mapping[int, Proposal]) -> Iterator[tuple[int, Evaluation]]:
+    questions = {
+        iteration: Question(
+            exemplars=[
+                Exemplar(position, f"exemplar {position}", ("yes",)) for position in proposal.candidate.sequence
+            ],
+            account=f"{KEY}/{iteration}",
+            race=proposal.race,
+        )
+        for iteration, proposal in proposals.items()
+    }
+    return objective.evaluate_each(questions)
+
+
+def _pseudo_random_answer(prompt: str) -> str:
+    return "yes" if hashlib.sha256(prompt.encode()).digest()[0] % 2 else "no"
+
+
+def _told(optimizer: ExemplarOptimizer, objective: OrderedSum, evaluations: int) -> list[Candidate]:
+    """Ask and tell so many times; the candidates."""
+    candidates: list[Candidate] = []
+    for iteration in range(evaluations):
+        candidate = optimizer.ask(iteration)
+        assert candidate is not None
+        score = objective(candidate.sequence).score
+        optimizer.tell(Observation(candidate=candidate, score=score, validation_rows=ROWS))
+        candidates.append(candidate)
+    return candidates
+
+
+def _is_stored(folder: Path, prompt: str) -> bool:
+    with asyncio.Runner() as runner, open_cache(str(folder)) as cache:
+        return runner.run(cache.get(response_key({}, prompt))) is not None
+
+
+def _records(folder: Path) -> Sequence[Record]:
+    with open_journal(str(folder), KEY) as journal:
+        return journal.replay()
+
+
+def _in_process(work: Callable[..., None], *arguments: Any, **settings: Any) -> int:
+    """Do the work in a forked process; its exit code, negative for a signal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the endpoint's thread is not needed in the child
+        child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        work(*arguments, **settings)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)

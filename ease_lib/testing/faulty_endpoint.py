@@ -20,10 +20,14 @@ Fault = Callable[["FaultyHandler", str], None]
 
 @dataclass
 class Script:
-    """What the endpoint does: `faults` are used up one a request, then every request is answered."""
+    """What the endpoint does: `faults` are used up one a request, then every request is answered.
+
+    `on_request` sees every prompt as it comes in; `finished` counts the answers that were sent, by prompt.
+    """
 
     answer: Callable[[str], str]
     faults: list[Fault] = field(default_factory=list)
+    on_request: Callable[[str], None] = lambda prompt: None
     finished: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     running: int = 0
@@ -41,6 +45,7 @@ class FaultyHandler(OpenAIRoutesHandler):
 
     def answer_prompt(self, prompt: str) -> None:
         script = self.server.script
+        script.on_request(prompt)
         with script.lock:
             script.requests += 1
             script.running += 1

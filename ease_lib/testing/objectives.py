@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from ease_lib.embeddings import PositionalRepresentation
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.optimizers.base import Problem
 from ease_lib.seeding import rng
+from ease_lib.study.loop import Proposal
 
 
 @dataclass
@@ -31,6 +33,11 @@ class OrderedSum:
         return Evaluation(
             score=float(score), scores=(float(score),), answers=("",), prompts=("",), usage=Usage(requests=1)
         )
+
+    def evaluate_each(self, proposals: Mapping[int, Proposal]) -> Iterator[tuple[int, Evaluation]]:
+        """As `study.loop.search` wants it."""
+        for iteration, proposal in proposals.items():
+            yield iteration, self(proposal.candidate.sequence)
 
     def raw(self, sequence: Sequence) -> float:
         weights = np.arange(1, len(sequence) + 1)

@@ -1,6 +1,7 @@
 """All stages in one process, on the shipped task with the simulated black-box."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
-from ease_lib.errors import ConfigError, ContractError, DataError, StoreError
+from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.stages import build_dataset, check_prerequisites, embed, evaluate, optimize, prefilter, report
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -196,6 +197,69 @@ def test_the_key_reaches_the_endpoint_and_no_artifact(prepared, monkeypatch, tmp
     assert seen == {"Bearer sk-canary-123"}
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"canary-123" in content for content in written)
+
+
+def history_of(at):
+    return read_table(Path(at.history), contracts.HISTORY).to_pylist()
+
+
+def test_a_run_on_s3_continues_on_a_node_with_an_empty_disk(prepared, s3_prefix):
+    """Journal and answers lie on a real S3 server; nothing else is shared by the two attempts."""
+    with faulty_endpoint(lambda prompt: "praise") as server:
+        endpoint = {"llm_base_url": server.base_url, "llm_concurrency": 4, "store_uri": s3_prefix}
+        server.script.on_request = lambda prompt: (
+            server.script.faults.append(status(401, "key expired")) if server.script.requests == 35 else None
+        )
+        with pytest.raises(AuthenticationFailed, match="key expired"):
+            run_optimize(prepared, **endpoint)
+        run_optimize(prepared, **endpoint)
+        assert set(server.script.finished.values()) == {1}
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert (summary["replayed"], summary["evaluations"], summary["llm"]["requests"]) == (3, 9, 90)
+
+
+def test_a_cap_leaves_the_test_set_its_part_and_is_reported(prepared, caplog):
+    """Test set: 4 x 20 requests; an evaluation: 10. 125 - 80 allow four evaluations."""
+    with caplog.at_level("INFO", "ease"):
+        run_optimize(prepared, max_llm_requests=125)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert (summary["evaluations"], summary["stopped"]) == (4, "max_llm_requests=125")
+    assert "at most 9 x 10 = 90 requests, about" in caplog.text
+    with pytest.raises(ConfigError, match="max_llm_requests=80 does not allow a single evaluation of 10 requests"):
+        run_optimize(prepared, max_llm_requests=80)
+
+
+def test_costs_are_estimated_capped_and_kept_by_evaluation(prepared, caplog):
+    prices = {"llm_prompt_usd": 10.0, "llm_completion_usd": 30.0}
+    with caplog.at_level("INFO", "ease"):
+        run_optimize(prepared, **prices)
+    costs = [row["cost_usd"] for row in history_of(prepared)]
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert sum(costs) == pytest.approx(summary["llm"]["cost_usd"])
+    assert re.search(r"completion tokens, about \$0\.\d\d; then 80 for the test set", caplog.text)
+    run_optimize(prepared, max_cost_usd=0.09, **prices)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert summary["stopped"] == "max_cost_usd=0.09"
+    spent, test_set = summary["llm"]["cost_usd"], 8 * summary["llm"]["cost_usd"] / summary["evaluations"]
+    assert 0.08 < spent + test_set <= 0.09
+
+
+def test_racing_asks_less_and_crowns_full_evaluations_only(finished, prepared):
+    run_optimize(prepared, racing=True)
+    full, raced = history_of(finished), history_of(prepared)
+    assert sum(row["llm_requests"] for row in raced) < sum(row["llm_requests"] for row in full)
+    winner = max((row for row in raced if row["validation_rows"] == 10), key=lambda row: row["score"])
+    best = read_document(Path(prepared.best), contracts.BEST_SEQUENCE)
+    assert (best["validation_score"], best["exemplar_ids"]) == (winner["score"], winner["exemplar_ids"])
+
+
+def test_parallel_evaluations_hide_latency(prepared):
+    """Six sequences of ten rows at 50 ms: 3 s one query at a time, less than half of that at once."""
+    with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.05) as server:
+        endpoint = {"llm_base_url": server.base_url, "llm_concurrency": 60, "method": "best_of_n", "budget": 6}
+        run_optimize(prepared, parallel=6, **endpoint)
+        assert server.script.most_running > 30
+    assert len(history_of(prepared)) == 6
 
 
 @pytest.mark.parametrize("representation", ["sequence", "average"])

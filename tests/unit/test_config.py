@@ -39,6 +39,8 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"task": "table"}, "task=table needs task_uri"),
         ({"llm_base_url": "http://user:secret@host/v1"}, "llm_base_url holds a user or password"),
         ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
+        ({"max_cost_usd": 5}, "max_cost_usd=5.0 needs prices; set llm_prompt_usd"),
+        ({"racing": "perhaps"}, "racing='perhaps' is neither true nor false; its default is False"),
     ],
 )
 def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
@@ -46,6 +48,13 @@ def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
         parse_parameters(values)
     assert message in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(True, True), ("True", True), ("false", False), (1.0, True), ("0", False)]
+)
+def test_booleans_arrive_in_many_spellings(value, expected):
+    assert parse_parameters({"racing": value}).optimizer.racing is expected
 
 
 def test_all_problems_are_listed_at_once():

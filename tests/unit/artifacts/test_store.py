@@ -1,9 +1,19 @@
 """Files and a real S3 server behind one interface."""
 
+import contextlib
+import shutil
+import socket
+import subprocess
+import sysconfig
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
 import pytest
 
-from ease_lib.artifacts.store import open_store
-from ease_lib.errors import StoreError
+from ease_lib.artifacts.store import S3Store, open_store
+from ease_lib.errors import StoreError, StoreUnavailable
+from ease_lib.study.journal import open_journal
 
 
 def test_file_store_lists_and_finds(tmp_path):
@@ -47,3 +57,113 @@ def test_s3_problems_are_named(s3, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
     with pytest.raises(StoreError, match="check AWS_ENDPOINT_URL_S3"):
         open_store("s3://some-bucket").list_names()
+
+
+def test_s3_objects_are_written_read_and_deleted(s3_prefix):
+    store = S3Store(s3_prefix)
+    assert store.read("a") is None
+    store.write("a", b"one")
+    store.write("a", b"two")
+    assert store.read("a") == b"two"
+    store.delete("a")
+    assert store.find_names() == []
+
+
+def test_names_are_listed_over_pages(s3_prefix):
+    store = S3Store(s3_prefix)
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(lambda number: store.write(f"{number:04d}", b""), range(1005)))
+    assert store.find_names() == [f"{number:04d}" for number in range(1005)]
+
+
+def test_create_writes_only_what_is_absent(s3_prefix):
+    store = S3Store(s3_prefix)
+    assert store.create("a", b"one")
+    assert store.create("a", b"one"), "the same content again is a write whose answer was lost"
+    assert not store.create("a", b"two")
+    assert store.read("a") == b"one"
+
+
+def test_of_six_writers_at_once_one_creates(s3_prefix):
+    store = S3Store(s3_prefix, patience_seconds=10)
+    with ThreadPoolExecutor(6) as writers:
+        created = list(writers.map(lambda number: store.create("a", str(number).encode()), range(6)))
+    assert sum(created) == 1
+    assert store.read("a") == str(created.index(True)).encode()
+
+
+def test_a_store_with_conditional_writes_is_accepted_and_left_clean(s3_prefix):
+    store = S3Store(s3_prefix)
+    store.check_conditional_create()
+    assert store.find_names() == []
+
+
+def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):
+    """A real one: rclone ignores If-None-Match."""
+    with overwriting_store(tmp_path, monkeypatch) as uri:
+        with pytest.raises(StoreError, match="ignores If-None-Match"):
+            S3Store(uri).check_conditional_create()
+        with pytest.raises(StoreError, match="ignores If-None-Match"), open_journal(uri, "key"):
+            pass
+
+
+def test_a_store_that_is_away_is_waited_for(s3_prefix, s3_server, monkeypatch, caplog):
+    """The address answers only after a while."""
+    port = free_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
+    with pytest.raises(StoreUnavailable, match="check AWS_ENDPOINT_URL_S3"):
+        S3Store(s3_prefix).read("a")
+    store = S3Store(s3_prefix, patience_seconds=60)
+    threading.Timer(2, lambda: forward(port, int(s3_server.rpartition(":")[2]))).start()
+    with caplog.at_level("INFO", "ease"):
+        store.write("a", b"late")
+    assert "trying again" in caplog.text
+    assert store.read("a") == b"late"
+
+
+@contextmanager
+def overwriting_store(folder, monkeypatch):
+    rclone = shutil.which("rclone", path=sysconfig.get_path("scripts"))
+    (folder / "bucket").mkdir()
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    command = [rclone, "serve", "s3", "--addr", address, "--auth-key", "ease,ease-secret", str(folder)]
+    for name, value in {
+        "AWS_ENDPOINT_URL_S3": f"http://{address}",
+        "AWS_ACCESS_KEY_ID": "ease",
+        "AWS_SECRET_ACCESS_KEY": "ease-secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            S3Store("s3://bucket", patience_seconds=30).write("ready", b"")
+            yield "s3://bucket/prefix"
+        finally:
+            server.kill()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def forward(port, target):
+    """Pass connections to one port on to another, for the rest of the process."""
+
+    def copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        sink.close()
+
+    def accept():
+        while True:
+            client, _ = listener.accept()
+            server = socket.create_connection(("127.0.0.1", target))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=copy, args=pair, daemon=True).start()
+
+    listener = socket.create_server(("127.0.0.1", port))
+    threading.Thread(target=accept, daemon=True).start()

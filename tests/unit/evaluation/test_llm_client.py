@@ -21,7 +21,6 @@ def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
             max_tokens=max_tokens,
             timeout_seconds=timeout_seconds,
             stop="\n",
-            concurrency=2,
         )
         try:
             return await client.complete("Input: hi\nOutput:")
@@ -67,6 +66,13 @@ def test_failures_by_kind(fault, kind, remedy):
     assert type(caught.value) is kind
 
 
+def test_tokens_are_estimated_where_the_endpoint_does_not_count():
+    without_usage = body(b'{"model": "m", "choices": [{"message": {"content": "12345678"}, "finish_reason": "stop"}]}')
+    with faulty_endpoint(lambda prompt: "never", without_usage) as server:
+        completion = ask(server.base_url)
+    assert (completion.prompt_tokens, completion.completion_tokens) == (4, 2)
+
+
 def test_unreachable_endpoint():
     with pytest.raises(errors.ConnectionFailed, match="cannot be reached or broke off; check llm_base_url"):
         ask("http://127.0.0.1:9/v1")
@@ -96,7 +102,7 @@ class ScriptedClient:
     def __init__(self, *outcomes):
         self.outcomes = list(outcomes)
 
-    async def complete(self, prompt):
+    async def complete(self, prompt, account=""):
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
@@ -133,6 +139,23 @@ def test_permanent_failures_are_not_tried_again():
     with pytest.raises(errors.AuthenticationFailed):
         retry(client)
     assert client.outcomes == ["yes"]
+
+
+def test_the_deadline_counts_from_the_first_failure():
+    """Time in a queue before is not the endpoint's fault."""
+    now = [0.0]
+
+    class SlowClient(ScriptedClient):
+        async def complete(self, prompt, account=""):
+            now[0] += 1000
+            return await super().complete(prompt)
+
+    async def sleep(seconds):
+        now[0] += seconds
+
+    client = SlowClient(errors.Overloaded(""), "yes")
+    retrying = RetryingClient(client, deadline_seconds=5.0, sleep=sleep, clock=lambda: now[0])
+    assert asyncio.run(retrying.complete("prompt")).text == "yes"
 
 
 def test_retries_end_at_the_deadline():

@@ -1,11 +1,16 @@
 import asyncio
 import re
+import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from ease_lib import errors
+from ease_lib.evaluation.concurrency import AdaptiveClient
 from ease_lib.evaluation.llm_client import OpenAIClient
-from ease_lib.evaluation.objective import Objective, Usage
+from ease_lib.evaluation.objective import Objective, Question, Usage
+from ease_lib.evaluation.racing import Race
+from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
@@ -17,23 +22,23 @@ def query_number(prompt):
     return re.findall(r"Input: query (\d+)\nOutput:$", prompt)[0]
 
 
-def evaluate(server, ask_first_alone=False, concurrency=4):
+@contextmanager
+def objective_on(server, *, rows=ROWS, ask_first_alone=False, concurrency=4, cache_folder=None):
     client = OpenAIClient(
-        base_url=server.base_url,
-        model=MODEL,
-        api="chat",
-        key="",
-        max_tokens=8,
-        timeout_seconds=5.0,
-        stop="\n",
-        concurrency=concurrency,
+        base_url=server.base_url, model=MODEL, api="chat", key="", max_tokens=8, timeout_seconds=5.0, stop="\n"
     )
-    with asyncio.Runner() as runner:
-        objective = Objective(client, runner, ROWS, metric="exact_match", ask_first_alone=ask_first_alone)
-        try:
-            return objective.evaluate(SEQUENCE)
-        finally:
-            runner.run(client.close())
+    with ExitStack() as stack:
+        runner = stack.enter_context(asyncio.Runner())
+        stack.callback(lambda: runner.run(client.close()))
+        asking = AdaptiveClient(client, maximum=concurrency)
+        if cache_folder:
+            asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
+        yield Objective(asking, runner, rows, metric="exact_match", ask_first_alone=ask_first_alone)
+
+
+def evaluate(server, **settings):
+    with objective_on(server, **settings) as objective:
+        return objective.evaluate(SEQUENCE)
 
 
 def test_score_is_the_mean_over_rows_in_their_order():
@@ -66,6 +71,73 @@ def test_first_query_is_asked_alone_for_prompt_caches():
 def test_a_failed_answer_is_no_score():
     with faulty_endpoint(query_number, status(401)) as server, pytest.raises(errors.AuthenticationFailed):
         evaluate(server)
+
+
+def test_several_sequences_are_evaluated_at_once_and_come_as_they_are_done():
+    def answer(prompt):
+        if "slow" in prompt:
+            time.sleep(0.1)
+        return query_number(prompt)
+
+    slow, quick = ([Exemplar(100, text, ("b",))] for text in ("slow", "quick"))
+    with faulty_endpoint(answer) as server, objective_on(server, concurrency=20) as objective:
+        done = list(objective.evaluate_each({7: Question(exemplars=slow), 8: Question(exemplars=quick)}))
+    assert [(number, evaluation.score) for number, evaluation in done] == [(8, 1.0), (7, 1.0)]
+
+
+def test_a_race_that_is_lost_asks_no_further():
+    race = Race(incumbent=0.9, confidence=1.0, seed=0, iteration=0)
+    with faulty_endpoint(lambda prompt: "wrong") as server, objective_on(server) as objective:
+        [(_, evaluation)] = objective.evaluate_each({0: Question(exemplars=SEQUENCE, race=race)})
+    assert (evaluation.partial, evaluation.score, len(evaluation.scores)) == (True, 0.0, 4)
+    assert server.script.requests == evaluation.usage.requests == 4
+
+
+def test_a_race_that_is_not_lost_has_the_full_score():
+    race = Race(incumbent=0.9, confidence=0.9, seed=0, iteration=0)
+    with faulty_endpoint(query_number) as server, objective_on(server) as objective:
+        [(_, evaluation)] = objective.evaluate_each({0: Question(exemplars=SEQUENCE, race=race)})
+    assert (evaluation.partial, evaluation.score, evaluation.usage.requests) == (False, 1.0, 10)
+
+
+def test_what_was_answered_beside_a_failure_is_paid_for_once(tmp_path):
+    """The failure comes while nine others are in flight: they end, and the next attempt asks for that one only."""
+    with faulty_endpoint(query_number, status(401), latency_seconds=0.1) as server:
+        with pytest.raises(errors.AuthenticationFailed):
+            evaluate(server, concurrency=10, cache_folder=tmp_path)
+        assert evaluate(server, concurrency=10, cache_folder=tmp_path).usage.requests == 1
+    assert set(server.script.finished.values()) == {1}
+
+
+def test_a_permanent_failure_stops_the_queue():
+    with faulty_endpoint(query_number, status(401)) as server, pytest.raises(errors.AuthenticationFailed):
+        evaluate(server, concurrency=1)
+    assert server.script.requests == 1
+
+
+def test_an_answer_that_an_earlier_attempt_paid_for_counts_as_asked(tmp_path):
+    with faulty_endpoint(query_number) as server, objective_on(server, cache_folder=tmp_path) as objective:
+        asked = [
+            next(objective.evaluate_each({0: Question(exemplars=SEQUENCE, account=account)}))[1].usage
+            for account in ("search/3", "search/3", "search/4")
+        ]
+    assert [(usage.requests, usage.cached) for usage in asked] == [(10, 0), (10, 0), (0, 10)]
+    assert asked[0].prompt_tokens == asked[1].prompt_tokens > asked[2].prompt_tokens == 0
+    assert server.script.requests == 10
+
+
+def test_equal_queries_are_asked_once(tmp_path):
+    rows = [Exemplar(number, "query 1", ("1",)) for number in range(5)]
+    with faulty_endpoint(query_number, latency_seconds=0.05) as server:
+        usage = evaluate(server, rows=rows, cache_folder=tmp_path).usage
+    assert (usage.requests, usage.cached, server.script.requests) == (1, 4, 1)
+
+
+def test_the_estimate_is_near_what_is_counted():
+    with faulty_endpoint(query_number) as server, objective_on(server) as objective:
+        usage = objective.estimate([SEQUENCE])
+    assert usage.requests == 10
+    assert 5 * 10 < usage.prompt_tokens < 15 * 10
 
 
 def test_costs_add_up_and_have_a_price():

@@ -18,6 +18,8 @@ def report(**changes):
         "resumed": True,
         "replayed_evaluations": 2,
         "evaluations": 4,
+        "partial_evaluations": 1,
+        "requests_saved_by_racing": 15,
         "budget": 5,
         "stopped": "perfect score",
         "best": {
@@ -42,6 +44,7 @@ def report(**changes):
             "endpoint": ATTACK,
             "model": ATTACK,
             "requests": 12345,
+            "new_requests": 45,
             "cached": 0,
             "retries": 0,
             "prompt_tokens": 1,
@@ -56,13 +59,24 @@ def report(**changes):
 
 
 HISTORY = [
-    {"phase": phase, "score": score, "incumbent_score": incumbent}
-    for phase, score, incumbent in [
-        ("initial", 0.2, 0.2),
-        ("initial", 0.6, 0.6),
-        ("search", 0.6, 0.6),
-        ("search", 1.0, 1.0),
-    ]
+    {
+        "iteration": iteration,
+        "phase": phase,
+        "exemplar_ids": [7, 8],
+        "score": score,
+        "incumbent_score": incumbent,
+        "validation_rows": rows,
+        "llm_requests": rows,
+        "cached_responses": 0,
+        "retries": 3,
+        "prompt_tokens": 1000,
+        "completion_tokens": 20,
+        "cost_usd": 0.1234,
+        "seconds": 1.5,
+    }
+    for iteration, (phase, score, incumbent, rows) in enumerate(
+        [("initial", 0.2, 0.2, 20), ("initial", 0.6, 0.6, 20), ("search", 0.6, 0.6, 5), ("search", 1.0, 1.0, 20)]
+    )
 ]
 PREDICTIONS = [
     {"sequence": "best", "exemplar_id": 1, "prediction": ATTACK, "outputs": [ATTACK, "b"], "score": 0.0},
@@ -104,11 +118,21 @@ def test_what_was_measured_is_shown():
         "0.300 to 0.700",
         "12 345",
         "2 of them came from the journal",
+        "45 of the requests were made by this attempt",
+        "Racing stopped 1 of them early",
+        "saved 15 requests",
+        "0.1234",
     ):
         assert shown in page
     assert "8 of 10 embedded sequences were longer" in page
     assert '<span class="noisy">' in page
     assert page.count("<circle") == 4
+    assert page.count('class="search partial"') == 1
+
+
+def test_a_cap_that_ended_the_search_is_named():
+    assert "The cap max_cost_usd=5 ended" in render_page(report(stopped="max_cost_usd=5"), HISTORY, "p", PREDICTIONS)
+    assert "The cap" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
 def test_a_run_of_one_evaluation_has_a_page():

@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,68 +11,121 @@ from ease_lib.study.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 
 
-def record(score):
+def record(iteration, score=0.5):
     candidate = Candidate(sequence=(3, 1), phase="search", acquisition=0.7)
-    observation = Observation(candidate=candidate, score=score, validation_rows=20)
-    return Record(observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
+    observation = Observation(candidate=candidate, score=score, validation_rows=20, partial=iteration == 2)
+    return Record(iteration=iteration, observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
 
 
-def append(folder, *scores):
-    with open_journal(folder, "key") as journal:
-        for score in scores:
-            journal.append(record(score))
+def append(store, *records):
+    with open_journal(str(store), "key") as journal:
+        for each in records:
+            journal.append(each)
 
 
-def replay(folder):
-    with open_journal(folder, "key") as journal:
-        return journal.replay()
+def replay(store):
+    with open_journal(str(store), "key") as journal:
+        return list(journal.replay())
 
 
-def test_records_come_back_as_they_were_written(tmp_path):
-    append(tmp_path, 0.1, 1 / 3)
-    append(tmp_path, 0.5)
-    assert replay(tmp_path) == [record(0.1), record(1 / 3), record(0.5)]
+@pytest.fixture(params=["folder", "s3"])
+def store(request, tmp_path):
+    """A place for journals: a folder, and a prefix on a real S3 server."""
+    if request.param == "folder":
+        return str(tmp_path)
+    return request.getfixturevalue("s3_prefix")
+
+
+# --- on both ----------------------------------------------------------------------------------------------------------
+
+
+def test_records_come_back_as_they_were_written(store):
+    append(store, record(0, 0.1), record(1, 1 / 3))
+    append(store, record(2))
+    assert replay(store) == [record(0, 0.1), record(1, 1 / 3), record(2)]
+
+
+def test_records_come_back_in_order_of_iterations(store):
+    append(store, record(1), record(0))
+    assert [each.iteration for each in replay(store)] == [0, 1]
+
+
+def test_a_record_is_durable_when_append_returns(store):
+    """The writer is killed right after, without closing anything."""
+    code = (
+        "import os, signal, sys\n"
+        "sys.path.insert(0, sys.argv[2])\n"
+        "from test_journal import open_journal, record\n"
+        "with open_journal(sys.argv[1], 'key') as journal:\n"
+        "    journal.append(record(0))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, store, str(Path(__file__).parent)], check=False)
+    assert killed.returncode == -9
+    assert replay(store) == [record(0)]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def journal_file(folder):
+    return folder / "journals" / "key.jsonl"
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 7))
 def test_a_torn_last_record_is_dropped_and_written_again(tmp_path, cut):
-    append(tmp_path, 0.1, 0.2)
-    path = tmp_path / "key.jsonl"
+    append(tmp_path, record(0), record(1))
+    path = journal_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-cut])
-    assert replay(tmp_path) == [record(0.1)]
-    append(tmp_path, 0.3)
-    assert replay(tmp_path) == [record(0.1), record(0.3)]
+    assert replay(tmp_path) == [record(0)]
+    append(tmp_path, record(1, 0.3))
+    assert replay(tmp_path) == [record(0), record(1, 0.3)]
 
 
 def test_a_torn_header_starts_afresh(tmp_path):
     append(tmp_path)
-    path = tmp_path / "key.jsonl"
-    path.write_bytes(path.read_bytes()[:10])
+    journal_file(tmp_path).write_bytes(journal_file(tmp_path).read_bytes()[:10])
     assert replay(tmp_path) == []
 
 
-def test_damage_in_the_middle_is_refused_and_left_alone(tmp_path):
-    append(tmp_path, 0.1, 0.2)
-    path = tmp_path / "key.jsonl"
+@pytest.mark.parametrize("content", [b"garbage", b"\x00" * 50, b"garbage\nmore\n"])
+def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path, content):
+    journal_file(tmp_path).parent.mkdir()
+    journal_file(tmp_path).write_bytes(content)
+    with pytest.raises(JournalError, match="is damaged; it was left as it is"):
+        replay(tmp_path)
+    assert journal_file(tmp_path).read_bytes() == content
+
+
+@pytest.mark.parametrize("damage", [lambda line: b"garbage", lambda line: line.replace(b"0.5", b"0.9")])
+def test_damage_in_the_middle_is_refused_and_left_alone(tmp_path, damage):
+    append(tmp_path, record(0), record(1))
+    path = journal_file(tmp_path)
     lines = path.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join([lines[0], b"garbage", *lines[2:]]))
+    path.write_bytes(b"\n".join([lines[0], damage(lines[1]), *lines[2:]]))
     before = path.read_bytes()
-    with pytest.raises(JournalError, match="damaged in line 2; it was left as it is"):
+    with pytest.raises(JournalError, match="line 2 is damaged; it was left as it is"):
         replay(tmp_path)
     assert path.read_bytes() == before
 
 
 def test_the_journal_of_another_run_is_refused(tmp_path):
-    append(tmp_path, 0.1)
-    path = tmp_path / "key.jsonl"
+    append(tmp_path, record(0))
+    path = journal_file(tmp_path)
     header, rest = path.read_text().split("\n", 1)
     path.write_text(json.dumps({**json.loads(header), "key": "other"}) + "\n" + rest)
     with pytest.raises(JournalError, match="is not the journal of this run"):
         replay(tmp_path)
 
 
+def test_an_iteration_twice_is_refused(tmp_path):
+    append(tmp_path, record(0), record(0, 0.7))
+    with pytest.raises(JournalError, match="has an iteration twice"):
+        replay(tmp_path)
+
+
 def test_two_runs_at_once_are_refused(tmp_path):
-    with open_journal(tmp_path, "key"), pytest.raises(JournalError, match="in use by another run"):
+    with open_journal(str(tmp_path), "key"), pytest.raises(JournalError, match="in use by another run"):
         replay(tmp_path)
 
 
@@ -77,3 +133,60 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="choose another store_uri"):
         replay(tmp_path / "file")
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path):
+    append(tmp_path, record(0))
+    code = (
+        "import resource, signal, sys\n"
+        "sys.path.insert(0, sys.argv[2])\n"
+        "from test_journal import append, record\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))\n"
+        "append(sys.argv[1], record(1))\n"
+    )
+    limit = journal_file(tmp_path).stat().st_size + 30
+    full = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent), str(limit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "cannot be written" in full.stderr
+    assert replay(tmp_path) == [record(0)]
+    append(tmp_path, record(1))
+    assert replay(tmp_path) == [record(0), record(1)]
+
+
+# --- S3 ---------------------------------------------------------------------------------------------------------------
+
+
+def test_of_two_runs_on_s3_the_later_one_is_refused(s3_prefix):
+    with open_journal(s3_prefix, "key") as first, open_journal(s3_prefix, "key") as second:
+        first.append(record(0, 0.1))
+        with pytest.raises(JournalError, match="was written by another run of the same search"):
+            second.append(record(0, 0.2))
+    assert replay(s3_prefix) == [record(0, 0.1)]
+
+
+def test_a_write_whose_answer_was_lost_may_be_repeated(s3_prefix):
+    with open_journal(s3_prefix, "key") as journal:
+        journal.append(record(0))
+        journal.append(record(0))
+    assert replay(s3_prefix) == [record(0)]
+
+
+def test_damage_on_s3_is_refused_and_left_alone(s3_prefix, s3):
+    append(s3_prefix, record(0))
+    key = s3_prefix.removeprefix("s3://ease-tests/") + "/journals/key/000000.json"
+    s3.put_object(Bucket="ease-tests", Key=key, Body=b"garbage")
+    with pytest.raises(JournalError, match=r"000000\.json is damaged"):
+        replay(s3_prefix)
+    assert s3.get_object(Bucket="ease-tests", Key=key)["Body"].read() == b"garbage"
+
+
+def test_another_runs_journal_on_s3_is_refused(s3_prefix, s3):
+    key = s3_prefix.removeprefix("s3://ease-tests/") + "/journals/key/header.json"
+    s3.put_object(Bucket="ease-tests", Key=key, Body=b'{"version": "ease_journal/1", "key": "other"}')
+    with pytest.raises(JournalError, match="is not the journal of this run"):
+        replay(s3_prefix)
