@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 
 from ease_lib import errors
 from ease_lib.evaluation.llm_client import LONGEST_BACKOFF_SECONDS, Completion, LLMClient
 
+NOTICE_SECONDS = 60.0
+"""Between two notices of congestion."""
 logger = logging.getLogger("ease")
 
 
@@ -39,7 +42,7 @@ class AdaptiveClient:
         self.bound = float(maximum)
         self._in_flight = 0
         self._decreases = 0
-        self._not_before = 0.0
+        self._not_before = self._quiet_until = -math.inf
         self._permanent: errors.EndpointError | None = None
         self._changed = asyncio.Condition()
 
@@ -88,4 +91,6 @@ class AdaptiveClient:
             return  # it was sent before the last decrease: the same congestion
         self._decreases += 1
         self.bound = max(1.0, self.bound / 2)
-        logger.info("notice: the endpoint cannot keep up; at most %d requests in flight for now", int(self.bound))
+        if self._clock() > self._quiet_until:
+            logger.info("notice: the endpoint cannot keep up; at most %d requests in flight for now", int(self.bound))
+            self._quiet_until = self._clock() + NOTICE_SECONDS

@@ -126,7 +126,7 @@ class ObjectCache:
         self._store = store
 
     async def get(self, key: str) -> Completion | None:
-        name = _object_name(key)
+        name = object_name(key)
         stored = await asyncio.to_thread(self._store.read, name)
         if stored is None:
             return None
@@ -135,7 +135,7 @@ class ObjectCache:
 
     async def put(self, key: str, completion: Completion) -> None:
         content = _encoded(completion)
-        await asyncio.to_thread(self._store.write, _object_name(key), f"{_digest(content)}\n{content}".encode())
+        await asyncio.to_thread(self._store.write, object_name(key), f"{_digest(content)}\n{content}".encode())
 
 
 class CachingClient:
@@ -176,7 +176,7 @@ def response_key(identity: dict[str, Any], prompt: str) -> str:
     return _digest(json.dumps([identity, prompt], sort_keys=True))
 
 
-def _object_name(key: str) -> str:
+def object_name(key: str) -> str:
     return f"{key[:2]}/{key}"
 
 

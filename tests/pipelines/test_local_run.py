@@ -10,6 +10,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.stages.execution import EXIT_STOPPED
 from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
 
@@ -70,6 +71,25 @@ def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
     asked_again = sum(server.script.finished.values()) - len(server.script.finished)
     assert asked_again <= 1 + 20  # the prerequisites' trial, and what was in flight when the kill came
     assert (tmp_path / "quiet/prompt.txt").read_text() == (tmp_path / "killed/prompt.txt").read_text()
+
+
+def test_sigterm_to_the_run_alone_ends_its_stage_too_and_the_same_command_continues(tmp_path):
+    with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.05) as server:
+        options = (*QUICK, "--llm-base-url", server.base_url, "--output-dir", tmp_path / "out")
+        with subprocess.Popen(command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as stopped:
+            for line in stopped.stdout:
+                if line.startswith("evaluation 3/7"):
+                    os.kill(stopped.pid, signal.SIGTERM)
+            message = stopped.stderr.read()
+        assert stopped.returncode == EXIT_STOPPED
+        assert message == "ease: stopped; what was answered is kept, and the same command continues\n"
+        asked = server.script.requests
+        time.sleep(0.5)
+        assert server.script.requests == asked, "the stage went on alone"
+        resumed = ease_run(*options)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "evaluations are in the journal" in resumed.stdout
+    assert "of them now" in resumed.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.errors import StoreError, StoreUnavailable
 from ease_lib.study.journal import open_journal
+from tests.s3_server import free_ports
 
 
 def test_file_store_lists_and_finds(tmp_path):
@@ -109,12 +110,12 @@ def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):
 
 def test_a_store_that_is_away_is_waited_for(s3_prefix, s3_server, monkeypatch, caplog):
     """The address answers only after a while."""
-    port = free_port()
+    [port] = free_ports(1)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
     with pytest.raises(StoreUnavailable, match="check AWS_ENDPOINT_URL_S3"):
         S3Store(s3_prefix).read("a")
     store = S3Store(s3_prefix, patience_seconds=60)
-    threading.Timer(2, lambda: forward(port, int(s3_server.rpartition(":")[2]))).start()
+    threading.Timer(2, lambda: forward(port, int(s3_server.url.rpartition(":")[2]))).start()
     with caplog.at_level("INFO", "ease"):
         store.write("a", b"late")
     assert "trying again" in caplog.text
@@ -125,7 +126,7 @@ def test_a_store_that_is_away_is_waited_for(s3_prefix, s3_server, monkeypatch, c
 def overwriting_store(folder, monkeypatch):
     rclone = shutil.which("rclone", path=sysconfig.get_path("scripts"))
     (folder / "bucket").mkdir()
-    port = free_port()
+    [port] = free_ports(1)
     address = f"127.0.0.1:{port}"
     command = [rclone, "serve", "s3", "--addr", address, "--auth-key", "ease,ease-secret", str(folder)]
     for name, value in {
@@ -141,12 +142,6 @@ def overwriting_store(folder, monkeypatch):
             yield "s3://bucket/prefix"
         finally:
             server.kill()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def forward(port, target):

@@ -1,0 +1,310 @@
+"""A search under fire must end like a quiet one. `python -m tests.chaos --help`
+
+The same search runs twice through the real command (`ease optimize`), journal and answers on a real S3 server:
+
+    quiet   nothing fails
+    chaos   a share of the requests fails in every way that time can cure (429 with and without Retry-After, 500 to 504,
+            timeouts, resets, truncated and empty answers), a few in ways it cannot (401, 403, 404, content filter,
+            context length) and end the process; the process is killed (SIGKILL) at random moments; the store is killed
+            and comes back later. After each end the same command is run again, as Kubeflow's retry does.
+
+It prints what happened and what it did to the search, and exits with 1 unless both histories are equal, no observation
+was lost, and no request was asked again although its answer was stored.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from ease_lib.artifacts.store import S3Store
+from ease_lib.config import EndpointConfig, declared_parameters, parse_parameters
+from ease_lib.endpoints.in_context_learner import answer
+from ease_lib.errors import StoreError
+from ease_lib.evaluation.response_cache import FOLDER, object_name, response_key
+from ease_lib.stages import build_dataset, embed, optimize
+from ease_lib.testing import faulty_endpoint as faults
+from tests.s3_server import S3Server
+
+TIMEOUT_SECONDS = 1.0
+PASSING_FAULTS = {
+    "429": faults.status(429),
+    "429, Retry-After in seconds": faults.status(429, retry_after="1"),
+    "429, Retry-After as a date": lambda handler, prompt: faults.status(
+        429, retry_after=formatdate(time.time() + 1, usegmt=True)
+    )(handler, prompt),
+    "500": faults.status(500),
+    "502": faults.status(502),
+    "503": faults.status(503),
+    "504": faults.status(504),
+    "timeout": faults.hang(1.5 * TIMEOUT_SECONDS),
+    "connection reset in the body": faults.reset_mid_body,
+    "truncated JSON": faults.body(b'{"choices": [{"mess'),
+    "empty content": faults.finish("stop", ""),
+}
+LASTING_FAULTS = {
+    "401": faults.status(401),
+    "403": faults.status(403),
+    "404": faults.status(404),
+    "content filter": faults.finish("content_filter"),
+    "context length": faults.status(400, "too long", "context_length_exceeded"),
+}
+SAME_COLUMNS = (
+    *("iteration", "phase", "exemplar_ids", "score", "incumbent_score", "validation_rows", "acquisition"),
+    *("llm_requests", "cached_responses", "prompt_tokens", "completion_tokens"),
+)
+
+
+@dataclass
+class Trouble:
+    """What is going to happen. Times in seconds."""
+
+    kills: int
+    fault_rate: float
+    lasting_faults: int
+    outage_seconds: float
+    seed: int
+
+
+@dataclass
+class Counts:
+    """What happened."""
+
+    attempts: int = 0
+    kills: int = 0
+    passing_faults: int = 0
+    lasting_faults: int = 0
+    outages: int = 0
+    requests: int = 0
+    cut_off: int = 0
+    asked_although_stored: int = 0
+    evaluated_again: int = 0
+    observations: int = 0
+    equal_history: bool = False
+    logged: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"  {label:<62}{value:>6}"
+            for label, value in (
+                ("attempts of the command", self.attempts),
+                ("killed (SIGKILL)", self.kills),
+                ("requests", self.requests),
+                ("  failed in a way that time cures", self.passing_faults),
+                ("  failed for good, which ended the process", self.lasting_faults),
+                ("  answered, but cut off by the end of the process", self.cut_off),
+                ("outages of the store", self.outages),
+                ("observations", self.observations),
+                ("observations lost (evaluated again)", self.evaluated_again),
+                ("requests asked again although their answer was stored", self.asked_although_stored),
+                ("history equals that of the quiet run", "yes" if self.equal_history else "NO"),
+            )
+        )
+
+    @property
+    def unharmed(self) -> bool:
+        return self.equal_history and not self.evaluated_again and not self.asked_although_stored
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--fault-rate", type=float, default=0.2, help="share of requests that fail (default: 0.2)")
+    parser.add_argument("--lasting-faults", type=int, default=5, help="failures no retry cures (default: 5)")
+    parser.add_argument("--outage-seconds", type=float, default=30, help="the store is away for (default: 30)")
+    parser.add_argument("--seed", type=int, default=0, help="of the trouble and of the search (default: 0)")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the search")
+    arguments = parser.parse_args()
+    trouble = Trouble(
+        arguments.kills, arguments.fault_rate, arguments.lasting_faults, arguments.outage_seconds, arguments.seed
+    )
+    parameters = dict(setting.split("=", 1) for setting in arguments.set)
+    with tempfile.TemporaryDirectory() as folder:
+        counts = run(Path(folder), trouble, {"task": "lr", "noise_ratio": "0.1", "seed": "0", **parameters})
+    print(counts)
+    return 0 if counts.unharmed else 1
+
+
+def run(folder: Path, trouble: Trouble, parameters: dict[str, str]) -> Counts:
+    """Both searches, in `folder`; the counts are of the second."""
+    artifacts = _prepare(folder, parameters)
+    (folder / "store").mkdir()
+    store = S3Server(folder / "store")
+    store.start()
+    os.environ.update(store.environment)
+    store.client().create_bucket(Bucket="chaos")
+    try:
+        with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
+            quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
+            start = time.monotonic()
+            if quiet.attempt() != 0:
+                raise RuntimeError(f"the quiet run failed:\n{quiet.log.read_text()[-2000:]}")
+            duration = time.monotonic() - start
+            print(f"quiet run: {len(quiet.evaluations())} evaluations in {duration:.0f} s", flush=True)
+        with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
+            search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos")
+            counts = _Chaos(trouble, search, endpoint, store).play(duration)
+    finally:
+        store.kill()
+    history = [pq.read_table(one.folder / "history", columns=list(SAME_COLUMNS)) for one in (quiet, search)]
+    counts.equal_history = history[0].equals(history[1])
+    counts.observations = history[1].num_rows
+    return counts
+
+
+class _Search:
+    """The command, run as often as need be on the same store."""
+
+    def __init__(
+        self, folder: Path, artifacts: dict[str, str], parameters: dict[str, str], base_url: str, store_uri: str
+    ) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.store_uri = store_uri
+        self.log = folder / "log.txt"
+        options = {
+            **artifacts,
+            **{f"out_{name}": str(folder / name) for name in ("best_sequence", "history", "summary")},
+            **{name: value for name, value in parameters.items() if name in declared_parameters(optimize.Config)},
+            "llm_base_url": base_url,
+            "llm_timeout_seconds": TIMEOUT_SECONDS,
+            "store_uri": store_uri,
+        }
+        self._command = [sys.executable, "-m", "ease_lib.cli", "optimize"]
+        self._command += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        with self.log.open("ab") as log, subprocess.Popen(self._command, stdout=log, stderr=log) as process:
+            yield process
+
+    def attempt(self) -> int:
+        with self.running() as process:
+            return process.wait()
+
+    def evaluations(self) -> list[int]:
+        """Numbers of the evaluations as the log has them, repetitions included."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        marked = [line.removeprefix("[ease] evaluation ") for line in lines if line.startswith("[ease] evaluation ")]
+        return [int(line.partition("/")[0]) for line in marked]
+
+
+class _Chaos:
+    def __init__(self, trouble: Trouble, search: _Search, endpoint: faults.FaultyServer, store: S3Server) -> None:
+        self._trouble = trouble
+        self._search = search
+        self._endpoint = endpoint
+        self._store = store
+        self._stored = S3Store(f"{search.store_uri}/{FOLDER}")
+        self._draw = random.Random(trouble.seed)
+        self._lasting = [self._draw.choice(list(LASTING_FAULTS.values())) for _ in range(trouble.lasting_faults)]
+        self._counts = Counts()
+        self._lock = threading.Lock()
+        endpoint.script.on_request = self._on_request
+
+    def play(self, quiet_seconds: float) -> Counts:
+        """Run, kill and run again until the search is finished."""
+        trouble, counts = self._trouble, self._counts
+        pause = quiet_seconds / (trouble.kills + 1)
+        outage_at = trouble.kills // 2
+        code = None
+        while code != 0:
+            counts.attempts += 1
+            with self._search.running() as process:
+                if counts.kills == outage_at and not counts.outages:
+                    self._wait_for_requests(process)
+                    self._outage()
+                if self._lasting:
+                    threading.Timer(self._draw.uniform(0, pause), self._fail_for_good).start()
+                if counts.kills < trouble.kills and self._survives(process, self._draw.uniform(0.2, 1.8) * pause):
+                    process.kill()
+                    counts.kills += 1
+                code = process.wait()
+            if code not in (0, 2, -9):
+                raise RuntimeError(f"the command ended with {code}:\n{self._search.log.read_text()[-3000:]}")
+            if counts.attempts > 20 + 10 * (trouble.kills + trouble.lasting_faults):
+                raise RuntimeError(f"the search does not end:\n{self._search.log.read_text()[-3000:]}")
+        script = self._endpoint.script
+        counts.requests = script.requests
+        counts.cut_off = sum(script.finished.values()) - len(script.finished)
+        unknown = [prompt for prompt in script.finished if not self._is_stored(prompt)]
+        if unknown:  # then the check of every request proves nothing
+            raise RuntimeError(f"{len(unknown)} of {len(script.finished)} answers are not found in the store")
+        evaluations = self._search.evaluations()
+        counts.evaluated_again = len(evaluations) - len(set(evaluations))
+        return counts
+
+    def _on_request(self, prompt: str) -> None:
+        """Before a request is answered: was it paid for before? Then choose its fate."""
+        try:
+            stored = self._is_stored(prompt)
+        except StoreError:
+            stored = False  # the store is away: the command cannot know either
+        with self._lock:
+            self._counts.asked_although_stored += stored
+            if self._draw.random() < self._trouble.fault_rate:
+                self._endpoint.script.faults.append(self._draw.choice(list(PASSING_FAULTS.values())))
+                self._counts.passing_faults += 1
+
+    def _is_stored(self, prompt: str) -> bool:
+        """By the address that `open_black_box` gives an answer."""
+        sampling = {"api": "chat", "max_tokens": EndpointConfig.llm_max_tokens, "temperature": 0, "stop": "\n"}
+        identity = {"endpoint": self._endpoint.base_url, "model": faults.MODEL, **sampling}
+        return self._stored.read(object_name(response_key(identity, prompt))) is not None
+
+    def _fail_for_good(self) -> None:
+        with self._lock:
+            if self._lasting:
+                self._endpoint.script.faults.insert(0, self._lasting.pop())
+                self._counts.lasting_faults += 1
+
+    def _wait_for_requests(self, process: subprocess.Popen[bytes]) -> None:
+        before = self._endpoint.script.requests
+        while process.poll() is None and self._endpoint.script.requests < before + 5:
+            time.sleep(0.02)
+
+    def _outage(self) -> None:
+        self._store.kill()
+        time.sleep(self._trouble.outage_seconds)
+        self._store.start()
+        self._counts.outages += 1
+
+    def _survives(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+
+def _prepare(folder: Path, parameters: dict[str, str]) -> dict[str, str]:
+    """The artifacts before the search, by the names of the command's options."""
+    at = {name: str(folder / name) for name in ("pool", "validation", "test", "dataset", "embeddings")}
+    parsed = parse_parameters(parameters)
+    build_dataset.run(
+        build_dataset.Inputs(),
+        build_dataset.Outputs(pool=at["pool"], validation=at["validation"], test=at["test"], summary=at["dataset"]),
+        build_dataset.Config(task=parsed.task, run=parsed.run),
+    )
+    embed.run(
+        embed.Inputs(pool=at["pool"], validation=at["validation"]),
+        embed.Outputs(embeddings=at["embeddings"]),
+        embed.Config(embedding=parsed.embedding),
+    )
+    del at["test"]
+    return at
+
+
+if __name__ == "__main__":
+    sys.exit(main())

