@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 
@@ -33,8 +34,9 @@ from ease_lib.config import EndpointConfig, declared_parameters, parse_parameter
 from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.response_cache import FOLDER, object_name, response_key
-from ease_lib.stages import build_dataset, embed, optimize
+from ease_lib.stages import optimize
 from ease_lib.testing import faulty_endpoint as faults
+from tests.in_process import BEFORE_SEARCH, Artifacts
 from tests.s3_server import S3Server
 
 TIMEOUT_SECONDS = 1.0
@@ -138,25 +140,30 @@ def main() -> int:
 
 def run(folder: Path, trouble: Trouble, parameters: dict[str, str]) -> Counts:
     """Both searches, in `folder`; the counts are of the second."""
-    artifacts = _prepare(folder, parameters)
+    artifacts = Artifacts(folder)
+    artifacts.run(parse_parameters(parameters), *BEFORE_SEARCH)
     (folder / "store").mkdir()
     store = S3Server(folder / "store")
     store.start()
-    os.environ.update(store.environment)
     store.client().create_bucket(Bucket="chaos")
     try:
-        with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
-            quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
-            start = time.monotonic()
-            if quiet.attempt() != 0:
-                raise RuntimeError(f"the quiet run failed:\n{quiet.log.read_text()[-2000:]}")
-            duration = time.monotonic() - start
-            print(f"quiet run: {len(quiet.evaluations())} evaluations in {duration:.0f} s", flush=True)
-        with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
-            search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos")
-            counts = _Chaos(trouble, search, endpoint, store).play(duration)
+        with patch.dict(os.environ, store.environment):
+            return _both(folder, trouble, parameters, artifacts, store)
     finally:
         store.kill()
+
+
+def _both(folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts: Artifacts, store: S3Server) -> Counts:
+    with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
+        quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
+        start = time.monotonic()
+        if quiet.attempt() != 0:
+            raise RuntimeError(f"the quiet run failed:\n{quiet.log.read_text()[-2000:]}")
+        duration = time.monotonic() - start
+        print(f"quiet run: {len(quiet.evaluations())} evaluations in {duration:.0f} s", flush=True)
+    with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
+        search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos")
+        counts = _Chaos(trouble, search, endpoint, store).play(duration)
     history = [pq.read_table(one.folder / "history", columns=list(SAME_COLUMNS)) for one in (quiet, search)]
     counts.equal_history = history[0].equals(history[1])
     counts.observations = history[1].num_rows
@@ -167,14 +174,15 @@ class _Search:
     """The command, run as often as need be on the same store."""
 
     def __init__(
-        self, folder: Path, artifacts: dict[str, str], parameters: dict[str, str], base_url: str, store_uri: str
+        self, folder: Path, artifacts: Artifacts, parameters: dict[str, str], base_url: str, store_uri: str
     ) -> None:
         folder.mkdir()
         self.folder = folder
         self.store_uri = store_uri
         self.log = folder / "log.txt"
         options = {
-            **artifacts,
+            **{name: getattr(artifacts, name) for name in ("validation", "dataset", "embeddings")},
+            "pool": artifacts.kept,
             **{f"out_{name}": str(folder / name) for name in ("best_sequence", "history", "summary")},
             **{name: value for name, value in parameters.items() if name in declared_parameters(optimize.Config)},
             "llm_base_url": base_url,
@@ -286,24 +294,6 @@ class _Chaos:
         except subprocess.TimeoutExpired:
             return True
         return False
-
-
-def _prepare(folder: Path, parameters: dict[str, str]) -> dict[str, str]:
-    """The artifacts before the search, by the names of the command's options."""
-    at = {name: str(folder / name) for name in ("pool", "validation", "test", "dataset", "embeddings")}
-    parsed = parse_parameters(parameters)
-    build_dataset.run(
-        build_dataset.Inputs(),
-        build_dataset.Outputs(pool=at["pool"], validation=at["validation"], test=at["test"], summary=at["dataset"]),
-        build_dataset.Config(task=parsed.task, run=parsed.run),
-    )
-    embed.run(
-        embed.Inputs(pool=at["pool"], validation=at["validation"]),
-        embed.Outputs(embeddings=at["embeddings"]),
-        embed.Config(embedding=parsed.embedding),
-    )
-    del at["test"]
-    return at
 
 
 if __name__ == "__main__":

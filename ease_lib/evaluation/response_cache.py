@@ -141,6 +141,8 @@ class ObjectCache:
 class CachingClient:
     """Answers from the cache, and asks the wrapped client for the rest; equal questions at once are asked once.
 
+    A question that is under way goes on when its asker gives up, while the event loop runs: its answer is paid for.
+
     Args:
         identity: all that decides an answer beside the prompt: endpoint, model, API, sampling settings.
     """
@@ -155,12 +157,14 @@ class CachingClient:
         key = response_key(self._identity, prompt)
         if key in self._under_way:
             return replace(await asyncio.shield(self._under_way[key]), cached=True)
-        task = asyncio.create_task(self._find_or_ask(key, prompt, account))
-        self._under_way[key] = task
-        try:
-            return await task
-        finally:
-            del self._under_way[key]
+        task = self._under_way[key] = asyncio.create_task(self._find_or_ask(key, prompt, account))
+        task.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(task)
+
+    def _forget(self, key: str, done: asyncio.Task[Completion]) -> None:
+        del self._under_way[key]
+        if not done.cancelled():
+            done.exception()  # taken note of, should nobody wait for it any more
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,18 @@ class ExemplarOptimizer(Protocol):
 
     def tell(self, observation: Observation) -> None:
         """Learn a score."""
+        ...
+
+
+@runtime_checkable
+class PreparingOptimizer(Protocol):
+    """An optimizer that can work while scores are awaited."""
+
+    def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
+        """Compute ahead what `ask` will need for these iterations and what does not depend on the scores of `pending`.
+
+        Called in another thread, while neither `ask` nor `tell` is. It changes no proposal, only their speed.
+        """
         ...
 
 

@@ -13,7 +13,7 @@ From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Ease:
         self._ridge = ridge
         self._history = History()
         self._trained: tuple[int, ScoreNetwork] | None = None
+        self._shortlists: dict[int, np.ndarray] = {}
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if iteration < self._initial_design or not len(self._history):
@@ -76,14 +77,31 @@ class Ease:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
+    def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
+        """Shortlists, which depend on no score."""
+        observed = self._history.proposed(pending)
+        self._shortlists = {
+            iteration: self._shortlist(iteration, observed)
+            for iteration in iterations
+            if iteration >= self._initial_design
+        }
+
     def _unseen_shortlist(self, iteration: int, pending: Sequence[Candidate]) -> np.ndarray:
         """(<= q', k) sequences most like the validation set among q sampled ones that are not proposed yet."""
+        shortlisted = self._shortlists.pop(iteration, None)
+        if shortlisted is None:
+            shortlisted = self._shortlist(iteration, self._history.seen)
+        unseen = _without(shortlisted, {candidate.sequence for candidate in pending})
+        if len(unseen):
+            return unseen
+        rest = ask_random(self._problem, self._history, iteration, pending)  # almost everything is observed
+        return np.array([] if rest is None else [rest.sequence], dtype=np.int64)
+
+    def _shortlist(self, iteration: int, observed: Collection[tuple[int, ...]]) -> np.ndarray:
         sampled = self._problem.space.sample(rng(self._problem.seed, "ask", iteration), self._sampled_candidates)
-        proposed = self._history.proposed(pending)
-        unseen = sampled[[row not in proposed for row in map(tuple, sampled.tolist())]]
-        if not len(unseen):  # almost everything is observed: look for what is left
-            rest = ask_random(self._problem, self._history, iteration, pending)
-            return np.array([] if rest is None else [rest.sequence], dtype=np.int64)
+        unseen = _without(sampled, observed)
+        if not len(unseen):
+            return unseen
         return unseen[shortlist(unseen, self._problem.cost, self._shortlist_size).positions]
 
     def _network(self) -> ScoreNetwork:
@@ -103,3 +121,7 @@ class Ease:
     def _with_pending(self, pending: Sequence[Candidate]) -> np.ndarray:
         """(t + p, k) sequences whose features are certain, or soon will be."""
         return np.array([*self._history.sequences.tolist(), *(list(candidate.sequence) for candidate in pending)])
+
+
+def _without(sequences: np.ndarray, excluded: Collection[tuple[int, ...]]) -> np.ndarray:
+    return sequences[[row not in excluded for row in map(tuple, sequences.tolist())]]

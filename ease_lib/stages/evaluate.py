@@ -14,7 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_table
+from ease_lib.artifacts.tables import (
+    read_document,
+    read_exemplars,
+    read_table,
+    sha256_of_files,
+    write_document,
+    write_table,
+)
 from ease_lib.config import EndpointConfig, RunConfig
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.evaluation.prompt import prompt_sha256, stop_text
@@ -58,12 +65,13 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     sequences = {BEST: list(best["exemplar_ids"])}
     sequences |= _random_sequences(read_table(Path(inputs.history), contracts.HISTORY), sequences[BEST])
     evaluations: dict[str, Evaluation] = {}
+    account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     with open_black_box(
         config.endpoint, stop=stop_text(list(pool.values())), store_uri=config.run.store_uri
     ) as black_box:
         objective = black_box.objective(test, dataset["metric"])
         for name, ids in sequences.items():
-            evaluations[name] = objective.evaluate([pool[exemplar_id] for exemplar_id in ids])
+            evaluations[name] = objective.evaluate([pool[exemplar_id] for exemplar_id in ids], account)
             logger.info("test set of %d rows, %s sequence: %.3f", len(test), name, evaluations[name].score)
     _write_predictions(output_path(outputs.predictions), evaluations, test)
     summary = _summary(evaluations, config.endpoint, new_requests=black_box.innermost.answered)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         objective = black_box.objective(validation, dataset["metric"])
         key = _journal_key(inputs, config, black_box)
         caps = _caps(config, objective, problem, pool, test_rows=dataset["test"])
-        with open_journal(_journal_place(config.run), key) as journal:
+        with _journal_place(config.run) as place, open_journal(place, key) as journal:
             _announce(len(journal.replay()), caps, config, black_box)
             study = search(
                 create_optimizer(settings, problem),
@@ -130,11 +131,14 @@ def _representation(config: Config, pool: Sequence[Exemplar], embeddings: Exempl
             return PositionalRepresentation(embeddings.pool, embeddings.pool_outputs)
 
 
-def _journal_place(run: RunConfig) -> str:
+@contextmanager
+def _journal_place(run: RunConfig) -> Iterator[str]:
     if run.store_uri:
-        return run.store_uri
+        yield run.store_uri
+        return
     logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
-    return tempfile.mkdtemp(prefix="ease-journal-")
+    with tempfile.TemporaryDirectory(prefix="ease-journal-") as folder:
+        yield folder
 
 
 def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:

@@ -14,13 +14,15 @@ it had never stopped; of a batch that was cut, only what is missing is evaluated
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.evaluation.racing import Race
-from ease_lib.optimizers.base import ExemplarOptimizer
+from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Journal, Record
@@ -121,13 +123,15 @@ def search(
                 for iteration, candidate in candidates.items()
                 if iteration not in batch
             }
-            for iteration, evaluation, waited in _timed(evaluate(proposals)):
-                now = time.perf_counter()
-                record = _record(iteration, proposals[iteration].candidate, evaluation, waited, now - mark)
-                mark = now
-                journal.append(record)
-                batch[iteration] = record
-                on_record(record, history)
+            coming = range(iterations.stop, min(iterations.stop + parallel, budget))
+            with _preparing(optimizer, coming, tuple(candidates.values())):
+                for iteration, evaluation, waited in _timed(evaluate(proposals)):
+                    now = time.perf_counter()
+                    record = _record(iteration, proposals[iteration].candidate, evaluation, waited, now - mark)
+                    mark = now
+                    journal.append(record)
+                    batch[iteration] = record
+                    on_record(record, history)
         for iteration in sorted(batch):
             records.append(batch[iteration])
             history.add(batch[iteration].observation)
@@ -180,6 +184,18 @@ def _race(racing: Racing | None, history: History, iteration: int) -> Race | Non
         return None
     incumbent = history.incumbent.score if history.incumbent else None
     return Race(incumbent=incumbent, confidence=racing.confidence, seed=racing.seed, iteration=iteration)
+
+
+@contextmanager
+def _preparing(optimizer: ExemplarOptimizer, iterations: range, pending: Sequence[Candidate]) -> Iterator[None]:
+    """While the scores of `pending` are awaited, the optimizer may prepare the next batch in another thread."""
+    if not isinstance(optimizer, PreparingOptimizer) or not iterations:
+        yield
+        return
+    with ThreadPoolExecutor(1) as beside:
+        prepared = beside.submit(optimizer.prepare, iterations, pending)
+        yield
+        prepared.result()
 
 
 def _timed(scored: Iterator[tuple[int, Evaluation]]) -> Iterator[tuple[int, Evaluation, float]]:

@@ -66,6 +66,21 @@ class OptimizerConformance:
         study = self.run(objective, tmp_path, parallel=parallel)
         assert objective.evaluations == len(study.history) == len(study.history.seen) == BUDGET
 
+    @pytest.mark.parametrize("parallel", [1, 4])
+    def test_preparing_ahead_changes_no_proposal(self, tmp_path: Path, parallel: int) -> None:
+        """The loop lets an optimizer prepare; asked and told by hand, it never does."""
+        objective = ordered_sum()
+        study = self.run(objective, tmp_path, parallel=parallel)
+        optimizer = self.create(objective.problem)
+        for start in range(0, BUDGET, parallel):
+            batch: list[Candidate] = []
+            for iteration in range(start, min(start + parallel, BUDGET)):
+                candidate = optimizer.ask(iteration, tuple(batch))
+                assert candidate == study.history.observations[iteration].candidate
+                batch.append(candidate)
+            for observation in study.history.observations[start : start + parallel]:
+                optimizer.tell(observation)
+
     def test_a_batch_depends_on_nothing_that_is_not_told(self) -> None:
         """Asked again with the same pending candidates, it proposes the same."""
         objective = ordered_sum()

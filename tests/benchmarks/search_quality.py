@@ -1,8 +1,8 @@
 """Does the search find better sequences than drawing at random? `python -m tests.benchmarks.search_quality --help`
 
 Runs the stages of the pipeline in this process, for tasks x methods x seeds, and prints a Markdown table: the mean
-over seeds of the winner's validation and test score, of the sequences proposed late in the search, and of random
-sequences.
+over seeds of the winner's validation and test score, of the validation rows that were asked, of the scores of the
+sequences proposed late in the search, and of random sequences. With racing these last two are of the rows asked.
 """
 
 import argparse
@@ -18,8 +18,9 @@ import torch
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config import parse_parameters
-from ease_lib.stages import build_dataset, embed, evaluate, optimize
+from ease_lib.stages import evaluate, optimize
 from pipelines.parameter_sets import read_parameter_set
+from tests.in_process import BEFORE_SEARCH, Artifacts
 
 SIMULATED = {"llm_base_url": "simulated", "representation": "positional"}
 TASKS = {
@@ -28,14 +29,19 @@ TASKS = {
     "LP-variant 10 % (simulated)": {**SIMULATED, "task": "lp_variant", "noise_ratio": 0.1},
     "customer feedback, local LLM": read_parameter_set("demo"),
 }
-METHODS = ("ease", "best_of_n")
+METHODS = {
+    "ease": {"method": "ease"},
+    "best_of_n": {"method": "best_of_n"},
+    "ease, racing": {"method": "ease", "racing": True},
+    "best_of_n, racing": {"method": "best_of_n", "racing": True},
+}
 STORE = "runs/search_quality"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK", help=", ".join(TASKS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["ease", "best_of_n"])
     parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... (default: 5)")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default: 1)")
     parser.add_argument(
@@ -57,48 +63,18 @@ def main() -> int:
 def run(task: str, method: str, seed: int, late: int) -> dict[str, float]:
     """One run; its journal is kept, so that the command can be stopped and started again."""
     torch.set_num_threads(1)
-    parameters = parse_parameters({**TASKS[task], "method": method, "seed": seed, "store_uri": STORE})
+    parameters = parse_parameters({**TASKS[task], **METHODS[method], "seed": seed, "store_uri": STORE})
     with tempfile.TemporaryDirectory() as folder:
-        at = lambda name: str(Path(folder) / name)  # noqa: E731
-        data = {"pool": at("pool"), "validation": at("validation")}
-        build_dataset.run(
-            build_dataset.Inputs(),
-            build_dataset.Outputs(**data, test=at("test"), summary=at("dataset")),
-            build_dataset.Config(task=parameters.task, run=parameters.run),
-        )
-        embed.run(
-            embed.Inputs(**data),
-            embed.Outputs(embeddings=at("embeddings")),
-            embed.Config(embedding=parameters.embedding),
-        )
-        optimize.run(
-            optimize.Inputs(**data, embeddings=at("embeddings"), dataset=at("dataset")),
-            optimize.Outputs(best_sequence=at("best"), history=at("history"), summary=at("search")),
-            optimize.Config(
-                optimizer=parameters.optimizer,
-                embedding=parameters.embedding,
-                endpoint=parameters.endpoint,
-                run=parameters.run,
-            ),
-        )
-        evaluate.run(
-            evaluate.Inputs(
-                pool=data["pool"],
-                test=at("test"),
-                dataset=at("dataset"),
-                best_sequence=at("best"),
-                history=at("history"),
-            ),
-            evaluate.Outputs(predictions=at("predictions"), summary=at("tested")),
-            evaluate.Config(endpoint=parameters.endpoint, run=parameters.run),
-        )
-        history = read_table(Path(at("history")), contracts.HISTORY).to_pylist()
-        tested = read_document(Path(at("tested")), contracts.TEST_SUMMARY)
+        at = Artifacts(Path(folder))
+        at.run(parameters, *BEFORE_SEARCH, optimize, evaluate)
+        history = read_table(Path(at.history), contracts.HISTORY).to_pylist()
+        tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
     initial = [row["score"] for row in history[: parameters.optimizer.initial_design]]
     proposed = [row["score"] for row in history if row["phase"] == "search" and row["iteration"] >= late]
     result = {
-        "validation": max(row["score"] for row in history),
+        "validation": history[-1]["incumbent_score"],
         "test": tested["best"]["score"],
+        "rows": sum(row["validation_rows"] for row in history),
         "random": statistics.fmean(initial),
         "random_test": tested["random"]["score"],
         "proposed": statistics.fmean(proposed) if proposed else math.nan,
@@ -110,22 +86,28 @@ def run(task: str, method: str, seed: int, late: int) -> dict[str, float]:
 
 def table(results: dict[tuple[str, str, int], dict[str, float]], arguments: argparse.Namespace) -> str:
     """Mean and standard error over seeds."""
-    columns = ("validation", "test", "proposed", "random", "random_test")
-    heads = ("winner, validation", "winner, test", "proposed, validation", "random, validation", "random, test")
+    columns = ("validation", "test", "rows", "proposed", "random", "random_test")
+    heads = (
+        *("winner, validation", "winner, test", "rows asked", "proposed, validation"),
+        *("random, validation", "random, test"),
+    )
     lines = [f"| Task | Method | {' | '.join(heads)} |", "|---|---|" + "--:|" * len(heads)]
     for task in arguments.tasks:
         for method in arguments.methods:
             runs = [results[task, method, seed] for seed in range(arguments.seeds)]
-            cells = [_mean([one[column] for one in runs if not math.isnan(one[column])]) for column in columns]
+            cells = [
+                _mean([one[column] for one in runs if not math.isnan(one[column])], digits=0 if column == "rows" else 3)
+                for column in columns
+            ]
             lines.append(f"| {task} | {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _mean(values: list[float]) -> str:
+def _mean(values: list[float], digits: int) -> str:
     if not values:
         return ""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{statistics.fmean(values):.3f} ± {error:.3f}"
+    return f"{statistics.fmean(values):.{digits}f} ± {error:.{digits}f}"
 
 
 if __name__ == "__main__":

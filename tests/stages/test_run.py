@@ -4,18 +4,18 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
-from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.config import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
-from ease_lib.stages import build_dataset, check_prerequisites, embed, evaluate, optimize, prefilter, report
+from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, report
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.in_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
 
 SMOKE = {
     "noise_ratio": 0.15,
@@ -30,79 +30,28 @@ SMOKE = {
 }
 
 
-def config(stage, **changes):
-    parameters = parse_parameters({**SMOKE, **changes})
-    return parse_stage_config(stage.Config, stage_parameters(stage.Config, parameters))
-
-
-def run_until_embed(folder, **changes):
-    """The artifacts before the search, as paths by name."""
-    at = SimpleNamespace(**{
-        name: str(folder / name)
-        for name in ("pool", "kept", "validation", "test", "dataset", "embeddings", "best", "history", "search",
-                     "predictions", "tested", "numbers", "page", "results")
-    })  # fmt: skip
-    build_dataset.run(
-        build_dataset.Inputs(),
-        build_dataset.Outputs(pool=at.pool, validation=at.validation, test=at.test, summary=at.dataset),
-        config(build_dataset, **changes),
-    )
-    prefilter.run(
-        prefilter.Inputs(pool=at.pool, validation=at.validation),
-        prefilter.Outputs(kept=at.kept),
-        config(prefilter, **changes),
-    )
-    embed.run(
-        embed.Inputs(pool=at.kept, validation=at.validation),
-        embed.Outputs(embeddings=at.embeddings),
-        config(embed, **changes),
-    )
-    return at
+def run(at, *stages, **changes):
+    return at.run(parse_parameters({**SMOKE, **changes}), *stages)
 
 
 def run_optimize(at, **changes):
-    return optimize.run(
-        optimize.Inputs(pool=at.kept, validation=at.validation, embeddings=at.embeddings, dataset=at.dataset),
-        optimize.Outputs(best_sequence=at.best, history=at.history, summary=at.search),
-        config(optimize, **changes),
-    )
-
-
-def run_rest(at, **changes):
-    evaluate.run(
-        evaluate.Inputs(pool=at.kept, test=at.test, dataset=at.dataset, best_sequence=at.best, history=at.history),
-        evaluate.Outputs(predictions=at.predictions, summary=at.tested),
-        config(evaluate, **changes),
-    )
-    report.run(
-        report.Inputs(
-            pool=at.kept,
-            dataset=at.dataset,
-            best_sequence=at.best,
-            history=at.history,
-            search=at.search,
-            predictions=at.predictions,
-            test_scores=at.tested,
-        ),
-        report.Outputs(numbers=at.numbers, page=at.page, results=at.results),
-        config(report, **changes),
-    )
+    return run(at, optimize, **changes)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    at = run_until_embed(folder)
-    run_optimize(at, store_uri=str(folder / "store"))
-    run_rest(at)
+    at = Artifacts(tmp_path_factory.mktemp("run"))
+    run(at, *BEFORE_SEARCH, optimize, store_uri=at.store)
+    run(at, *AFTER_SEARCH)
     return at
 
 
 @pytest.fixture
 def prepared(finished, tmp_path):
     """The artifacts before the search, with places of its own for the search's."""
-    own = {name: str(tmp_path / name) for name in ("best", "history", "search", "predictions", "tested")}
-    return SimpleNamespace(**{**vars(finished), **own})
+    return Artifacts(
+        tmp_path, **{name: getattr(finished, name) for name in ("pool", "kept", "validation", "dataset", "embeddings")}
+    )
 
 
 def test_report_holds_the_numbers_of_the_run(finished):
@@ -127,16 +76,16 @@ def test_results_folder_is_complete_and_consistent(finished):
 
 
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
-    again = run_until_embed(tmp_path)
+    again = Artifacts(tmp_path)
+    run(again, *BEFORE_SEARCH)
     for name in ("pool", "kept", "validation", "test", "dataset"):
         assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
     run_optimize(prepared)
-    assert Path(prepared.best).read_bytes() == Path(finished.best).read_bytes()
+    assert Path(prepared.best_sequence).read_bytes() == Path(finished.best_sequence).read_bytes()
 
 
 def test_a_second_run_on_the_same_store_asks_nothing(finished, prepared):
-    store = str(Path(finished.pool).parent / "store")
-    run_optimize(prepared, store_uri=store)
+    run_optimize(prepared, store_uri=finished.store)
     summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
     assert (summary["resumed"], summary["replayed"]) == (True, 9)
     assert Path(prepared.history).read_bytes() == Path(finished.history).read_bytes()
@@ -249,7 +198,7 @@ def test_racing_asks_less_and_crowns_full_evaluations_only(finished, prepared):
     full, raced = history_of(finished), history_of(prepared)
     assert sum(row["llm_requests"] for row in raced) < sum(row["llm_requests"] for row in full)
     winner = max((row for row in raced if row["validation_rows"] == 10), key=lambda row: row["score"])
-    best = read_document(Path(prepared.best), contracts.BEST_SEQUENCE)
+    best = read_document(Path(prepared.best_sequence), contracts.BEST_SEQUENCE)
     assert (best["validation_score"], best["exemplar_ids"]) == (winner["score"], winner["exemplar_ids"])
 
 
@@ -289,12 +238,9 @@ def test_k_above_the_retained_pool_is_refused(finished, prepared, tmp_path):
 
 @pytest.mark.parametrize("kind", ["cosine", "bm25"])
 def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
-    prefilter.run(
-        prefilter.Inputs(pool=finished.pool, validation=finished.validation),
-        prefilter.Outputs(kept=str(tmp_path / "kept")),
-        config(prefilter, prefilter=kind, retained=12),
-    )
-    kept = read_exemplars(tmp_path / "kept", contracts.EXEMPLAR_POOL)
+    at = Artifacts(tmp_path, pool=finished.pool, validation=finished.validation)
+    run(at, prefilter, prefilter=kind, retained=12)
+    kept = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
     assert len(kept) == 12
     assert set(kept) <= set(read_exemplars(Path(finished.pool), contracts.EXEMPLAR_POOL))
 
@@ -344,12 +290,16 @@ def test_the_forms_advanced_field():
 
 
 def build(tmp_path, **values):
-    names = ("pool", "validation", "test", "summary")
-    outputs = build_dataset.Outputs(**{name: str(tmp_path / name) for name in names})
-    build_dataset.run(build_dataset.Inputs(), outputs, config(build_dataset, **values))
-    return [read_exemplars(tmp_path / name, contract) for name, contract in zip(
-        names, (contracts.EXEMPLAR_POOL, contracts.VALIDATION_SET, contracts.TEST_SET), strict=False
-    )]  # fmt: skip
+    at = Artifacts(tmp_path)
+    run(at, build_dataset, **values)
+    return [
+        read_exemplars(Path(path), contract)
+        for path, contract in (
+            (at.pool, contracts.EXEMPLAR_POOL),
+            (at.validation, contracts.VALIDATION_SET),
+            (at.test, contracts.TEST_SET),
+        )
+    ]
 
 
 def test_ag_news_remap_is_two_lines_of_parameters(real_data, tmp_path):

@@ -1,0 +1,86 @@
+"""What do journal and cache cost? `python -m tests.benchmarks.durability`
+
+Evaluations of 20 rows through the whole client with an endpoint that answers at once, with and without journal and
+cache, alternately in one process; prints the ratio to the evaluation without them.
+"""
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from os import environ
+from pathlib import Path
+from unittest.mock import patch
+
+from ease_lib.evaluation.concurrency import AdaptiveClient
+from ease_lib.evaluation.llm_client import OpenAIClient
+from ease_lib.evaluation.objective import Evaluation, Objective
+from ease_lib.evaluation.response_cache import CachingClient, open_cache
+from ease_lib.study.history import Candidate, Observation
+from ease_lib.study.journal import Record, open_journal
+from ease_lib.tasks.base import Exemplar
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.s3_server import S3Server
+
+ROWS = [Exemplar(number, f"query {number}", ("yes",)) for number in range(20)]
+ROUNDS = 60
+
+
+def main() -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        endpoint = stack.enter_context(faulty_endpoint(lambda prompt: "yes"))
+        places = {"neither": "", "on files": str(folder / "store")}
+        if S3Server.executable():
+            (folder / "s3").mkdir()
+            server = S3Server(folder / "s3")
+            server.start()
+            stack.callback(server.kill)
+            stack.enter_context(patch.dict(environ, server.environment))
+            server.client().create_bucket(Bucket="durability")
+            places["on S3 (SeaweedFS on this machine)"] = "s3://durability/store"
+        runs = {name: stack.enter_context(_Evaluations(endpoint.base_url, place)) for name, place in places.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in runs}
+        for number in range(ROUNDS):
+            for name, run in runs.items():
+                start = time.perf_counter()
+                run.evaluate(number)
+                seconds[name].append(time.perf_counter() - start)
+    plain = statistics.median(seconds["neither"])
+    print("| Journal and cache | an evaluation of 20 rows takes | added |")
+    print("|---|--:|--:|")
+    for name, measured in seconds.items():
+        median = statistics.median(measured)
+        print(f"| {name} | {median / plain:.2f} x | {1000 * (median - plain):.1f} ms |")
+    return 0
+
+
+class _Evaluations(ExitStack):
+    """Evaluations that are journalled and cached at a place, or nowhere."""
+
+    def __init__(self, base_url: str, place: str) -> None:
+        super().__init__()
+        runner = self.enter_context(asyncio.Runner())
+        client = OpenAIClient(
+            base_url=base_url, model=MODEL, api="completions", key="", max_tokens=8, timeout_seconds=60, stop="\n"
+        )
+        self.callback(lambda: runner.run(client.close()))
+        asking = AdaptiveClient(client, maximum=20)
+        if place:
+            asking = CachingClient(asking, self.enter_context(open_cache(place)), {})
+        self._objective = Objective(asking, runner, ROWS, metric="exact_match", ask_first_alone=False)
+        self._journal = self.enter_context(open_journal(place, "key")) if place else None
+
+    def evaluate(self, number: int) -> Evaluation:
+        evaluation = self._objective.evaluate([Exemplar(1000, f"exemplar {number}", ("yes",))])
+        if self._journal:
+            candidate = Candidate(sequence=(number,), phase="search")
+            observation = Observation(candidate=candidate, score=evaluation.score, validation_rows=len(ROWS))
+            self._journal.append(Record(iteration=number, observation=observation, usage=evaluation.usage, seconds=0))
+        return evaluation
+
+
+if __name__ == "__main__":
+    sys.exit(main())
