@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 from unittest.mock import patch
@@ -94,7 +94,6 @@ class Counts:
     evaluated_again: int = 0
     observations: int = 0
     equal_history: bool = False
-    logged: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
         return "\n".join(
@@ -104,7 +103,7 @@ class Counts:
                 ("killed (SIGKILL)", self.kills),
                 ("requests", self.requests),
                 ("  failed in a way that time cures", self.passing_faults),
-                ("  failed for good, which ended the process", self.lasting_faults),
+                ("  failed in a way that ends the process", self.lasting_faults),
                 ("  answered, but cut off by the end of the process", self.cut_off),
                 ("outages of the store", self.outages),
                 ("observations", self.observations),
@@ -262,8 +261,8 @@ class _Chaos:
         with self._lock:
             self._counts.asked_although_stored += stored
             if self._draw.random() < self._trouble.fault_rate:
-                self._endpoint.script.faults.append(self._draw.choice(list(PASSING_FAULTS.values())))
-                self._counts.passing_faults += 1
+                fault = self._draw.choice(list(PASSING_FAULTS.values()))
+                self._endpoint.script.faults.append(self._counted(fault, "passing_faults"))
 
     def _is_stored(self, prompt: str) -> bool:
         """By the address that `open_black_box` gives an answer."""
@@ -274,8 +273,17 @@ class _Chaos:
     def _fail_for_good(self) -> None:
         with self._lock:
             if self._lasting:
-                self._endpoint.script.faults.insert(0, self._lasting.pop())
-                self._counts.lasting_faults += 1
+                self._endpoint.script.faults.insert(0, self._counted(self._lasting.pop(), "lasting_faults"))
+
+    def _counted(self, fault: faults.Fault, name: str) -> faults.Fault:
+        """The fault, which counts when it strikes."""
+
+        def strike(handler: faults.FaultyHandler, prompt: str) -> None:
+            with self._lock:
+                setattr(self._counts, name, getattr(self._counts, name) + 1)
+            fault(handler, prompt)
+
+        return strike
 
     def _wait_for_requests(self, process: subprocess.Popen[bytes]) -> None:
         before = self._endpoint.script.requests

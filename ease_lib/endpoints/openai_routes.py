@@ -41,6 +41,9 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
     """Answers one connection; tests derive their faulty endpoint from it."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = (
+        True  # headers and body are two writes: the second would wait 40 ms for an acknowledgement
+    )
     server: OpenAIRoutesServer
 
     def do_GET(self) -> None:

@@ -1,7 +1,7 @@
 """Where does the time of a search go when every request takes 200 ms? `python -m tests.benchmarks.latency --help`
 
 Runs the search stage in this process against a real HTTP endpoint with that latency, and prints the time split of the
-report: waiting for the endpoint, and our own work.
+report: waiting for the endpoint, and our own work. "The endpoint alone" is requests x latency / requests in flight.
 """
 
 import argparse
@@ -21,24 +21,26 @@ from tests.in_process import BEFORE_SEARCH, Artifacts
 
 SETTINGS = ({"parallel": 1, "llm_concurrency": 1}, {"parallel": 8, "llm_concurrency": 8})
 """The endpoint takes one request at a time for each sequence, as a rate-limited account does."""
+ROWS = 20
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=int, default=56, help="evaluations (default: 56)")
+    parser.add_argument("--budget", type=int, default=40, help="evaluations (default: 40)")
     parser.add_argument("--initial-design", type=int, default=8, help="of them at random (default: 8)")
     parser.add_argument("--latency-seconds", type=float, default=0.2)
     parser.add_argument("--methods", nargs="+", default=["best_of_n", "ease"])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print("| Method | parallel | evaluations | seconds | waiting for the endpoint | our own |")
+    print("| Method | parallel | the endpoint alone | the search | waiting for the endpoint | our own |")
     print("|---|--:|--:|--:|--:|--:|")
     for method in arguments.methods:
         for settings in SETTINGS:
             seconds = measure(arguments, {"method": method, **settings})
             total, waiting = seconds["total"], seconds["llm"]
+            least = arguments.budget * ROWS * arguments.latency_seconds / settings["llm_concurrency"]
             print(
-                f"| {method} | {settings['parallel']} | {arguments.budget} | {total:.1f} "
+                f"| {method} | {settings['parallel']} | {least:.0f} s | {total:.0f} s "
                 f"| {waiting / total:.1%} | {1 - waiting / total:.1%} |",
                 flush=True,
             )
@@ -55,7 +57,7 @@ def measure(arguments: argparse.Namespace, settings: dict[str, object]) -> dict[
         parameters = parse_parameters(
             {
                 **{"task": "lr", "noise_ratio": 0.5, "llm_base_url": endpoint.base_url, "store_uri": at.store},
-                **{"budget": arguments.budget, "initial_design": arguments.initial_design},
+                **{"validation_size": ROWS, "budget": arguments.budget, "initial_design": arguments.initial_design},
                 **settings,
             }
         )
