@@ -66,15 +66,11 @@ class Study:
 
     @property
     def usage(self) -> Usage:
-        return total_usage(self.records)
+        return sum((record.usage for record in self.records), start=Usage())
 
     @property
     def seconds(self) -> float:
         return sum(record.seconds for record in self.records)
-
-
-def total_usage(records: list[Record] | tuple[Record, ...]) -> Usage:
-    return sum((record.usage for record in records), start=Usage())
 
 
 def search(
@@ -99,12 +95,12 @@ def search(
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
         JournalError: when the journal holds other candidates than the optimizer proposes.
     """
-    caps = caps or Caps()
     known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
     history = History()
     records: list[Record] = []
+    purse = _Purse(caps or Caps())
+    clock = _Clock()
     stopped = BUDGET
-    mark = time.perf_counter()
     while len(history) < budget:
         if history.incumbent is not None and history.incumbent.score >= PERFECT_SCORE:
             stopped = PERFECT
@@ -112,10 +108,9 @@ def search(
         iterations = range(len(history), min(len(history) + parallel, budget))
         batch = {iteration: known[iteration] for iteration in iterations if iteration in known}
         if len(batch) < len(iterations):
-            cap = _CapCheck(caps, records, approved=max(batch, default=-1))
-            candidates = _ask(optimizer, iterations, cap)
+            candidates = _ask(optimizer, iterations, purse, approved=max(batch, default=-1))
             if not candidates:
-                stopped = cap.reached or EXHAUSTED
+                stopped = purse.cap or EXHAUSTED
                 break
             _check_known(batch, candidates)
             proposals = {
@@ -125,42 +120,56 @@ def search(
             }
             coming = range(iterations.stop, min(iterations.stop + parallel, budget))
             with _preparing(optimizer, coming, tuple(candidates.values())):
-                for iteration, evaluation, waited in _timed(evaluate(proposals)):
-                    now = time.perf_counter()
-                    record = _record(iteration, proposals[iteration].candidate, evaluation, waited, now - mark)
-                    mark = now
+                for record in _evaluated(evaluate, proposals, clock):
                     journal.append(record)
-                    batch[iteration] = record
+                    batch[record.iteration] = record
                     on_record(record, history)
-        for iteration in sorted(batch):
-            records.append(batch[iteration])
-            history.add(batch[iteration].observation)
-            optimizer.tell(batch[iteration].observation)
+        for record in (batch[iteration] for iteration in sorted(batch)):
+            records.append(record)
+            purse.pay(record)
+            history.add(record.observation)
+            optimizer.tell(record.observation)
     replayed = sum(record.iteration in known for record in records)
     return Study(history=history, records=tuple(records), replayed=replayed, stopped=stopped)
 
 
-class _CapCheck:
-    """Whether caps allow one more evaluation after `records`; iterations up to `approved` were allowed before."""
+class _Purse:
+    """What was spent, against the caps; `cap` is the one that was reached."""
 
-    def __init__(self, caps: Caps, records: list[Record], *, approved: int) -> None:
+    def __init__(self, caps: Caps) -> None:
         self._caps = caps
-        self._spent = total_usage(records)
-        self._seconds = sum(record.seconds for record in records)
-        self._approved = approved
-        self.reached: str | None = None
+        self._spent = Usage()
+        self._seconds = 0.0
+        self.cap: str | None = None
 
-    def allows(self, iteration: int, under_way: int) -> bool:
-        if iteration > self._approved:
-            self.reached = self._caps.reached(self._spent, self._seconds, under_way)
-        return self.reached is None
+    def pay(self, record: Record) -> None:
+        self._spent += record.usage
+        self._seconds += record.seconds
+
+    def allows_one_more(self, under_way: int) -> bool:
+        self.cap = self._caps.reached(self._spent, self._seconds, under_way)
+        return self.cap is None
 
 
-def _ask(optimizer: ExemplarOptimizer, iterations: range, cap: _CapCheck) -> dict[int, Candidate]:
-    """Candidates by iteration, fewer where a cap or the end of the space comes first."""
+class _Clock:
+    """Seconds on the wall, lap by lap."""
+
+    def __init__(self) -> None:
+        self._mark = time.perf_counter()
+
+    def lap(self) -> float:
+        before, self._mark = self._mark, time.perf_counter()
+        return self._mark - before
+
+
+def _ask(optimizer: ExemplarOptimizer, iterations: range, purse: _Purse, *, approved: int) -> dict[int, Candidate]:
+    """Candidates by iteration, fewer where a cap or the end of the space comes first.
+
+    Iterations up to `approved` were allowed by the caps of an earlier attempt, which paid for them.
+    """
     candidates: dict[int, Candidate] = {}
     for iteration in iterations:
-        if not cap.allows(iteration, len(candidates)):
+        if iteration > approved and not purse.allows_one_more(len(candidates)):
             break
         candidate = optimizer.ask(iteration, tuple(candidates.values()))
         if candidate is None:
@@ -198,22 +207,21 @@ def _preparing(optimizer: ExemplarOptimizer, iterations: range, pending: Sequenc
         prepared.result()
 
 
-def _timed(scored: Iterator[tuple[int, Evaluation]]) -> Iterator[tuple[int, Evaluation, float]]:
-    """Each evaluation with the seconds waited for it."""
+def _evaluated(evaluate: Evaluate, proposals: Mapping[int, Proposal], clock: _Clock) -> Iterator[Record]:
+    """A record of each proposal as it is scored."""
+    scored = evaluate(proposals)
     while True:
         start = time.perf_counter()
         done = next(scored, None)
         if done is None:
             return
-        yield (*done, time.perf_counter() - start)
-
-
-def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
-    observation = Observation(
-        candidate=candidate,
-        score=evaluation.score,
-        validation_rows=len(evaluation.scores),
-        partial=evaluation.partial,
-    )
-    usage = replace(evaluation.usage, seconds=waited)
-    return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)
+        waited = time.perf_counter() - start
+        iteration, evaluation = done
+        observation = Observation(
+            candidate=proposals[iteration].candidate,
+            score=evaluation.score,
+            validation_rows=len(evaluation.scores),
+            partial=evaluation.partial,
+        )
+        usage = replace(evaluation.usage, seconds=waited)
+        yield Record(iteration=iteration, observation=observation, usage=usage, seconds=clock.lap())

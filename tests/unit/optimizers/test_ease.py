@@ -45,6 +45,39 @@ def test_all_scores_zero_still_proposes():
     assert optimizer.ask(10).phase == "search"
 
 
+def test_a_batch_spreads_out():
+    """Pending candidates count as observed for sigma: a batch holds other sequences than the best few by acquisition."""
+    objective = ordered_sum(n=20, k=3)
+    optimizer = Ease(objective.problem, **{**SETTINGS, "nu": 10.0})
+    play(optimizer, objective, 12)
+    first = optimizer.ask(12)
+    again = optimizer.ask(12, [first])
+    assert again.sequence != first.sequence
+    assert again.acquisition < first.acquisition
+
+
+def test_scores_of_fewer_rows_pull_less():
+    """Two histories that differ in one low partial score propose differently according to its rows."""
+    objective = ordered_sum(n=20, k=3)
+    acquisitions = []
+    for rows in (1, 20):
+        optimizer = Ease(objective.problem, **SETTINGS)
+        for iteration in range(12):
+            candidate = optimizer.ask(iteration)
+            score = objective(candidate.sequence).score
+            partial = iteration == 3
+            optimizer.tell(
+                Observation(
+                    candidate=candidate,
+                    score=0.0 if partial else score,
+                    validation_rows=rows if partial else 20,
+                    partial=partial,
+                )
+            )
+        acquisitions.append(optimizer.ask(12).acquisition)
+    assert acquisitions[0] != acquisitions[1]
+
+
 def test_evolution_changes_one_position_of_the_incumbent_and_keeps_exemplars_distinct():
     objective = ordered_sum(n=15, k=4)
     optimizer = Evolution(objective.problem, initial_design=5)

@@ -8,7 +8,7 @@ from ease_lib.seeding import rng
 from ease_lib.surrogate.network import ScoreNetwork
 
 
-def autograd_predictions(network, features, scores, ridge, steps):
+def autograd_predictions(network, features, scores, ridge, steps, trust=None):
     """The straightforward loop: torch.nn, torch.optim.Adam with coupled weight decay, one backward a step."""
     layers = []
     for weight, bias in zip(network.weights, network.biases, strict=True):
@@ -21,10 +21,11 @@ def autograd_predictions(network, features, scores, ridge, steps):
     x = torch.as_tensor(features, dtype=weight.dtype)
     x = (x - x.mean(dim=0)) / x.std(dim=0)
     y = torch.as_tensor(scores, dtype=weight.dtype)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=ridge / len(x))
+    trust = torch.ones_like(y) if trust is None else torch.as_tensor(trust)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=ridge / float(trust.sum()))
     for _ in range(steps):
         adam.zero_grad()
-        torch.nn.functional.mse_loss(model(x)[:, 0], y).backward()
+        (trust * (model(x)[:, 0] - y).square() / trust.sum()).sum().backward()
         adam.step()
     return model(x)[:, 0].detach().numpy()
 
@@ -36,6 +37,15 @@ def test_training_equals_the_autograd_loop(observations, dimension):
     network = ScoreNetwork(dimension, seed=3, dtype=torch.float64)
     expected = autograd_predictions(network, features, scores, ridge=0.1, steps=200)
     network.fit(features, scores, ridge=0.1, steps=200)
+    np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_trust_weighs_the_squared_errors():
+    draw = rng(0, "trust")
+    features, scores, trust = draw.normal(size=(30, 5)), draw.random(30), draw.choice([0.2, 0.4, 1.0], 30)
+    network = ScoreNetwork(5, seed=3, dtype=torch.float64)
+    expected = autograd_predictions(network, features, scores, ridge=0.1, steps=200, trust=trust)
+    network.fit(features, scores, ridge=0.1, steps=200, trust=trust)
     np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
 
 

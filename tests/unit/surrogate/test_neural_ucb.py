@@ -41,14 +41,16 @@ def test_gradient_products_equal_explicit_gradients(trained):
     np.testing.assert_allclose(norms.numpy(), right.square().sum(dim=1).numpy(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("trust", [None, np.linspace(0.2, 1.0, 12)])
 @pytest.mark.parametrize("ridge", [0.01, 0.1, 10.0])
-def test_acquisition_equals_the_explicit_covariance(trained, ridge):
+def test_acquisition_equals_the_explicit_covariance(trained, ridge, trust):
     network, observed, candidates = trained
     seen, new = explicit_gradients(network, observed), explicit_gradients(network, candidates)
-    covariance = ridge * torch.eye(seen.shape[1], dtype=torch.float64) + seen.T @ seen
+    weight = torch.ones(12, dtype=torch.float64) if trust is None else torch.as_tensor(trust)
+    covariance = ridge * torch.eye(seen.shape[1], dtype=torch.float64) + seen.T @ (weight[:, None] * seen)
     variance = ridge * (new * torch.linalg.solve(covariance, new.T).T).sum(dim=1)
     expected = network.predict(candidates) + 0.5 * variance.sqrt()
-    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=ridge)
+    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=ridge, trust=trust)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
 
 
