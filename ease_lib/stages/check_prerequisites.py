@@ -93,6 +93,7 @@ def _check_data(task: TaskConfig) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if task.task == "instruction_induction":
             names = [f"{split}/{task.task_name}.json" for split in SPLIT_FOLDERS.values()]
+            names += [f"{SPLIT_FOLDERS['pool']}/{task.clean_task_name}.json"] if task.clean_task_name else []
         for name in names:
             store.fetch(name, Path(folder))
     if not names:

@@ -116,7 +116,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     write_history(output_path(outputs.history), study, ids, config.endpoint.prices)
     summary = _summary(study, config, black_box, representation)
     write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
-    logger.info("stopped: %s after %d evaluations", study.stopped, len(study.history))
+    logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
     return StageReport(metrics={"validation_score": incumbent.score, "evaluations": len(study.history)})
 
 

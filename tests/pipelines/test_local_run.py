@@ -37,6 +37,7 @@ def test_smoke_run_from_data_to_report(tmp_path):
     assert set(RESULT_FILES) <= {path.name for path in (tmp_path / "out").iterdir()}
     for shown in (
         "evaluation 7/7",
+        "search ended: budget, after 7 evaluations",
         (tmp_path / "out/prompt.txt").read_text().split("\n")[0],
         f"{report['best']['test_score']:.3f}",
         f"LLM requests                {report['llm']['requests']}, of simulated",

@@ -46,7 +46,7 @@ def test_all_scores_zero_still_proposes():
 
 
 def test_a_batch_spreads_out():
-    """Pending candidates count as observed for sigma: a batch holds other sequences than the best few by acquisition."""
+    """Pending candidates count as observed for sigma, so the next is another one, and less sure of its bonus."""
     objective = ordered_sum(n=20, k=3)
     optimizer = Ease(objective.problem, **{**SETTINGS, "nu": 10.0})
     play(optimizer, objective, 12)
