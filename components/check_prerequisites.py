@@ -62,7 +62,7 @@ def check_prerequisites(
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter.
         embedder: bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).
-        method: Search method: ease, best_of_n or evolution.
+        method: Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.
         k: Exemplars in the prompt.
         budget: Evaluations of a sequence on the validation set (T).
         initial_design: Random sequences before the model guides the search (T_init).

@@ -12,7 +12,6 @@ def evaluate(
     test: dsl.Input[dsl.Dataset],
     dataset: dsl.Input[dsl.Artifact],
     best_sequence: dsl.Input[dsl.Artifact],
-    history: dsl.Input[dsl.Dataset],
     predictions: dsl.Output[dsl.Dataset],
     summary: dsl.Output[dsl.Artifact],
     metrics: dsl.Output[dsl.Metrics],
@@ -25,7 +24,6 @@ def evaluate(
         test: Test set.
         dataset: What build_dataset says of the data.
         best_sequence: The winning sequence.
-        history: All observations.
         predictions: Every answer on the test set.
         summary: Test scores with their intervals.
         metrics: A few numbers for the dashboard.
@@ -33,8 +31,6 @@ def evaluate(
     from ease_lib.stages import evaluate as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(
-        pool=pool.path, test=test.path, dataset=dataset.path, best_sequence=best_sequence.path, history=history.path
-    )
+    inputs = stage.Inputs(pool=pool.path, test=test.path, dataset=dataset.path, best_sequence=best_sequence.path)
     outputs = stage.Outputs(predictions=predictions.path, summary=summary.path)
     execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

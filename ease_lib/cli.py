@@ -162,7 +162,7 @@ def _run(parsed: argparse.Namespace) -> int:
     start = time.perf_counter()
     print(f"{_described(parameters)}; output in {output_dir}", flush=True)
     local_run.run_pipeline(parameters, output_dir)
-    print(_result(output_dir, time.perf_counter() - start))
+    print(result_text(output_dir, time.perf_counter() - start))
     return 0
 
 
@@ -201,7 +201,7 @@ class _Line:
         return f"  {self.label:<28}{self.value}"
 
 
-def _result(output_dir: Path, seconds: float) -> str:
+def result_text(output_dir: Path, seconds: float) -> str:
     """The end of a run as text: the prompt, its scores beside random exemplars, the cost, where everything is."""
     report = json.loads((output_dir / "report.json").read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
@@ -210,7 +210,7 @@ def _result(output_dir: Path, seconds: float) -> str:
         _Line("", "winner    random exemplars"),
         _Line(
             "validation score",
-            f"{best['validation_score']:.3f}     {random['validation_score']:.3f} (mean of {random['sequences']})",
+            f"{best['validation_score']:.3f}     {_number(random['validation_score'])} (mean of {random['sequences']})",
         ),
         _Line(
             "test score",

@@ -120,7 +120,10 @@ class OptimizerConfig:
     """The search method and its settings; defaults are the paper's (Sec. 4) unless the help says otherwise."""
 
     method: str = param(
-        "ease", "Search method: ease, best_of_n or evolution.", choices=("ease", "best_of_n", "evolution"), form=True
+        "ease",
+        "Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.",
+        choices=(*("ease", "best_of_n", "evolution", "influence", "cosine", "bm25", "dpp", "mmd", "ot", "zero_shot"),),
+        form=True,
     )
     k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)
     budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
@@ -134,10 +137,17 @@ class OptimizerConfig:
     )
     sampled_candidates: int = param(50_000, "Sequences sampled per iteration (q).", low=1, high=10_000_000)
     shortlist_size: int = param(1_000, "Sampled sequences kept by optimal transport (q').", low=1, high=1_000_000)
+    shortlist: str = param(
+        "ot", "What keeps q' of q: ot, or none (ablation: the first q' sampled).", choices=("ot", "none")
+    )
+    fixed_candidates: int = param(
+        0, "Ablation: this many sequences, sampled once for the whole search; 0 samples q anew.", low=0, high=10_000_000
+    )
     nu: float = param(
         0.1, "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.", low=0, high=1000
     )
     ridge: float = param(0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000)
+    nearest: int = param(10, "Exemplars that cosine and bm25 draw sequences from (R).", low=1, high=1_000_000)
     racing: bool = param(
         False, "Stop an evaluation early once it cannot, or very probably will not, beat the incumbent."
     )
@@ -269,11 +279,13 @@ def validate_run(parameters: Parameters) -> None:
         problems.append(f"k={search.k} exceeds pool_size={task.pool_size}; lower k or raise pool_size")
     if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
         problems.append(f"k={search.k} exceeds retained={parameters.prefilter.retained}; lower k or raise retained")
-    if search.method != "best_of_n" and search.initial_design >= search.budget:
+    if search.method in ("ease", "evolution") and search.initial_design >= search.budget:
         problems.append(
             f"initial_design={search.initial_design} leaves nothing of budget={search.budget} for the search; "
             "lower initial_design or raise budget"
         )
+    if search.method in ("cosine", "bm25") and search.k > search.nearest:
+        problems.append(f"k={search.k} exceeds nearest={search.nearest}; lower k or raise nearest")
     if search.shortlist_size > search.sampled_candidates:
         problems.append(
             f"shortlist_size={search.shortlist_size} exceeds sampled_candidates={search.sampled_candidates}; "

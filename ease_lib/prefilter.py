@@ -7,7 +7,7 @@ validation row and round, until `retained` exemplars are in: each validation row
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,18 @@ def retain_by_cosine(pool: FloatArray, validation: FloatArray, retained: int) ->
 
 
 def retain_by_bm25(pool: Sequence[str], validation: Sequence[str], retained: int) -> list[int]:
-    """Positions in the pool kept by BM25 (Okapi, k1=1.5, b=0.75) over lower-cased words of the inputs, ascending."""
+    """Positions in the pool kept by BM25 over the inputs, ascending."""
+    return _union_of_tops(bm25_similarities(pool, validation), len(pool), retained)
+
+
+def bm25_similarities(pool: Sequence[str], validation: Sequence[str]) -> Iterator[FloatArray]:
+    """(n,) BM25 scores (Okapi, k1=1.5, b=0.75; lower-cased words) of the pool, for one validation row after another."""
     tokens = [_words(text) for text in pool]
     if not any(tokens):  # nothing to match on, e.g. only punctuation: every ranking is a tie
-        return list(range(min(retained, len(pool))))
+        yield from (np.zeros(len(pool)) for _ in validation)
+        return
     index = BM25Okapi(tokens)
-    return _union_of_tops((index.get_scores(_words(text)) for text in validation), len(pool), retained)
+    yield from (index.get_scores(_words(text)) for text in validation)
 
 
 def _words(text: str) -> list[str]:

@@ -17,7 +17,7 @@ LAYERS = {  # each topic and what of ours it may import
     "evaluation": {"artifacts", "errors", "seeding", "tasks"},
     "candidates": {"seeding"},
     "surrogate": set(),
-    "optimizers": {"candidates", "config", "embeddings", "seeding", "study", "surrogate"},
+    "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
     "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers"},
     "reporting": {"evaluation", "seeding"},
     "endpoints": {"errors"},

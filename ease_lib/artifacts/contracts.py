@@ -161,6 +161,7 @@ BEST_SEQUENCE = DocumentContract(
         "exemplar_ids": list,
         "instruction": str,
         "validation_score": (int, float),
+        "k": int,
         "metric": str,
         "task": str,
         "template": str,

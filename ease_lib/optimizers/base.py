@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.embeddings import Representation
 from ease_lib.seeding import rng
@@ -49,17 +51,31 @@ class PreparingOptimizer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What a search method may know: how many exemplars, their representation, their distance to the validation set.
+    """What a search method may know: how many exemplars, what they look like, and what the validation set looks like.
 
     Args:
         representation: features of sequences, for the surrogate.
-        cost: (n, m) distance 1 - cos of exemplar i to validation row j.
+        pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows.
+        inputs, validation_inputs: the input texts, for lexical similarity.
     """
 
     space: SequenceSpace
     representation: Representation
-    cost: NDArray[np.floating]
+    pool: NDArray[np.floating]
+    validation: NDArray[np.floating]
+    inputs: Sequence[str]
+    validation_inputs: Sequence[str]
     seed: int
+
+    @cached_property
+    def cost(self) -> NDArray[np.floating]:
+        """(n, m) distance 1 - cos of exemplar i to validation row j."""
+        return cosine_cost(self.pool, self.validation)
+
+    @cached_property
+    def relevance(self) -> NDArray[np.float64]:
+        """(n,) mean cosine of each exemplar to the validation rows."""
+        return np.asarray(self.pool.astype(np.float64) @ self.validation.astype(np.float64).mean(axis=0))
 
 
 def ask_random(

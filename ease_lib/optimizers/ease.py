@@ -31,7 +31,9 @@ class Ease:
     Args:
         initial_design: T_init, random sequences before the first training.
         sampled_candidates: q, sequences drawn per iteration.
-        shortlist_size: q', those kept by optimal transport.
+        shortlist_size: q', those kept.
+        shortlist_by_ot: keep those with the smallest transport cost; else the first ones (ablation "NeuralUCB alone").
+        fixed_candidates: sequences sampled once for the whole search in the place of q anew (ablation); 0: anew.
         nu: exploration weight.
         ridge: lambda of NeuralUCB and of the weight decay.
     """
@@ -45,11 +47,15 @@ class Ease:
         shortlist_size: int,
         nu: float,
         ridge: float,
+        shortlist_by_ot: bool = True,
+        fixed_candidates: int = 0,
     ) -> None:
         self._problem = problem
         self._initial_design = initial_design
         self._sampled_candidates = sampled_candidates
         self._shortlist_size = shortlist_size
+        self._shortlist_by_ot = shortlist_by_ot
+        self._fixed_candidates = fixed_candidates
         self._nu = nu
         self._ridge = ridge
         self._history = History()
@@ -98,11 +104,17 @@ class Ease:
         return np.array([] if rest is None else [rest.sequence], dtype=np.int64)
 
     def _shortlist(self, iteration: int, observed: Collection[tuple[int, ...]]) -> np.ndarray:
-        sampled = self._problem.space.sample(rng(self._problem.seed, "ask", iteration), self._sampled_candidates)
-        unseen = _without(sampled, observed)
-        if not len(unseen):
-            return unseen
+        unseen = _without(self._sampled(iteration), observed)
+        if not self._shortlist_by_ot or not len(unseen):
+            return unseen[: self._shortlist_size]
         return unseen[shortlist(unseen, self._problem.cost, self._shortlist_size).positions]
+
+    def _sampled(self, iteration: int) -> np.ndarray:
+        """(q, k) candidates of the iteration."""
+        seed, space = self._problem.seed, self._problem.space
+        if self._fixed_candidates:
+            return space.sample(rng(seed, "fixed candidates"), self._fixed_candidates)
+        return space.sample(rng(seed, "ask", iteration), self._sampled_candidates)
 
     def _network(self) -> ScoreNetwork:
         """Trained on all observations; once for all candidates of a batch."""

@@ -4,24 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ease_lib.config import OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
+from ease_lib.optimizers.influence import Influence
+from ease_lib.optimizers.retrieval import Retrieval
+from ease_lib.optimizers.subset import Choice, OneSubset, choose_by_dpp, choose_by_mmd, choose_by_ot
+from ease_lib.optimizers.zero_shot import ZeroShot
+from ease_lib.prefilter import bm25_similarities
 
-OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
-    "ease": lambda problem, config: Ease(
+
+def _ease(problem: Problem, config: OptimizerConfig) -> Ease:
+    return Ease(
         problem,
         initial_design=config.initial_design,
         sampled_candidates=config.sampled_candidates,
         shortlist_size=config.shortlist_size,
+        shortlist_by_ot=config.shortlist == "ot",
+        fixed_candidates=config.fixed_candidates,
         nu=config.nu,
         ridge=config.ridge,
-    ),
+    )
+
+
+def _subset(choose: Choice) -> Callable[[Problem, OptimizerConfig], OneSubset]:
+    return lambda problem, config: OneSubset(problem, choose, sampled_candidates=config.sampled_candidates)
+
+
+def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
+    similarity = np.mean(list(bm25_similarities(problem.inputs, problem.validation_inputs)), axis=0)
+    return Retrieval(problem, similarity, nearest=config.nearest)
+
+
+OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
+    "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),
     "evolution": lambda problem, config: Evolution(problem, initial_design=config.initial_design),
+    "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
+    "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
+    "bm25": _bm25,
+    "dpp": _subset(choose_by_dpp),
+    "mmd": _subset(choose_by_mmd),
+    "ot": _subset(choose_by_ot),
+    "zero_shot": lambda problem, config: ZeroShot(),
 }
+
+
+BUDGET_METHODS = ("influence",)
+"""Methods whose proposals depend on the budget: a larger one does not continue their search but starts another."""
 
 
 def create_optimizer(config: OptimizerConfig, problem: Problem) -> ExemplarOptimizer:

@@ -9,7 +9,7 @@ WIDTH, HEIGHT = 860, 300
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 
 
-def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> str:
+def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None) -> str:
     """Score of every evaluation (grey: initial design, blue: proposed, hollow: stopped early by racing), the
     incumbent's line, the random mean."""
     plot = _Plot(len(history))
@@ -19,8 +19,7 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> st
     for index in range(1, len(history)):
         before, now = history[index - 1]["incumbent_score"], history[index]["incumbent_score"]
         steps += [f"{plot.x(index):.1f},{plot.y(before):.1f}", f"{plot.x(index):.1f},{plot.y(now):.1f}"]
-    level = plot.y(random_mean)
-    line = f'<line class="random" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{level:.1f}" y2="{level:.1f}"/>'
+    line = "" if random_mean is None else _level(plot.y(random_mean))
     design = sum(row["phase"] == "initial" for row in history)
     border = (plot.x(design - 1) + plot.x(design)) / 2 if 0 < design < len(history) else None
     split = (
@@ -28,6 +27,10 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float) -> st
     )
     curve = f'<polyline class="incumbent" points="{" ".join(steps)}"/>'
     return plot.framed(split + line + dots + curve, "Validation score of every evaluation, in order")
+
+
+def _level(y: float) -> str:
+    return f'<line class="random" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
 def _dot(plot: _Plot, index: int, row: Mapping[str, Any], *, partial: bool) -> str:

@@ -1,7 +1,7 @@
 """Stage `evaluate`: score the winner on the test set, beside random sequences.
 
-The random sequences are the first of the initial design: drawn before anything was known, so they stand for "five
-exemplars picked at random".
+The random sequences stand for "k exemplars picked at random". At one seed they are the same for every method: those
+that open the initial design of the methods that have one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import (
     read_document,
     read_exemplars,
-    read_table,
     sha256_of_files,
     write_document,
     write_table,
 )
+from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import EndpointConfig, RunConfig
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.evaluation.prompt import prompt_sha256, stop_text
 from ease_lib.reporting.statistics import mean_interval, paired_gain
+from ease_lib.seeding import rng
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
@@ -41,7 +40,6 @@ class Inputs:
     test: str = artifact(contracts.TEST_SET)
     dataset: str = artifact(contracts.DATASET_SUMMARY)
     best_sequence: str = artifact(contracts.BEST_SEQUENCE)
-    history: str = artifact(contracts.HISTORY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     sequences = {BEST: list(best["exemplar_ids"])}
-    sequences |= _random_sequences(read_table(Path(inputs.history), contracts.HISTORY), sequences[BEST])
+    sequences |= _random_sequences(list(pool), best["k"], sequences[BEST], config.run.seed)
     evaluations: dict[str, Evaluation] = {}
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     with open_black_box(
@@ -79,13 +77,14 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
 
 
-def _random_sequences(history: pa.Table, best: list[int]) -> dict[str, list[int]]:
-    initial = [
-        row["exemplar_ids"]
-        for row in history.select(["phase", "exemplar_ids"]).to_pylist()
-        if row["phase"] == "initial" and row["exemplar_ids"] != best
-    ]
-    return {f"random {number}": ids for number, ids in enumerate(initial[:RANDOM_SEQUENCES], 1)}
+def _random_sequences(ids: Sequence[int], k: int, best: list[int], seed: int) -> dict[str, list[int]]:
+    space = SequenceSpace(len(ids), k)
+    drawn: dict[tuple[int, ...], list[int]] = {}
+    for number in range(RANDOM_SEQUENCES):
+        sequence = space.sample_unseen(rng(seed, "ask", number), drawn)
+        if sequence is not None:
+            drawn[sequence] = [ids[position] for position in sequence]
+    return {f"random {number}": chosen for number, chosen in enumerate(drawn.values(), 1) if chosen != best}
 
 
 def _summary(evaluations: dict[str, Evaluation], endpoint: EndpointConfig, *, new_requests: int) -> dict[str, Any]:

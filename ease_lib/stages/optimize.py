@@ -14,7 +14,6 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
-from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, OptimizerConfig, RunConfig
 from ease_lib.embeddings import (
@@ -28,7 +27,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.evaluation.objective import Evaluation, Objective, Question
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, stop_text
 from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.registry import create_optimizer
+from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
 from ease_lib.seeding import rng
 from ease_lib.stages.black_box import BlackBox, open_black_box
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
@@ -41,8 +40,6 @@ from ease_lib.study.journal import Record, open_journal
 from ease_lib.study.loop import Proposal, Racing, Study, search
 from ease_lib.tasks.base import Exemplar
 
-BUDGET_FREE_SETTINGS = ("budget",)
-"""Settings that do not change what is asked: a search with a larger budget continues the same journal."""
 ESTIMATED_SEQUENCES = 20
 """Sequences whose lengths stand for all in the estimate of tokens."""
 
@@ -92,7 +89,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     problem = Problem(
         space=SequenceSpace(len(pool), settings.k),
         representation=representation,
-        cost=cosine_cost(embeddings.pool, embeddings.validation),
+        pool=embeddings.pool,
+        validation=embeddings.validation,
+        inputs=[row.input for row in pool],
+        validation_inputs=[row.input for row in validation],
         seed=config.run.seed,
     )
     with open_black_box(config.endpoint, stop=stop_text(pool), store_uri=config.run.store_uri) as black_box:
@@ -112,7 +112,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
                 on_record=lambda record, history: _log_evaluation(record, history, settings.budget),
             )
     incumbent = _incumbent(study, caps)
-    write_best_sequence(output_path(outputs.best_sequence), incumbent, pool, dataset, black_box)
+    write_best_sequence(output_path(outputs.best_sequence), incumbent, settings.k, pool, dataset, black_box)
     write_history(output_path(outputs.history), study, ids, config.endpoint.prices)
     summary = _summary(study, config, black_box, representation)
     write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
@@ -142,10 +142,10 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
 
 
 def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:
-    """Hash of all that decides what is asked and how it is scored."""
+    """Hash of all that decides what is asked and how it is scored; a larger budget continues the same search."""
     optimizer = dataclasses.asdict(config.optimizer)
-    for setting in BUDGET_FREE_SETTINGS:
-        del optimizer[setting]
+    if config.optimizer.method not in BUDGET_METHODS:
+        del optimizer["budget"]
     identity: dict[str, Any] = {
         "files": sha256_of_files([Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)]),
         "optimizer": optimizer,

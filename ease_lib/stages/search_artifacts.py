@@ -16,14 +16,19 @@ from ease_lib.tasks.base import Exemplar
 
 
 def write_best_sequence(
-    path: Path, incumbent: Observation, pool: Sequence[Exemplar], dataset: dict[str, Any], black_box: BlackBox
+    path: Path, incumbent: Observation, k: int, pool: Sequence[Exemplar], dataset: dict[str, Any], black_box: BlackBox
 ) -> None:
-    """The winning sequence with its texts, and what its score was measured with."""
+    """The winning sequence with its texts, and what its score was measured with.
+
+    Args:
+        k: length of the sequences that were searched; the winner of `zero_shot` has none.
+    """
     chosen = [pool[position] for position in incumbent.candidate.sequence]
     document = {
         "task": dataset["task"],
         "metric": dataset["metric"],
         "validation_score": incumbent.score,
+        "k": k,
         "exemplar_ids": [row.exemplar_id for row in chosen],
         "exemplars": [
             {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import Sequence, SequenceSpace
 from ease_lib.embeddings import PositionalRepresentation
 from ease_lib.evaluation.objective import Evaluation, Usage
@@ -58,7 +57,10 @@ def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -
     problem = Problem(
         space=SequenceSpace(n, k),
         representation=PositionalRepresentation(exemplars, exemplars),
-        cost=cosine_cost(exemplars, embeddings[n:]),
+        pool=exemplars,
+        validation=embeddings[n:],
+        inputs=[f"exemplar {position}" for position in range(n)],
+        validation_inputs=[f"row {position}" for position in range(5)],
         seed=seed,
     )
     return OrderedSum(problem, values=1 + exemplars[:, 0] + 0.05 * draw.normal(size=n))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib import cli
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.config import parse_parameters
@@ -209,6 +210,23 @@ def test_parallel_evaluations_hide_latency(prepared):
         run_optimize(prepared, parallel=6, **endpoint)
         assert server.script.most_running > 30
     assert len(history_of(prepared)) == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "evaluations"),
+    [("influence", 9), ("cosine", 9), ("bm25", 9), ("dpp", 1), ("mmd", 1), ("ot", 1), ("zero_shot", 1)],
+)
+def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluations):
+    prepared.test = finished.test
+    run(prepared, optimize, *AFTER_SEARCH, method=method)
+    numbers = read_document(Path(prepared.numbers), contracts.REPORT)
+    assert (numbers["method"], numbers["evaluations"]) == (method, evaluations)
+    assert len(numbers["best"]["exemplar_ids"]) == (0 if method == "zero_shot" else 5)
+    reference = read_document(Path(finished.numbers), contracts.REPORT)
+    same = [score in reference["random"]["test_scores"] for score in numbers["random"]["test_scores"]]
+    assert len(same) == 3
+    assert sum(same) >= 2, "random sequences are the same for every method, unless one of them won"
+    assert cli.result_text(Path(prepared.results), 1.0)
 
 
 @pytest.mark.parametrize("representation", ["sequence", "average"])

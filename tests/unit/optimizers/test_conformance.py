@@ -1,9 +1,10 @@
 """Every optimizer passes the public conformance suite."""
 
-from ease_lib.config import OptimizerConfig
+from ease_lib.config import OptimizerConfig, declared_parameters
 from ease_lib.optimizers.registry import OPTIMIZERS, create_optimizer
-from ease_lib.testing.conformance import OptimizerConformance
+from ease_lib.testing.conformance import BUDGET, OptimizerConformance
 
+METHODS = declared_parameters()["method"].choices
 SMALL = {"initial_design": 5, "sampled_candidates": 300, "shortlist_size": 40}
 
 
@@ -22,5 +23,50 @@ class TestEvolution(OptimizerConformance):
         return create_optimizer(OptimizerConfig(method="evolution", **SMALL), problem)
 
 
+class TestInfluence(OptimizerConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="influence", budget=BUDGET), problem)
+
+
+class TestCosine(OptimizerConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="cosine"), problem)
+
+
+class TestBm25(OptimizerConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="bm25"), problem)
+
+
+class TestDpp(OptimizerConformance):
+    most_evaluations = 1
+
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="dpp", sampled_candidates=5), problem)
+
+
+class TestMmd(OptimizerConformance):
+    most_evaluations = 1
+
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="mmd", sampled_candidates=5), problem)
+
+
+class TestOt(OptimizerConformance):
+    most_evaluations = 1
+
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="ot", sampled_candidates=5), problem)
+
+
+class TestZeroShot(OptimizerConformance):
+    most_evaluations = 1
+    seeded = False
+
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="zero_shot"), problem)
+
+
 def test_every_registered_method_is_tested_above():
-    assert set(OPTIMIZERS) == {"ease", "best_of_n", "evolution"}
+    tested = {name.removeprefix("Test").lower() for name in globals() if name.startswith("Test")}
+    assert tested == {name.replace("_", "") for name in OPTIMIZERS} == {name.replace("_", "") for name in METHODS}

@@ -3,6 +3,7 @@ import pytest
 
 from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
+from ease_lib.seeding import rng
 from ease_lib.study.history import History, Observation
 from ease_lib.testing.objectives import ordered_sum
 
@@ -76,6 +77,25 @@ def test_scores_of_fewer_rows_pull_less():
             )
         acquisitions.append(optimizer.ask(12).acquisition)
     assert acquisitions[0] != acquisitions[1]
+
+
+def test_without_optimal_transport_the_first_sampled_are_candidates(monkeypatch):
+    objective = ordered_sum(n=20, k=3)
+    asked = []
+    monkeypatch.setattr("ease_lib.optimizers.ease.shortlist", lambda *arguments: asked.append(arguments))
+    history = play(Ease(objective.problem, **SETTINGS, shortlist_by_ot=False), objective, 12)
+    assert not asked
+    assert len(history.seen) == 12
+
+
+def test_fixed_candidates_are_all_that_is_ever_proposed():
+    objective = ordered_sum(n=20, k=3)
+    optimizer = Ease(objective.problem, **SETTINGS, fixed_candidates=30)
+    fixed = set(
+        map(tuple, objective.problem.space.sample(rng(objective.problem.seed, "fixed candidates"), 30).tolist())
+    )
+    history = play(optimizer, objective, 25)
+    assert {observation.candidate.sequence for observation in history.observations[10:]} <= fixed
 
 
 def test_evolution_changes_one_position_of_the_incumbent_and_keeps_exemplars_distinct():
