@@ -76,7 +76,7 @@ class S3Server:
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
             region_name=REGION,
-            config=Config(retries={"total_max_attempts": 1}),
+            config=Config(retries={"total_max_attempts": 5, "mode": "standard"}),
         )
 
     def _wait_for_round_trip(self, seconds: float = 60) -> None:

@@ -118,8 +118,7 @@ class OptimizerConformance:
         study = self.run(ordered_sum(n=4, k=4), tmp_path)
         assert all(sorted(sequence) in ([0, 1, 2, 3], []) for sequence in study.history.sequences.tolist())
 
-    @pytest.mark.parametrize("racing", [False, True])
-    @pytest.mark.parametrize("parallel", [1, 3])
+    @pytest.mark.parametrize(("parallel", "racing"), [(1, False), (3, True)])
     def test_killed_after_any_evaluation_it_ends_as_if_it_had_not_been(
         self, tmp_path: Path, parallel: int, racing: bool
     ) -> None:
