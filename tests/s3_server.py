@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 ACCESS_KEY, SECRET_KEY, REGION = "ease", "ease-secret", "us-east-1"
@@ -56,7 +55,7 @@ class S3Server:
                 "-master.telemetry=false",
                 "-master.volumePreallocate=false",
                 "-master.volumeSizeLimitMB=64",
-                "-volume.max=20",
+                "-volume.max=200",
             ),
             *(f"-{name}.port={port}" for name, port in self._ports.items()),
             *(f"-{name}.port.grpc={port}" for name, port in self._grpc_ports.items()),
@@ -76,7 +75,6 @@ class S3Server:
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
             region_name=REGION,
-            config=Config(retries={"total_max_attempts": 5, "mode": "standard"}),
         )
 
     def _wait_for_round_trip(self, seconds: float = 60) -> None:
