@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.seeding import rng
+
 IntArray = NDArray[np.integer]
 Sequence = tuple[int, ...]
 
@@ -55,6 +57,10 @@ class SequenceSpace:
             if sequence not in seen:
                 return sequence
         return None
+
+    def draw(self, seed: int, iteration: int, seen: Collection[Sequence]) -> Sequence | None:
+        """The random sequence of an iteration: the same for every method, unless it is in `seen`."""
+        return self.sample_unseen(rng(seed, "ask", iteration), seen)
 
     def _sample_by_shuffling(self, generator: np.random.Generator, count: int) -> IntArray:
         sequences = np.empty((count, self.k), dtype=np.int64)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.embeddings import Representation
-from ease_lib.seeding import rng
 from ease_lib.study.history import Candidate, History, Observation, Phase
 
 
@@ -82,6 +81,5 @@ def ask_random(
     problem: Problem, history: History, iteration: int, pending: Sequence[Candidate], *, phase: Phase = "initial"
 ) -> Candidate | None:
     """A random sequence not yet proposed: the initial design of every method, and all of Best-of-N."""
-    draw = rng(problem.seed, "ask", iteration)
-    sequence = problem.space.sample_unseen(draw, history.proposed(pending))
+    sequence = problem.space.draw(problem.seed, iteration, history.proposed(pending))
     return None if sequence is None else Candidate(sequence=sequence, phase=phase)

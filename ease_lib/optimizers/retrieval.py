@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.optimizers.base import Problem
-from ease_lib.seeding import rng
 from ease_lib.study.history import Candidate, History, Observation
 
 
@@ -39,7 +38,7 @@ class Retrieval:
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         proposed = self._history.proposed(pending)
         places = {tuple(self._place[position] for position in sequence) for sequence in proposed}
-        drawn = self._space.sample_unseen(rng(self._seed, "ask", iteration), places)
+        drawn = self._space.draw(self._seed, iteration, places)
         if drawn is None:
             return None
         return Candidate(sequence=tuple(self._kept[place] for place in drawn), phase="search")

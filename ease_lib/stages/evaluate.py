@@ -24,7 +24,6 @@ from ease_lib.config import EndpointConfig, RunConfig
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.evaluation.prompt import prompt_sha256, stop_text
 from ease_lib.reporting.statistics import mean_interval, paired_gain
-from ease_lib.seeding import rng
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
@@ -81,7 +80,7 @@ def _random_sequences(ids: Sequence[int], k: int, best: list[int], seed: int) ->
     space = SequenceSpace(len(ids), k)
     drawn: dict[tuple[int, ...], list[int]] = {}
     for number in range(RANDOM_SEQUENCES):
-        sequence = space.sample_unseen(rng(seed, "ask", number), drawn)
+        sequence = space.draw(seed, number, drawn)
         if sequence is not None:
             drawn[sequence] = [ids[position] for position in sequence]
     return {f"random {number}": chosen for number, chosen in enumerate(drawn.values(), 1) if chosen != best}
