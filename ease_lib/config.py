@@ -122,7 +122,7 @@ class OptimizerConfig:
     method: str = param(
         "ease",
         "Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.",
-        choices=(*("ease", "best_of_n", "evolution", "influence", "cosine", "bm25", "dpp", "mmd", "ot", "zero_shot"),),
+        choices=("ease", "best_of_n", "evolution", "influence", "cosine", "bm25", "dpp", "mmd", "ot", "zero_shot"),
         form=True,
     )
     k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)

@@ -18,7 +18,7 @@ LAYERS = {  # each topic and what of ours it may import
     "candidates": {"seeding"},
     "surrogate": set(),
     "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
-    "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers"},
+    "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers", "tasks"},
     "reporting": {"evaluation", "seeding"},
     "endpoints": {"errors"},
 }

@@ -118,12 +118,11 @@ class S3Store:
             raise StoreError(f"{self.uri}: no object there")
         return names
 
-    def find_names(self, folder: str = "") -> list[str]:
-        """Names of the objects directly in a folder, sorted; none is no error. Strongly consistent on S3."""
-        prefix = self._prefix + folder
+    def find_names(self) -> list[str]:
+        """As `list_names`, but none is no error. Strongly consistent on S3."""
         pager = self._client.get_paginator("list_objects_v2")
-        pages = self._ask(lambda: list(pager.paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/")), folder)
-        names = [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
+        pages = self._ask(lambda: list(pager.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/")))
+        names = [item["Key"].removeprefix(self._prefix) for page in pages for item in page.get("Contents", [])]
         return sorted(name for name in names if name)
 
     def fetch(self, name: str, into: Path) -> Path:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from ease_lib.embeddings import (
     load_embedder,
 )
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.objective import Evaluation, Objective, Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, stop_text
 from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
@@ -37,7 +37,7 @@ from ease_lib.stages.search_artifacts import write_best_sequence, write_history
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import History, Observation
 from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import Proposal, Racing, Study, search
+from ease_lib.study.loop import Racing, Study, evaluate_on, search
 from ease_lib.tasks.base import Exemplar
 
 ESTIMATED_SEQUENCES = 20
@@ -103,7 +103,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
             _announce(len(journal.replay()), caps, config, black_box)
             study = search(
                 create_optimizer(settings, problem),
-                lambda proposals: _evaluated(objective, pool, proposals, key),
+                evaluate_on(objective, pool, key),
                 journal,
                 budget=settings.budget,
                 parallel=settings.parallel,
@@ -188,22 +188,6 @@ def _announce(replayed: int, caps: Caps, config: Config, black_box: BlackBox) ->
         requests,
         caps.described(requests),
         caps.test_requests,
-    )
-
-
-def _evaluated(
-    objective: Objective, pool: Sequence[Exemplar], proposals: Mapping[int, Proposal], key: str
-) -> Iterator[tuple[int, Evaluation]]:
-    """F; each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid."""
-    return objective.evaluate_each(
-        {
-            iteration: Question(
-                exemplars=[pool[position] for position in proposal.candidate.sequence],
-                account=f"{key}/{iteration}",
-                race=proposal.race,
-            )
-            for iteration, proposal in proposals.items()
-        }
     )
 
 

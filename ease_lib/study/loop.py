@@ -20,12 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ease_lib.errors import JournalError
-from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.evaluation.objective import Evaluation, Objective, Question, Usage
 from ease_lib.evaluation.racing import Race
 from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Journal, Record
+from ease_lib.tasks.base import Exemplar
 
 PERFECT_SCORE = 1.0
 BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
@@ -41,6 +42,24 @@ class Proposal:
 
 Evaluate = Callable[[Mapping[int, Proposal]], Iterator[tuple[int, Evaluation]]]
 """F: evaluates proposals by iteration, all at once, and yields each as soon as it is scored."""
+
+
+def evaluate_on(objective: Objective, pool: Sequence[Exemplar], key: str) -> Evaluate:
+    """F on an objective.
+
+    Each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid.
+
+    Args:
+        key: of the search's journal.
+    """
+
+    def question(iteration: int, proposal: Proposal) -> Question:
+        exemplars = [pool[position] for position in proposal.candidate.sequence]
+        return Question(exemplars=exemplars, account=f"{key}/{iteration}", race=proposal.race)
+
+    return lambda proposals: objective.evaluate_each(
+        {iteration: question(iteration, proposal) for iteration, proposal in proposals.items()}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

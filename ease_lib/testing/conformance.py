@@ -17,19 +17,19 @@ import signal
 import traceback
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient
-from ease_lib.evaluation.objective import Evaluation, Objective, Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache, response_key
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import Proposal, Racing, Study, search
+from ease_lib.study.loop import Racing, Study, evaluate_on, search
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from ease_lib.testing.objectives import OrderedSum, ordered_sum
@@ -162,6 +162,7 @@ class OptimizerConformance:
         """One attempt; kills its own process after so many new records or answers."""
         problem = ordered_sum().problem
         rows = [Exemplar(position, f"row {position}", ("yes",)) for position in range(ROWS)]
+        pool = [Exemplar(position, f"exemplar {position}", ("yes",)) for position in range(problem.space.n)]
         new: list[int] = []
 
         def on_record(record: Record, history: History) -> None:
@@ -180,7 +181,7 @@ class OptimizerConformance:
             )  # fmt: skip
             search(
                 self.create(problem),
-                lambda proposals: _evaluated(objective, proposals),
+                evaluate_on(objective, pool, KEY),
                 journal,
                 budget=BUDGET,
                 parallel=parallel,
@@ -207,20 +208,6 @@ class _KillingClient:
             if self._innermost.answered == self._limit:
                 os.kill(os.getpid(), signal.SIGKILL)
             return completion
-
-
-def _evaluated(objective: Objective, proposals: Mapping[int, Proposal]) -> Iterator[tuple[int, Evaluation]]:
-    questions = {
-        iteration: Question(
-            exemplars=[
-                Exemplar(position, f"exemplar {position}", ("yes",)) for position in proposal.candidate.sequence
-            ],
-            account=f"{KEY}/{iteration}",
-            race=proposal.race,
-        )
-        for iteration, proposal in proposals.items()
-    }
-    return objective.evaluate_each(questions)
 
 
 def _pseudo_random_answer(prompt: str) -> str:
