@@ -68,7 +68,7 @@ class TaskConfig:
     metric: str = param(
         "auto",
         "Score of one answer; auto takes the task's own.",
-        choices=("auto", "exact_match", "exact_set", "contains", "token_f1", "number", "option_letter"),
+        choices=("auto", "exact_match", "exact_set", "contains", "token_f1", "number", "option_letter", "boxed"),
         form=True,
     )
     pool_size: int = param(
