@@ -53,18 +53,24 @@ class TaskConfig:
 
     task: str = param(
         "customer_feedback",
-        "Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.",
-        choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "table"),
+        "Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
+        choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "gsm8k", "aqua", "math", "table"),
         form=True,
     )
     task_uri: str = param(
-        "", "File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).", form=True
+        "",
+        "File or folder with the task's data: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).",
+        form=True,
     )
     task_name: str = param(
         "", "Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.", form=True
     )
-    input_columns: str = param("input", "Comma-separated columns that form the input (table).", form=True)
-    output_column: str = param("output", "Column with the output (table).", form=True)
+    input_columns: str = param(
+        "input", "Columns that form the input (table): a,b or a template like {a} versus {b}.", form=True
+    )
+    output_column: str = param(
+        "output", "Column with the output (table), or a template like {a} The answer is {b}.", form=True
+    )
     metric: str = param(
         "auto",
         "Score of one answer; auto takes the task's own.",
@@ -269,7 +275,7 @@ def validate_run(parameters: Parameters) -> None:
     """Check the rules that tie parameters of several sections together; raises `ConfigError` with all broken ones."""
     task, search = parameters.task, parameters.optimizer
     problems = []
-    if task.task in ("instruction_induction",) and not task.task_uri:
+    if task.task == "instruction_induction" and not task.task_uri:
         problems.append(f"task={task.task} needs task_uri: the folder with induce/, valid/ and execute/")
     if task.task == "instruction_induction" and not task.task_name:
         problems.append("task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1")
@@ -297,6 +303,8 @@ def validate_run(parameters: Parameters) -> None:
         problems.append(
             f"max_cost_usd={parameters.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
         )
+    if task.task in ("gsm8k", "aqua", "math") and not task.task_uri:
+        problems.append(f"task={task.task} needs task_uri: its file of JSON lines, or a folder of files by split")
     if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
         problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
     if problems:

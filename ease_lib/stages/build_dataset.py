@@ -10,6 +10,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config import RunConfig, TaskConfig
+from ease_lib.evaluation.metrics import METRICS
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.catalog import build_task
 from ease_lib.tasks.table import SUFFIXES
@@ -47,6 +48,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
             seed=config.run.seed,
             locate=lambda name: store.fetch(name, Path(folder)),
             list_files=lambda: names or store.list_names(),
+            metrics=METRICS,
         )
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -13,8 +13,9 @@ from ease_lib.tasks import table
 from ease_lib.tasks.base import Row, TaskData, TaskSource
 from ease_lib.tasks.instruction_induction import instruction_induction
 from ease_lib.tasks.linear_rule import linear_rule
-from ease_lib.tasks.noise import inject_noise
+from ease_lib.tasks.noise import Score, inject_noise
 from ease_lib.tasks.pig_latin import pig_latin_variant
+from ease_lib.tasks.reasoning import reasoning
 from ease_lib.tasks.remapping import remap_labels
 from ease_lib.tasks.splits import deal
 
@@ -24,8 +25,13 @@ ListFiles = Callable[[], list[str]]
 """The names of the files at `task_uri`: several for a folder, one (its own name) for a file."""
 
 
-def build_task(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskData:
+def build_task(
+    config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles, metrics: Mapping[str, Score]
+) -> TaskData:
     """Load the source, rename labels, deal the splits, corrupt the pool: in this order.
+
+    Args:
+        metrics: every metric by name; the task's own decides what counts as noise.
 
     Raises:
         ConfigError, DataError: on parameters or data that cannot work.
@@ -39,7 +45,8 @@ def build_task(config: TaskConfig, *, seed: int, locate: LocateFile, list_files:
         seed=seed,
     )
     metric = data.metric if config.metric == "auto" else config.metric
-    return replace(data, metric=metric, pool=inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed))
+    pool = inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed, metrics[metric])
+    return replace(data, metric=metric, pool=pool)
 
 
 def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskSource:
@@ -61,7 +68,11 @@ def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files
         case "table" if not config.task_uri:
             return table.hub_source(config.task_name, table.Columns.parse(config.input_columns, config.output_column))
         case "table":
-            return _table_source(config, locate, list_files)
+            columns = table.Columns.parse(config.input_columns, config.output_column)
+            name = config.task_name or Path(config.task_uri.rstrip("/")).stem
+            return table.table_source(name, _files(config.task_uri, locate, list_files), columns)
+        case "gsm8k" | "aqua" | "math":
+            return reasoning(config.task, _files(config.task_uri, locate, list_files))
         case unknown:
             raise ConfigError(f"task={unknown} is unknown")
 
@@ -69,7 +80,7 @@ def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files
 def customer_feedback() -> TaskSource:
     """The shipped task: short customer feedback to be sorted by kind. See `data/README.md` for origin and licence."""
     with resources.as_file(resources.files("ease_lib.tasks") / "data" / "customer_feedback.csv") as path:
-        rows = table.read_rows(path, table.Columns(("text",), "kind"))
+        rows = table.read_rows(path, table.Columns.parse("text", "kind"))
     return TaskSource(
         name="customer_feedback",
         metric="exact_match",
@@ -77,17 +88,15 @@ def customer_feedback() -> TaskSource:
     )
 
 
-def _table_source(config: TaskConfig, locate: LocateFile, list_files: ListFiles) -> TaskSource:
+def _files(task_uri: str, locate: LocateFile, list_files: ListFiles) -> dict[str, Path]:
+    """The one table there is, as `rows`, or those named by split."""
     names = [name for name in list_files() if name.endswith(table.SUFFIXES)]
     if len(names) == 1:
-        files = {"rows": names[0]}
-    else:
-        files = {split: name for name in names if (split := table.split_of(name))}
-        if not files:
-            raise ConfigError(
-                f"task_uri={config.task_uri} holds {len(names)} tables ({', '.join(sorted(names)[:5]) or 'none'}); "
-                "give one file, or name them train, validation and test"
-            )
-    columns = table.Columns.parse(config.input_columns, config.output_column)
-    name = config.task_name or Path(config.task_uri.rstrip("/")).stem
-    return table.table_source(name, {split: locate(file) for split, file in files.items()}, columns)
+        return {"rows": locate(names[0])}
+    files = {split: name for name in names if (split := table.split_of(name))}
+    if not files:
+        raise ConfigError(
+            f"task_uri={task_uri} holds {len(names)} tables ({', '.join(sorted(names)[:5]) or 'none'}); "
+            "give one file, or name them train, validation and test"
+        )
+    return {split: locate(name) for split, name in files.items()}

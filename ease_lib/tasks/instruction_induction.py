@@ -1,7 +1,8 @@
 """Adapter for the Instruction Induction format (Honovich et al., 2022): one JSON file per split.
 
 `{"metadata": ..., "examples": {"1": {"input": ..., "output": ...}, ...}}`; `induce` is the pool, `valid` the validation
-set, `execute` the test set. `possible_translations` and `other_rhymes` are further accepted outputs.
+set, `execute` the test set. `possible_translations` and `other_rhymes` are further accepted outputs. Two of its tasks
+have fields of their own: `cause`, `effect` (cause_and_effect) and `items`, `all_common_concepts` (common_concept).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.errors import DataError
+from ease_lib.seeding import rng
 from ease_lib.tasks.base import Row, TaskSource
 
 SPLIT_FOLDERS = {"pool": "induce", "validation": "valid", "test": "execute"}
-FURTHER_OUTPUTS = ("possible_translations", "other_rhymes")
+FURTHER_OUTPUTS = ("possible_translations", "other_rhymes", "all_common_concepts")
 _METRICS = {
     "orthography_starts_with": "exact_set",
     "taxonomy_animal": "exact_set",
@@ -24,6 +26,7 @@ _METRICS = {
     "common_concept": "token_f1",
     "informal_to_formal": "token_f1",
 }
+_VARIANT = re.compile(r"(_v\d+|_\d+_noisy|_large|_redirect\d*|_textlabel|_reverse|_remap\w*)+$")
 
 
 def instruction_induction(name: str, locate: Callable[[str], Path], clean_name: str = "") -> TaskSource:
@@ -48,9 +51,8 @@ def instruction_induction(name: str, locate: Callable[[str], Path], clean_name: 
 
 
 def metric_of(name: str) -> str:
-    """The metric Instruction Induction defines for a task, its noisy and versioned variants included."""
-    base = re.sub(r"(_v\d+|_\d+_noisy)+$", "", name)
-    return _METRICS.get(base, "exact_match")
+    """The metric Instruction Induction defines for a task; noisy, renamed, large and versioned variants included."""
+    return _METRICS.get(_VARIANT.sub("", name), "exact_match")
 
 
 def _read(path: Path) -> list[Row]:
@@ -68,6 +70,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def _row(example: dict[str, Any], path: Path, number: str) -> Row:
+    example = _with_input_and_output(example, number)
     missing = [field for field in ("input", "output") if not isinstance(example.get(field), str | int | float)]
     if missing:
         raise DataError(f"{path}, example {number}: no text in field {missing[0]!r}; add it or remove the example")
@@ -77,6 +80,18 @@ def _row(example: dict[str, Any], path: Path, number: str) -> Row:
     if not str(example["input"]).strip() or not outputs[0].strip():
         raise DataError(f"{path}, example {number}: input or output is empty; fill or remove the example")
     return Row(str(example["input"]), tuple(dict.fromkeys(outputs)))
+
+
+def _with_input_and_output(example: dict[str, Any], number: str) -> dict[str, Any]:
+    """The example as most tasks have it; of cause and effect, chance has either come first."""
+    if {"cause", "effect"} <= example.keys():
+        pair = [example["cause"], example["effect"]]
+        first, second = pair if rng(0, "cause_and_effect", number).integers(2) else pair[::-1]
+        return {"input": f"Sentence 1: {first} Sentence 2: {second}", "output": example["cause"]}
+    if {"items", "all_common_concepts"} <= example.keys() and example["all_common_concepts"]:
+        concept, *others = example["all_common_concepts"]
+        return {"input": ", ".join(example["items"]), "output": concept, "all_common_concepts": others}
+    return example
 
 
 def _marked(noisy: list[Row], clean: list[Row], name: str, clean_name: str) -> list[Row]:

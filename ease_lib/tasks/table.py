@@ -1,9 +1,14 @@
-"""Adapter for tables: CSV, JSONL, JSON and Parquet files, or a data set of a hub, with a column mapping."""
+"""Adapter for tables: CSV, JSONL, JSON and Parquet files, or a data set of a hub, with a column mapping.
+
+Files may be named by split (`SPLIT_NAMES`). Where there is no file to choose exemplars from, but one for validation
+(AQuA's `dev`, say), its rows are dealt into the pool and the validation set, and into the test set if that has no file.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,27 +29,70 @@ SPLIT_NAMES = {
 csv.field_size_limit(2**31 - 1)
 
 
+Template = tuple[tuple[str, str | None], ...]
+"""Pairs of text and the column that follows it; None where no column does."""
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Which columns make the input and the output.
+    """How the columns of a record make the input and the output of a row.
 
-    Several input columns become one text, a line `column: value` each. A CSV file without a header names its columns
-    1, 2, 3, ...
+    An output that is one column and nothing else may hold a list: its items are the accepted outputs. Any other list
+    becomes its items, a line each. A CSV file without a header names its columns 1, 2, 3, ...
     """
 
-    inputs: tuple[str, ...]
-    output: str
+    input: Template
+    output: Template
+    remedy: str
+    """What a missing column's error advises."""
 
     @classmethod
-    def parse(cls, input_columns: str, output_column: str) -> Columns:
-        inputs = tuple(name.strip() for name in input_columns.split(",") if name.strip())
-        if not inputs or not output_column.strip():
+    def parse(
+        cls, input_columns: str, output_column: str, remedy: str = "set input_columns and output_column"
+    ) -> Columns:
+        """From the two parameters: a value with `{` is a template, another names columns.
+
+        Several input columns become one text, a line `column: value` each.
+
+        Raises:
+            ConfigError: when no column is named, or a template is broken.
+        """
+        names = [name.strip() for name in input_columns.split(",") if name.strip()]
+        if not names or not output_column.strip():
             raise ConfigError("input_columns and output_column must each name a column")
-        return cls(inputs, output_column.strip())
+        inputs: Template
+        if "{" in input_columns:
+            inputs = parse_template(input_columns)
+        elif len(names) == 1:
+            inputs = (("", names[0]),)
+        else:
+            inputs = tuple((f"{name}: " if name == names[0] else f"\n{name}: ", name) for name in names)
+        output = parse_template(output_column) if "{" in output_column else (("", output_column.strip()),)
+        return cls(inputs, output, remedy)
 
     @property
     def all(self) -> tuple[str, ...]:
-        return (*self.inputs, self.output)
+        return tuple(dict.fromkeys(column for _, column in (*self.input, *self.output) if column is not None))
+
+
+def parse_template(text: str) -> Template:
+    r"""Read `Premise: {premise}\nHypothesis: {hypothesis}`; `{{` and `}}` are braces, backslash and n a line break.
+
+    Raises:
+        ConfigError: on unpaired braces, a field that is more than a column's name, or none at all.
+    """
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigError(f"template {text!r}: {error}; write {{{{ and }}}} for braces that are text") from error
+    for _, column, specification, conversion in parts:
+        if column is not None and (not column or specification or conversion or set(column) & set(".[]{}")):
+            raise ConfigError(
+                f"template {text!r}: {{{column}...}} is more or less than a column's name, like {{question}}"
+            )
+    if all(column is None for _, column, _, _ in parts):
+        raise ConfigError(f"template {text!r} has no column; name at least one, like {{question}}")
+    return tuple((literal.replace("\\n", "\n"), column) for literal, column, _, _ in parts)
 
 
 def split_of(name: str) -> str | None:
@@ -53,13 +101,13 @@ def split_of(name: str) -> str | None:
     return next((split for split, names in SPLIT_NAMES.items() if stem in names), None)
 
 
-def table_source(name: str, files: dict[str, Path], columns: Columns) -> TaskSource:
+def table_source(name: str, files: dict[str, Path], columns: Columns, metric: str = "exact_match") -> TaskSource:
     """A task from files: `{"rows": file}`, or by split `{"pool": file, "validation": file, "test": file}`.
 
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    return _source(name, {split: read_rows(path, columns) for split, path in files.items()})
+    return _source(name, {split: read_rows(path, columns) for split, path in files.items()}, metric)
 
 
 def hub_source(name: str, columns: Columns) -> TaskSource:
@@ -113,15 +161,16 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
     return rows
 
 
-def _source(name: str, splits: dict[str, list[Row]]) -> TaskSource:
+def _source(name: str, splits: dict[str, list[Row]], metric: str = "exact_match") -> TaskSource:
+    validation = splits.get("validation")
     rows = splits.get("rows") or splits.get("pool")
+    if rows is None:
+        rows, validation = validation, None
     if rows is None:
         raise DataError(
             f"{name} has no rows to choose exemplars from: name one file train, pool or induce; found {sorted(splits)}"
         )
-    return TaskSource(
-        name=name, metric="exact_match", rows=rows, validation=splits.get("validation"), test=splits.get("test")
-    )
+    return TaskSource(name=name, metric=metric, rows=rows, validation=validation, test=splits.get("test"))
 
 
 def _rows(records: Iterable[tuple[int, dict[str, Any]]], columns: Columns, file: str, unit: str) -> Iterator[Row]:
@@ -130,17 +179,24 @@ def _rows(records: Iterable[tuple[int, dict[str, Any]]], columns: Columns, file:
             if column not in record:
                 raise DataError(
                     f"{file}, {unit} {number}: no column {column!r}; there are {sorted(map(str, record))}: "
-                    "set input_columns and output_column"
+                    f"{columns.remedy}"
                 )
             if _is_empty(record[column]):
                 raise DataError(f"{file}, {unit} {number}: column {column!r} is empty; fill the cell or remove the row")
-        if len(columns.inputs) == 1:
-            text = _text(record[columns.inputs[0]])
-        else:
-            text = "\n".join(f"{column}: {_text(record[column])}" for column in columns.inputs)
-        answers = record[columns.output]
-        outputs = [_text(answer) for answer in answers] if isinstance(answers, list) else [_text(answers)]
-        yield Row(text, tuple(dict.fromkeys(outputs)))
+        answers = _items(columns.output, record)
+        outputs = [_filled(columns.output, record)] if answers is None else map(_text, answers)
+        yield Row(_filled(columns.input, record), tuple(dict.fromkeys(outputs)))
+
+
+def _filled(template: Template, record: dict[str, Any]) -> str:
+    return "".join(literal + ("" if column is None else _text(record[column])) for literal, column in template)
+
+
+def _items(template: Template, record: dict[str, Any]) -> list[Any] | None:
+    """The list in the one column that is the whole template; None where that is no list, or the template says more."""
+    (literal, column), *more = template
+    value = None if literal or more or column is None else record[column]
+    return value if isinstance(value, list) else None
 
 
 def _is_empty(value: Any) -> bool:
@@ -205,14 +261,13 @@ def _json(text: str, path: Path, number: int) -> Any:
 def _parquet_records(path: Path, columns: Columns) -> Iterator[tuple[int, dict[str, Any]]]:
     file = pq.ParquetFile(path)
     present = [name for name in columns.all if name in file.schema_arrow.names]
-    if len(set(present)) < len(set(columns.all)):
+    if len(present) < len(columns.all):
         missing = sorted(set(columns.all) - set(present))[0]
         raise DataError(
-            f"{path.name}: no column {missing!r}; there are {sorted(file.schema_arrow.names)}: "
-            "set input_columns and output_column"
+            f"{path.name}: no column {missing!r}; there are {sorted(file.schema_arrow.names)}: {columns.remedy}"
         )
     number = 0
-    for batch in file.iter_batches(columns=list(dict.fromkeys(present))):
+    for batch in file.iter_batches(columns=present):
         for record in batch.to_pylist():
             number += 1
             yield number, record

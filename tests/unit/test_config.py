@@ -37,6 +37,7 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"prefilter": "bm25", "retained": 3}, "k=5 exceeds retained=3"),
         ({"budget": 40}, "initial_design=40 leaves nothing of budget=40 for the search"),
         ({"task": "table"}, "task=table needs task_uri"),
+        ({"task": "aqua"}, "task=aqua needs task_uri: its file of JSON lines, or a folder"),
         ({"llm_base_url": "http://user:secret@host/v1"}, "llm_base_url holds a user or password"),
         ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
         ({"max_cost_usd": 5}, "max_cost_usd=5.0 needs prices; set llm_prompt_usd"),

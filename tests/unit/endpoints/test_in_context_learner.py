@@ -282,7 +282,7 @@ def test_a_zero_shot_prompt_echoes_the_first_word() -> None:
 def score_matrix(source: TaskSource, *, noise: float, sequences: int, queries: int) -> np.ndarray:
     """(sequences, queries) marks of random sequences of five."""
     data = deal(source, pool_size=100, validation_size=queries, test_size=0, seed=0)
-    pool = inject_noise(data.pool, noise, source.noise_rule, 0)
+    pool = inject_noise(data.pool, noise, source.noise_rule, 0, exact_match)
     drawn = SequenceSpace(100, 5).sample(rng(0, "test"), sequences)
     return np.array([marks([pool[i] for i in sequence], data.validation) for sequence in drawn])
 
@@ -336,6 +336,6 @@ def test_labels_are_answered_better_than_always_one_and_worse_than_perfect() -> 
 )
 def test_the_order_of_a_sequence_with_one_noisy_exemplar_matters(source: TaskSource) -> None:
     data = deal(source, pool_size=100, validation_size=20, test_size=0, seed=0)
-    pool = inject_noise(data.pool, 0.1, source.noise_rule, 0)
+    pool = inject_noise(data.pool, 0.1, source.noise_rule, 0, exact_match)
     chosen = [row for row in pool if not row.is_noisy][:4] + [row for row in pool if row.is_noisy][:1]
     assert np.std([np.mean(marks(order, data.validation)) for order in itertools.permutations(chosen)]) > 0.05

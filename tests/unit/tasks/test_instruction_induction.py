@@ -3,6 +3,7 @@ import json
 import pytest
 
 from ease_lib.errors import DataError
+from ease_lib.evaluation.metrics import METRICS
 from ease_lib.tasks.instruction_induction import instruction_induction, metric_of
 
 
@@ -61,10 +62,43 @@ def test_broken_files_name_the_example(tmp_path, content, message):
         ("synonyms_v1", "contains"),
         ("informal_to_formal_v1", "token_f1"),
         ("linear_4_10_noisy", "exact_match"),
+        ("taxonomy_animal_large_v2_50_noisy", "exact_set"),
+        ("orthography_starts_with_0_noisy_large", "exact_set"),
+        ("synonyms_textlabel_redirect1_10_noisy", "contains"),
+        ("common_concept_reverse_large", "token_f1"),
+        ("informal_to_formal_remap_shift_v1", "token_f1"),
+        ("synonyms_remapped2_large_10_noisy", "contains"),
+        ("larger_animal_v1", "exact_match"),
+        ("orthography_second_letter", "exact_match"),
     ],
 )
 def test_metrics_hold_for_variants_too(name, metric):
     assert metric_of(name) == metric
+
+
+def test_tasks_with_fields_of_their_own(tmp_path):
+    write(
+        tmp_path, "common_concept", {"items": ["guitars", "pendulums"], "all_common_concepts": ["oscillate", "swing"]}
+    )
+    row = instruction_induction("common_concept", tmp_path.joinpath).rows[0]
+    assert (row.input, row.outputs) == ("guitars, pendulums", ("oscillate", "swing"))
+    write(tmp_path, "cause_and_effect", *[{"cause": "It rained.", "effect": "It is wet."}] * 20)
+    rows = instruction_induction("cause_and_effect", tmp_path.joinpath).rows
+    assert {row.input for row in rows} == {
+        "Sentence 1: It rained. Sentence 2: It is wet.",
+        "Sentence 1: It is wet. Sentence 2: It rained.",
+    }
+    assert {row.outputs for row in rows} == {("It rained.",)}
+
+
+def test_every_published_output_is_right_by_its_metric(real_data):
+    folder = real_data / "instruction_induction"
+    names = sorted(path.stem for path in (folder / "induce").glob("*.json"))
+    assert len(names) == 23
+    for name in names:
+        source = instruction_induction(name, folder.joinpath)
+        for row in (*source.rows, *source.validation, *source.test):
+            assert all(METRICS[source.metric](output, row.outputs) == 1 for output in row.outputs), (name, row)
 
 
 def test_published_noise_changes_less_than_it_says(real_data):

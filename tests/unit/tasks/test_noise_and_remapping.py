@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ease_lib.errors import ConfigError, DataError
+from ease_lib.evaluation.metrics import METRICS, exact_match
 from ease_lib.tasks.base import Exemplar, Row, TaskSource
 from ease_lib.tasks.noise import inject_noise
 from ease_lib.tasks.remapping import remap_labels
@@ -13,7 +14,7 @@ POOL = [Exemplar(number, f"text {number}", (LABELS[number % 4],), False) for num
 
 @pytest.mark.parametrize("ratio", [0, 0.1, 0.15, 0.5, 1])
 def test_every_row_that_is_marked_really_changed(ratio):
-    noisy = inject_noise(POOL, ratio, None, seed=3)
+    noisy = inject_noise(POOL, ratio, None, seed=3, score=exact_match)
     changed = [after.outputs != before.outputs for before, after in zip(POOL, noisy, strict=True)]
     assert sum(changed) == round(ratio * 100)
     assert [row.is_noisy for row in noisy] == changed
@@ -21,7 +22,7 @@ def test_every_row_that_is_marked_really_changed(ratio):
 
 
 def test_noise_of_a_rule():
-    noisy = inject_noise(POOL, 0.2, lambda text: text.upper(), seed=0)
+    noisy = inject_noise(POOL, 0.2, lambda text: text.upper(), seed=0, score=exact_match)
     assert all((row.output == row.input.upper()) == bool(row.is_noisy) for row in noisy)
 
 
@@ -31,18 +32,48 @@ def test_a_wrong_output_is_none_of_several_right_ones():
         Exemplar(1, "times", ("Mal",), None),
         Exemplar(2, "dog", ("Hund",), None),
     ]
-    noisy = inject_noise(pool, 1, None, seed=0)
+    noisy = inject_noise(pool, 1, None, seed=0, score=exact_match)
     assert noisy[0].output == "Hund"
 
 
+@pytest.mark.parametrize(
+    ("metric", "outputs"),
+    [
+        ("exact_match", ("Cow", "cow.", "dog")),
+        ("exact_set", ("cow, dog", "dog, cow", "dog and cow", "spider")),
+        ("contains", ("rest", "a long rest", "sleep")),
+        ("token_f1", ("red car", "car red", "the red car")),
+        ("number", ("2 + 2 = 4\n#### 4", "8 / 2 = 4\n#### 4.0", "#### 5")),
+        ("option_letter", ("First.\nThe answer is C.", "Second.\nThe answer is C.", "The answer is D.")),
+        ("boxed", (r"\boxed{0.5}", r"so \boxed{\frac12}", r"\boxed{2}")),
+    ],
+)
+def test_an_injected_output_is_wrong_by_the_metric(metric, outputs):
+    pool = [Exemplar(number, f"text {number}", (output,), False) for number, output in enumerate(outputs * 5)]
+    noisy = inject_noise(pool, 1, None, seed=1, score=METRICS[metric])
+    assert all(METRICS[metric](after.output, before.outputs) < 1 for before, after in zip(pool, noisy, strict=True))
+    assert all(row.is_noisy for row in noisy)
+
+
+def test_outputs_that_are_all_right_leave_nothing_to_inject():
+    pool = [Exemplar(number, "text", (output,), False) for number, output in enumerate(("a, b", "b, a"))]
+    with pytest.raises(DataError, match="there is no wrong one to inject"):
+        inject_noise(pool, 1, None, seed=0, score=METRICS["exact_set"])
+
+
+def test_a_rule_that_is_right_by_the_metric_is_refused():
+    with pytest.raises(DataError, match="gives pool row 0 its right output 'WORLD'; lower noise_ratio"):
+        inject_noise(POOL[:1], 1, lambda text: "WORLD", seed=0, score=exact_match)
+
+
 def test_rows_of_unknown_state_stay_unknown():
-    noisy = inject_noise([replace(row, is_noisy=None) for row in POOL], 0.1, None, seed=0)
+    noisy = inject_noise([replace(row, is_noisy=None) for row in POOL], 0.1, None, seed=0, score=exact_match)
     assert {row.is_noisy for row in noisy} == {None, True}
 
 
 def test_equal_outputs_leave_nothing_to_inject():
     with pytest.raises(DataError, match="there is no wrong one to inject; set noise_ratio=0"):
-        inject_noise([replace(row, outputs=("same",)) for row in POOL], 0.1, None, seed=0)
+        inject_noise([replace(row, outputs=("same",)) for row in POOL], 0.1, None, seed=0, score=exact_match)
 
 
 def source(*labels):

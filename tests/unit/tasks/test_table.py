@@ -7,7 +7,7 @@ import pytest
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.table import Columns, read_rows, table_source
 
-COLUMNS = Columns(("text",), "label")
+COLUMNS = Columns.parse("text", "label")
 
 
 def rows(path, columns=COLUMNS):
@@ -27,7 +27,7 @@ def test_csv_with_byte_order_mark(tmp_path):
 
 def test_csv_without_header_names_columns_by_position(write_csv):
     path = write_csv("t.csv", None, [["3", "title", "text"], ["4", "other", "more"]])
-    assert rows(path, Columns(("2", "3"), "1")) == [
+    assert rows(path, Columns.parse("2,3", "1")) == [
         ("2: title\n3: text", ("3",)),
         ("2: other\n3: more", ("4",)),
     ]
@@ -97,6 +97,66 @@ def test_files_by_split_become_the_splits(write_csv):
     }
     source = table_source("t", files, COLUMNS)
     assert (source.rows[0].input, source.validation[0].input, source.test[0].input) == ("pool", "validation", "test")
+
+
+def test_without_a_training_file_the_validation_rows_are_dealt(write_csv):
+    files = {split: write_csv(f"{split}.csv", ["text", "label"], [[split, "x"]]) for split in ("validation", "test")}
+    source = table_source("t", files, COLUMNS)
+    assert (source.rows[0].input, source.validation, source.test[0].input) == ("validation", None, "test")
+
+
+def test_a_test_file_alone_is_no_task(write_csv):
+    with pytest.raises(DataError, match="no rows to choose exemplars from"):
+        table_source("t", {"test": write_csv("test.csv", ["text", "label"], [["a", "b"]])}, COLUMNS)
+
+
+def test_templates_make_input_and_output(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"premise": "It {rains}, 100 {0}", "hypothesis": ["wet", "{premise}"], "why": "so", "label": 1}')
+    columns = Columns.parse(r"Premise: {premise}\nHypothesis: {hypothesis}", r"{why}\nThe answer is {{{label}}}.")
+    assert rows(path, columns) == [
+        ("Premise: It {rains}, 100 {0}\nHypothesis: wet\n{premise}", ("so\nThe answer is {1}.",))
+    ]
+
+
+def test_a_template_of_one_column_keeps_its_accepted_outputs(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a", "label": ["x", "y"]}')
+    assert rows(path, Columns.parse("{text}?", "{label}")) == [("a?", ("x", "y"))]
+    assert rows(path, Columns.parse("{text}?", "{label}!")) == [("a?", ("x\ny!",))]
+
+
+def test_templates_name_the_columns_of_a_csv_without_header_too(write_csv):
+    assert rows(write_csv("t.csv", None, [["3", "title"]]), Columns.parse("{2}, {2}", "1")) == [
+        ("title, title", ("3",))
+    ]
+
+
+def test_a_template_with_a_column_that_is_not_there(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [["a", "b"]])
+    with pytest.raises(DataError, match=r"row 1: no column 'premise'; there are .*: set input_columns"):
+        rows(path, Columns.parse("{text} {premise}", "label"))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{a.b}", "is more or less than a column's name"),
+        ("{a[0]}", "is more or less than a column's name"),
+        ("{a!r}", "is more or less than a column's name"),
+        ("{a:>10}", "is more or less than a column's name"),
+        ("{}", "is more or less than a column's name"),
+        ("{{a}}", "has no column; name at least one"),
+        ("{a", "write {{ and }} for braces that are text"),
+        ("a} {b}", "write {{ and }} for braces that are text"),
+    ],
+)
+def test_broken_templates_are_named(template, message):
+    for columns in ((template, "label"), ("text", template)):
+        with pytest.raises(ConfigError) as caught:
+            Columns.parse(*columns)
+        assert f"template {template!r}" in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_columns_must_be_named():

@@ -1,0 +1,49 @@
+r"""Tasks answered by a chain of reasoning: GSM8K, AQuA and MATH as their authors publish them, as JSON or JSON lines.
+
+    gsm8k   question -> answer, a rationale that ends in `#### 72`               scored by its number
+    aqua    question, options -> rationale and `The answer is C.`                scored by its option letter
+    math    problem -> solution, which holds its result as `\boxed{...}`         scored by what the box holds
+
+Blank lines inside a rationale are left out: a blank line ends an exemplar in the prompt, and an answer. AQuA has no
+training file beside `dev` and `test` in some copies; see `table` for what happens then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ease_lib.tasks.base import Row, TaskSource
+from ease_lib.tasks.table import Columns, table_source
+
+_REMEDY = "use task=table for files with other columns"
+_COLUMNS = {
+    "gsm8k": Columns.parse("question", "answer", remedy=_REMEDY),
+    "aqua": Columns.parse(r"{question}\nOptions:\n{options}", r"{rationale}\nThe answer is {correct}.", remedy=_REMEDY),
+    "math": Columns.parse("problem", "solution", remedy=_REMEDY),
+}
+_METRICS = {"gsm8k": "number", "aqua": "option_letter", "math": "boxed"}
+_BLANK_LINES = re.compile(r"\n\s*\n")
+
+
+def reasoning(task: str, files: dict[str, Path]) -> TaskSource:
+    """The task `gsm8k`, `aqua` or `math` from its files by split, as `table.table_source` takes them.
+
+    Raises:
+        DataError: naming file, row, column and remedy.
+    """
+    source = table_source(task, files, _COLUMNS[task], _METRICS[task])
+    return replace(
+        source,
+        rows=_without_blank_lines(source.rows),
+        validation=source.validation and _without_blank_lines(source.validation),
+        test=source.test and _without_blank_lines(source.test),
+    )
+
+
+def _without_blank_lines(rows: Iterable[Row]) -> list[Row]:
+    return [
+        replace(row, outputs=tuple(_BLANK_LINES.sub("\n", output.strip()) for output in row.outputs)) for row in rows
+    ]
