@@ -20,7 +20,7 @@ LAYERS = {  # each topic and what of ours it may import
     "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
     "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers", "tasks"},
     "reporting": {"evaluation", "seeding"},
-    "endpoints": {"errors"},
+    "endpoints": {"config", "errors", "tasks"},
 }
 
 

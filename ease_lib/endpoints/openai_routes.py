@@ -1,10 +1,10 @@
-"""An HTTP server with the OpenAI routes around a function from prompt to answer: the simulated endpoint's frame."""
+"""An HTTP server with the OpenAI routes around functions from prompt to answer: the simulated endpoint's frame."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,16 +15,14 @@ class OpenAIRoutesServer(ThreadingHTTPServer):
     """Serves `/v1/models`, `/v1/completions` and `/v1/chat/completions` on a loopback port.
 
     Args:
-        model: the one model it serves.
-        answer: text for a prompt (the last message of a chat).
+        models: for each model it serves, the text for a prompt (the last message of a chat).
     """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, model: str, answer: Answer, port: int = 0) -> None:
-        self.model = model
-        self.answer = answer
+    def __init__(self, models: Mapping[str, Answer], port: int = 0) -> None:
+        self.models = models
         super().__init__(("127.0.0.1", port), OpenAIRoutesHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -45,10 +43,14 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
         True  # headers and body are two writes: the second would wait 40 ms for an acknowledgement
     )
     server: OpenAIRoutesServer
+    model: str
+    """The one that the current request asks for."""
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
-            self.reply(200, {"object": "list", "data": [{"id": self.server.model, "object": "model"}]})
+            self.reply(
+                200, {"object": "list", "data": [{"id": name, "object": "model"} for name in self.server.models]}
+            )
         else:
             self.reply_error(404, "not_found", f"no route {self.path}")
 
@@ -62,13 +64,14 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
         except (ValueError, LookupError, TypeError):
             self.reply_error(400, "bad_request", "a JSON body with prompt or messages is needed")
             return
-        if request.get("model") != self.server.model:
-            self.reply_error(404, "model_not_found", f"the model {request.get('model')} does not exist")
+        self.model = str(request.get("model"))
+        if self.model not in self.server.models:
+            self.reply_error(404, "model_not_found", f"the model {self.model} does not exist")
             return
         self.answer_prompt(prompt)
 
     def answer_prompt(self, prompt: str) -> None:
-        self.reply(200, self.completion(prompt, self.server.answer(prompt)))
+        self.reply(200, self.completion(prompt, self.server.models[self.model](prompt)))
 
     def completion(self, prompt: str, text: str) -> dict[str, Any]:
         """The response body; tokens are counted as words."""
@@ -79,7 +82,7 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
             "id": "answer",
             "object": "chat.completion" if chat else "text_completion",
             "created": 0,
-            "model": self.server.model,
+            "model": self.model,
             "choices": [{"index": 0, "finish_reason": "stop", **content}],
             "usage": {**used, "total_tokens": sum(used.values())},
         }

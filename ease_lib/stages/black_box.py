@@ -121,16 +121,17 @@ def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
 
 
 def _model(config: EndpointConfig, url: str, key: str) -> str:
-    """The model to ask for, from the configuration or from the endpoint when it has only one."""
+    """The model to ask for, from the configuration; else the only one served, or the first of an endpoint of ours."""
     shown = without_credentials(url)
     served = list_models(url, key, config.llm_timeout_seconds)
+    own = config.llm_base_url in OWN_ENDPOINTS
     if config.llm_model:
-        if served and config.llm_model not in served and config.llm_base_url in OWN_ENDPOINTS:
+        if own and config.llm_model not in served:
             raise ModelNotFound(
-                f"llm_model={config.llm_model} is not served by {config.llm_base_url}; it has {served[0]}"
+                f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"
             )
         return config.llm_model
-    if len(served) == 1:
+    if len(served) == 1 or (served and own):
         return served[0]
     if not served:
         raise ConfigError(f"{shown} does not list its models; set llm_model (and check llm_base_url: most end in /v1)")

@@ -44,6 +44,9 @@ _TIMES = (
     *("after school", "once more"),
 )
 _ENDINGS = (".", ".", ".", ".", "!", "?")
+_PHRASES = (*_PEOPLE, *_ACTIONS, *(thing for things in _ACTIONS.values() for thing in things), *_TIMES)
+VOCABULARY = frozenset(" ".join(_PHRASES).lower().split())
+"""All words of the task's sentences, in lower case."""
 
 
 def pig_latin_variant(*, rows: int, seed: int) -> TaskSource:

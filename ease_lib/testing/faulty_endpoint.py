@@ -69,7 +69,7 @@ def faulty_endpoint(
     answer: Callable[[str], str], *faults: Fault, latency_seconds: float = 0.0
 ) -> Iterator[FaultyServer]:
     """Serve on a free loopback port; `server.base_url` and `server.script` are for the test."""
-    server = FaultyServer(MODEL, answer)
+    server = FaultyServer({MODEL: answer})
     server.RequestHandlerClass = FaultyHandler
     server.script = Script(answer, list(faults), latency_seconds=latency_seconds)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

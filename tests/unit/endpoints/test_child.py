@@ -28,7 +28,7 @@ def models(url):
 @pytest.mark.parametrize("name", ["local", "simulated"])
 def test_endpoint_answers_and_ends_with_its_context(name, tmp_path):
     with running_endpoint(name, tmp_path / "log") as url:
-        (model,) = models(url)
+        model = models(url)[0]
         prompt = "Input: great\nOutput: good\n\nInput: awful\nOutput: bad\n\nInput: great\nOutput:"
         answer = post(url, model=model, prompt=prompt, max_tokens=4, temperature=0, stop=["\n"])
         assert answer["choices"][0]["text"].strip()

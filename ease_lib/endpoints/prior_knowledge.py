@@ -1,0 +1,53 @@
+"""Models that know some answers beforehand: for the study of how much selection matters to a model that knows the task.
+
+The simulated endpoint's other model knows nothing but what its prompt shows. Only the models made here know answers,
+and only those of two tasks with their default parameters: the line y = -4x + 6 (`lr`) and the pig Latin variant
+(`lp_variant`). Which queries a model knows is a hash of its name and the query: exemplars neither help nor mislead it
+there. Everywhere else it answers as the in-context learner does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+from ease_lib.config import TaskConfig
+from ease_lib.endpoints import in_context_learner
+from ease_lib.tasks import pig_latin
+
+_NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
+_SENTENCE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?(?: [A-Za-z]+(?:'[A-Za-z]+)?)*[.!?]?")
+_RULE = TaskConfig()
+
+
+def knowing_model(name: str, knowledge: float) -> Callable[[str], str]:
+    """The completions of a model that knows this share of the answers, in [0, 1]; equal prompts get equal ones."""
+
+    def answer(prompt: str) -> str:
+        query = in_context_learner.read_prompt(prompt).query
+        known = prior_answer(query) if _chance(name, query) < knowledge else None
+        return in_context_learner.answer(prompt) if known is None else known
+
+    return answer
+
+
+def prior_answer(query: str) -> str | None:
+    """The right answer to a number (`lr`), or to a sentence or word of `lp_variant`; None to any other query.
+
+    Words of `lp_variant` are those of its own sentences, and any others as long as all are lower case: the sentences
+    of most other tasks begin with a capital.
+    """
+    number = query.replace("\u2212", "-")
+    if _NUMBER.fullmatch(number):
+        value = _RULE.lr_slope * Decimal(number) + _RULE.lr_intercept
+        return f"{value.normalize() + 0:f}"
+    words = set(re.findall(r"[a-z']+", query.lower()))
+    if _SENTENCE.fullmatch(query) and (query.islower() or words <= pig_latin.VOCABULARY):
+        return pig_latin.translate(query)
+    return None
+
+
+def _chance(name: str, query: str) -> float:
+    return int.from_bytes(hashlib.sha256(f"{name}/{query}".encode()).digest()[:8], "big") / 2**64
