@@ -277,6 +277,8 @@ def validate_run(parameters: Parameters) -> None:
     problems = []
     if task.task == "instruction_induction" and not task.task_uri:
         problems.append(f"task={task.task} needs task_uri: the folder with induce/, valid/ and execute/")
+    if task.task in ("gsm8k", "aqua", "math") and not task.task_uri:
+        problems.append(f"task={task.task} needs task_uri: its file of JSON lines, or a folder of files by split")
     if task.task == "instruction_induction" and not task.task_name:
         problems.append("task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1")
     if task.task == "table" and not (task.task_uri or task.task_name):
@@ -303,8 +305,6 @@ def validate_run(parameters: Parameters) -> None:
         problems.append(
             f"max_cost_usd={parameters.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
         )
-    if task.task in ("gsm8k", "aqua", "math") and not task.task_uri:
-        problems.append(f"task={task.task} needs task_uri: its file of JSON lines, or a folder of files by split")
     if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
         problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
     if problems:
