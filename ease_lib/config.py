@@ -21,6 +21,9 @@ import yaml
 from ease_lib.errors import ConfigError
 
 Value = str | int | float | bool
+FLEXIBLE_METHODS = ("ease", "best_of_n", "evolution")
+"""Methods that search instructions and a range of k too."""
+INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 Section = TypeVar("Section")
 
 
@@ -111,6 +114,20 @@ class PrefilterConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InstructionConfig:
+    """Instructions searched together with the exemplars; the empty one is always among them."""
+
+    instructions: int = param(
+        0, "Instructions that the LLM proposes from exemplars (|P|); 0 is none.", low=0, high=10_000
+    )
+    instructions_uri: str = param(
+        "", "Instructions from a file instead: .txt with one a line, or .json with a list; a path or s3://."
+    )
+    instruction_temperature: float = param(0.2, "Temperature of the proposals.", low=0, high=2)
+    instruction_exemplars: int = param(10, "Random exemplars shown for each proposal.", low=1, high=1000)
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbeddingConfig:
     """The sentence-embedding model h."""
 
@@ -127,11 +144,16 @@ class OptimizerConfig:
 
     method: str = param(
         "ease",
-        "Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.",
-        choices=("ease", "best_of_n", "evolution", "influence", "cosine", "bm25", "dpp", "mmd", "ot", "zero_shot"),
+        "Search method: ease, or a baseline: best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, "
+        "llm_select or zero_shot.",
+        choices=(
+            *("ease", "best_of_n", "evolution", "influence", "active", "cosine", "bm25", "dpp", "mmd", "ot"),
+            *("llm_select", "zero_shot"),
+        ),
         form=True,
     )
     k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)
+    k_min: int = param(0, "Fewest exemplars in the prompt, for a search over a range up to k; 0 is k.", low=0, high=1000)
     budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
     initial_design: int = param(
         40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000, form=True
@@ -154,6 +176,9 @@ class OptimizerConfig:
     )
     ridge: float = param(0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000)
     nearest: int = param(10, "Exemplars that cosine and bm25 draw sequences from (R).", low=1, high=1_000_000)
+    instruction_share: float = param(
+        0.1, "Share of the instructions that an iteration pairs with the shortlisted sequences (r).", low=0, high=1
+    )
     racing: bool = param(
         False, "Stop an evaluation early once it cannot, or very probably will not, beat the incumbent."
     )
@@ -225,6 +250,7 @@ class Parameters:
 
     task: TaskConfig = TaskConfig()
     prefilter: PrefilterConfig = PrefilterConfig()
+    instructions: InstructionConfig = InstructionConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     endpoint: EndpointConfig = EndpointConfig()
@@ -292,6 +318,17 @@ def validate_run(parameters: Parameters) -> None:
             f"initial_design={search.initial_design} leaves nothing of budget={search.budget} for the search; "
             "lower initial_design or raise budget"
         )
+    if search.k_min > search.k:
+        problems.append(f"k_min={search.k_min} exceeds k={search.k}; lower k_min or raise k")
+    if search.method not in FLEXIBLE_METHODS:
+        wanted = {"k_min": search.k_min, **{name: getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES}}
+        problems += [
+            f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+            for name, value in wanted.items()
+            if value
+        ]
+    if all(getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES):
+        problems.append("instructions and instructions_uri are both set; keep one of them")
     if search.method in ("cosine", "bm25") and search.k > search.nearest:
         problems.append(f"k={search.k} exceeds nearest={search.nearest}; lower k or raise nearest")
     if search.shortlist_size > search.sampled_candidates:

@@ -12,7 +12,7 @@ LAYERS = {  # each topic and what of ours it may import
     "config": {"errors"},
     "tasks": {"config", "errors", "seeding"},
     "prefilter": set(),
-    "embeddings": {"errors", "seeding"},
+    "embeddings": {"candidates", "errors", "seeding"},
     "artifacts": {"errors", "tasks"},
     "evaluation": {"artifacts", "errors", "seeding", "tasks"},
     "candidates": {"seeding"},

@@ -1,10 +1,13 @@
-"""Uniform random ordered sequences of k distinct exemplars out of n."""
+"""Random ordered sequences of k distinct exemplars out of n, or of a range of lengths.
+
+In arrays every sequence is a row of k positions in the pool; a shorter one is filled up with `PADDING` at its end.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +18,8 @@ from ease_lib.seeding import rng
 IntArray = NDArray[np.integer]
 Sequence = tuple[int, ...]
 
+PADDING = -1
+
 LISTABLE_SEQUENCES = 20_000
 """Spaces up to this size are enumerated to find the last unseen sequences."""
 REJECTION_TRIES = 1_000
@@ -22,22 +27,42 @@ REJECTION_TRIES = 1_000
 
 @dataclass(frozen=True)
 class SequenceSpace:
-    """All ordered sequences of `k` out of `n` exemplars, given by their positions in the pool."""
+    """All ordered sequences of `k` out of `n` exemplars, given by their positions in the pool.
+
+    `k_min`: the shortest length (the paper's range of k); 0 is k.
+    """
 
     n: int
     k: int
+    k_min: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= self.n:
             raise ValueError(f"k={self.k} must be between 1 and the pool's {self.n} exemplars")
+        if not 0 <= self.k_min <= self.k:
+            raise ValueError(f"k_min={self.k_min} must be between 1 and k={self.k}, or 0")
+
+    @property
+    def lengths(self) -> range:
+        return range(self.k_min or self.k, self.k + 1)
 
     @property
     def size(self) -> int:
-        """n! / (n - k)!"""
-        return math.perm(self.n, self.k)
+        """Sum of n! / (n - k)! over the lengths."""
+        return sum(math.perm(self.n, length) for length in self.lengths)
 
     def sample(self, generator: np.random.Generator, count: int) -> IntArray:
-        """(count, k) sequences, independent of each other; memory is O(count * k) unless k is close to n."""
+        """(count, k) sequences, independent of each other, every length as likely as another.
+
+        Memory is O(count * k) unless k is close to n.
+        """
+        sequences = self._sample_longest(generator, count)
+        if len(self.lengths) > 1:
+            lengths = generator.integers(self.lengths.start, self.lengths.stop, size=count)
+            sequences[np.arange(self.k) >= lengths[:, None]] = PADDING
+        return sequences
+
+    def _sample_longest(self, generator: np.random.Generator, count: int) -> IntArray:
         if self.k * self.k > 2 * self.n:  # few draws would be free of repetitions: shuffle whole pools instead
             return self._sample_by_shuffling(generator, count)
         sequences = generator.integers(self.n, size=(count, self.k))
@@ -48,19 +73,23 @@ class SequenceSpace:
         return sequences
 
     def sample_unseen(self, generator: np.random.Generator, seen: Collection[Sequence]) -> Sequence | None:
-        """One sequence that is not in `seen`, uniformly; None when there is none left."""
-        if self.size <= LISTABLE_SEQUENCES:
-            unseen = [sequence for sequence in itertools.permutations(range(self.n), self.k) if sequence not in seen]
-            return unseen[int(generator.integers(len(unseen)))] if unseen else None
+        """One sequence that is not in `seen`, as `sample` draws; None when there is none left."""
         for _ in range(REJECTION_TRIES):
-            sequence = tuple(self.sample(generator, 1)[0].tolist())
+            sequence = as_tuples(self.sample(generator, 1))[0]
             if sequence not in seen:
                 return sequence
-        return None
+        if self.size > LISTABLE_SEQUENCES:
+            return None
+        unseen = [sequence for sequence in self._all() if sequence not in seen]
+        return unseen[int(generator.integers(len(unseen)))] if unseen else None
 
     def draw(self, seed: int, iteration: int, seen: Collection[Sequence]) -> Sequence | None:
         """The random sequence of an iteration: the same for every method, unless it is in `seen`."""
         return self.sample_unseen(rng(seed, "ask", iteration), seen)
+
+    def _all(self) -> Iterator[Sequence]:
+        for length in self.lengths:
+            yield from itertools.permutations(range(self.n), length)
 
     def _sample_by_shuffling(self, generator: np.random.Generator, count: int) -> IntArray:
         sequences = np.empty((count, self.k), dtype=np.int64)
@@ -70,6 +99,32 @@ class SequenceSpace:
             pools = np.tile(np.arange(self.n), (len(chunk), 1))
             chunk[:] = generator.permuted(pools, axis=1)[:, : self.k]
         return sequences
+
+
+def as_tuples(rows: IntArray) -> list[Sequence]:
+    """The sequences of an array, without padding."""
+    return [tuple(position for position in row if position != PADDING) for row in rows.tolist()]
+
+
+def as_rows(sequences: Iterable[Sequence], k: int) -> NDArray[np.int64]:
+    """(t, k) array of sequences of at most k exemplars."""
+    filled = [[*sequence, *[PADDING] * (k - len(sequence))] for sequence in sequences]
+    return np.array(filled, dtype=np.int64).reshape(len(filled), k)
+
+
+def lengths_of(rows: IntArray) -> NDArray[np.int64]:
+    """(b,) exemplars of each sequence."""
+    return np.asarray((rows != PADDING).sum(axis=1))
+
+
+def among(rows: IntArray, sequences: Collection[Sequence]) -> NDArray[np.bool_]:
+    """(b,) which rows are one of the sequences."""
+    multipliers = rng(0, "sequence hash").integers(1, 2**62, size=rows.shape[1])  # sums wrap around
+    sought = as_rows((sequence for sequence in sequences if len(sequence) <= rows.shape[1]), rows.shape[1])
+    found = np.isin(rows @ multipliers, sought @ multipliers)
+    for index in np.flatnonzero(found):  # equal hashes need not be equal rows
+        found[index] = as_tuples(rows[index : index + 1])[0] in sequences
+    return found
 
 
 def _rows_with_repetition(sequences: IntArray) -> NDArray[np.intp]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.embeddings import Representation
+from ease_lib.seeding import rng
 from ease_lib.study.history import Candidate, History, Observation, Phase
 
 
@@ -55,16 +56,22 @@ class Problem:
     Args:
         representation: features of sequences, for the surrogate.
         pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows.
+        exemplars: the texts of the pool as a prompt shows them.
         inputs, validation_inputs: the input texts, for lexical similarity.
+        instructions: how many there are to choose from; position 0 is the empty one.
+        ask_llm: the black-box's answer to a prompt, for the one method that asks it which exemplars to take.
     """
 
     space: SequenceSpace
     representation: Representation
     pool: NDArray[np.floating]
     validation: NDArray[np.floating]
+    exemplars: Sequence[str]
     inputs: Sequence[str]
     validation_inputs: Sequence[str]
     seed: int
+    instructions: int = 1
+    ask_llm: Callable[[str], str] | None = None
 
     @cached_property
     def cost(self) -> NDArray[np.floating]:
@@ -80,6 +87,10 @@ class Problem:
 def ask_random(
     problem: Problem, history: History, iteration: int, pending: Sequence[Candidate], *, phase: Phase = "initial"
 ) -> Candidate | None:
-    """A random sequence not yet proposed: the initial design of every method, and all of Best-of-N."""
-    sequence = problem.space.draw(problem.seed, iteration, history.proposed(pending))
-    return None if sequence is None else Candidate(sequence=sequence, phase=phase)
+    """A random sequence and instruction not yet proposed: every method's initial design, and all of Best-of-N."""
+    instructions = rng(problem.seed, "instruction", iteration).permutation(problem.instructions).tolist()
+    for instruction in instructions:
+        sequence = problem.space.draw(problem.seed, iteration, history.proposed(pending, instruction))
+        if sequence is not None:
+            return Candidate(sequence=sequence, phase=phase, instruction=instruction)
+    return None

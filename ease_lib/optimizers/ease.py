@@ -3,9 +3,15 @@
     for t = T_init .. T:
         train m(h(E)) on all observations
         sample q ordered sequences; keep the q' with the smallest OT distance to the validation set
+        (optional) pair them with instructions
         E_t = argmax over them of  m(h(E)) + nu * sigma(h(E))
 
-Differences from the paper: a sequence already observed is not proposed again; scores that racing cut short weigh less;
+With instructions P, an iteration draws the empty one and r |P| others and pairs each with the q' / (1 + r |P|) sequences
+of smallest distance, so that q' prompts are compared whatever |P| is (paper, appendix; the authors' code compares ten
+times as many). With a range of lengths, each length keeps its share of q': a longer sequence is nearer to the
+validation set just for being longer.
+
+Differences from the paper: a prompt already observed is not proposed again; scores that racing cut short weigh less;
 several candidates can be asked for before their scores are told. Those pending count as observed for sigma, which
 needs no score, and not for m, so the candidates of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014).
 From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neural_ucb.py`.
@@ -14,15 +20,46 @@ From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neu
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ease_lib.candidates.optimal_transport import shortlist
+from ease_lib.candidates.sampling import among, as_rows, as_tuples, lengths_of
 from ease_lib.optimizers.base import Problem, ask_random
 from ease_lib.seeding import derive_seed, rng
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.neural_ucb import acquisition_values
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Sequences (b, k) with the instruction (b,) that stands before each."""
+
+    sequences: NDArray[np.integer]
+    instructions: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, candidates: Collection[Candidate], k: int) -> Prompts:
+        return cls(
+            as_rows((candidate.sequence for candidate in candidates), k),
+            np.array([candidate.instruction for candidate in candidates], dtype=np.int64),
+        )
+
+    @classmethod
+    def paired(cls, sequences: NDArray[np.integer], instructions: NDArray[np.integer]) -> Prompts:
+        """Every sequence with every instruction."""
+        return cls(np.repeat(sequences, len(instructions), axis=0), np.tile(instructions, len(sequences)))
+
+    def without(self, proposed: Collection[tuple[int, tuple[int, ...]]]) -> Prompts:
+        keys = zip(self.instructions.tolist(), as_tuples(self.sequences), strict=True)
+        new = [key not in proposed for key in keys]
+        return Prompts(self.sequences[new], self.instructions[new])
+
+    def __len__(self) -> int:
+        return len(self.sequences)
 
 
 class Ease:
@@ -36,6 +73,7 @@ class Ease:
         fixed_candidates: sequences sampled once for the whole search in the place of q anew (ablation); 0: anew.
         nu: exploration weight.
         ridge: lambda of NeuralUCB and of the weight decay.
+        instruction_share: r, the part of the instructions that an iteration draws.
     """
 
     def __init__(
@@ -49,6 +87,7 @@ class Ease:
         ridge: float,
         shortlist_by_ot: bool = True,
         fixed_candidates: int = 0,
+        instruction_share: float = 0.1,
     ) -> None:
         self._problem = problem
         self._initial_design = initial_design
@@ -58,82 +97,105 @@ class Ease:
         self._fixed_candidates = fixed_candidates
         self._nu = nu
         self._ridge = ridge
+        self._instruction_share = instruction_share
         self._history = History()
         self._trained: tuple[int, ScoreNetwork] | None = None
-        self._shortlists: dict[int, np.ndarray] = {}
+        self._prepared: dict[int, Prompts] = {}
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if iteration < self._initial_design or not len(self._history):
             return ask_random(self._problem, self._history, iteration, pending)
-        candidates = self._unseen_shortlist(iteration, pending)
-        if not len(candidates):
-            return None
-        represent = self._problem.representation
+        candidates = self._unseen_candidates(iteration, pending)
+        if not len(candidates):  # almost everything is observed
+            return ask_random(self._problem, self._history, iteration, pending, phase="search")
         values = acquisition_values(
             self._network(),
-            represent(self._with_pending(pending)),
-            represent(candidates),
+            self._features(self._observed(pending)),
+            self._features(candidates),
             trust=np.append(self._trust(), np.ones(len(pending))),
             nu=self._nu,
             ridge=self._ridge,
         )
         best = int(np.argmax(values))
-        return Candidate(sequence=tuple(candidates[best].tolist()), phase="search", acquisition=float(values[best]))
+        return Candidate(
+            sequence=as_tuples(candidates.sequences[best : best + 1])[0],
+            phase="search",
+            acquisition=float(values[best]),
+            instruction=int(candidates.instructions[best]),
+        )
 
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
         """Shortlists, which depend on no score."""
-        observed = self._history.proposed(pending)
-        self._shortlists = {
-            iteration: self._shortlist(iteration, observed)
+        coming = {(candidate.instruction, candidate.sequence) for candidate in pending}
+        self._prepared = {
+            iteration: self._candidates(iteration, self._history.seen | coming)
             for iteration in iterations
             if iteration >= self._initial_design
         }
 
-    def _unseen_shortlist(self, iteration: int, pending: Sequence[Candidate]) -> np.ndarray:
-        """(<= q', k) sequences most like the validation set among q sampled ones that are not proposed yet."""
-        shortlisted = self._shortlists.pop(iteration, None)
-        if shortlisted is None:
-            shortlisted = self._shortlist(iteration, self._history.seen)
-        unseen = _without(shortlisted, {candidate.sequence for candidate in pending})
-        if len(unseen):
-            return unseen
-        rest = ask_random(self._problem, self._history, iteration, pending)  # almost everything is observed
-        return np.array([] if rest is None else [rest.sequence], dtype=np.int64)
+    def _unseen_candidates(self, iteration: int, pending: Sequence[Candidate]) -> Prompts:
+        candidates = self._prepared.pop(iteration, None)
+        if candidates is None:
+            candidates = self._candidates(iteration, self._history.seen)
+        return candidates.without({(candidate.instruction, candidate.sequence) for candidate in pending})
 
-    def _shortlist(self, iteration: int, observed: Collection[tuple[int, ...]]) -> np.ndarray:
-        unseen = _without(self._sampled(iteration), observed)
-        if not self._shortlist_by_ot or not len(unseen):
-            return unseen[: self._shortlist_size]
-        return unseen[shortlist(unseen, self._problem.cost, self._shortlist_size).positions]
+    def _candidates(self, iteration: int, proposed: Collection[tuple[int, tuple[int, ...]]]) -> Prompts:
+        """At most q' prompts that are not proposed yet, their sequences most like the validation set of q sampled."""
+        instructions = self._drawn_instructions(iteration)
+        used_up = set.intersection(
+            *({sequence for given, sequence in proposed if given == instruction} for instruction in instructions)
+        )
+        sampled = self._sampled(iteration)
+        kept = self._shortlisted(sampled[~among(sampled, used_up)], max(1, self._shortlist_size // len(instructions)))
+        return Prompts.paired(kept, instructions).without(proposed)
 
-    def _sampled(self, iteration: int) -> np.ndarray:
+    def _drawn_instructions(self, iteration: int) -> NDArray[np.int64]:
+        """The empty instruction and, of all others, a share of r."""
+        others = self._problem.instructions - 1
+        if not others:
+            return np.zeros(1, dtype=np.int64)
+        order = rng(self._problem.seed, "instructions", iteration).permutation(others) + 1
+        return np.append(0, order[: max(1, round(self._instruction_share * others))])
+
+    def _sampled(self, iteration: int) -> NDArray[np.integer]:
         """(q, k) candidates of the iteration."""
         seed, space = self._problem.seed, self._problem.space
         if self._fixed_candidates:
             return space.sample(rng(seed, "fixed candidates"), self._fixed_candidates)
         return space.sample(rng(seed, "ask", iteration), self._sampled_candidates)
 
+    def _shortlisted(self, sampled: NDArray[np.integer], size: int) -> NDArray[np.integer]:
+        if not self._shortlist_by_ot or not len(sampled):
+            return sampled[:size]
+        kept = []
+        lengths = lengths_of(sampled)
+        for length in np.unique(lengths):
+            group = sampled[lengths == length]
+            share = max(1, round(size * len(group) / len(sampled)))
+            kept.append(group[shortlist(group[:, :length], self._problem.cost, share).positions])
+        return np.concatenate(kept)
+
     def _network(self) -> ScoreNetwork:
         """Trained on all observations; once for all candidates of a batch."""
         if self._trained is None or self._trained[0] != len(self._history):
-            observed = self._problem.representation(self._history.sequences)
+            observed = self._features(self._observed())
             network = ScoreNetwork(observed.shape[1], seed=derive_seed(self._problem.seed, "network"))
             network.fit(observed, self._history.scores, ridge=self._ridge, trust=self._trust())
             self._trained = len(self._history), network
         return self._trained[1]
 
-    def _trust(self) -> np.ndarray:
+    def _features(self, prompts: Prompts) -> NDArray[np.floating]:
+        return self._problem.representation(prompts.sequences, prompts.instructions)
+
+    def _observed(self, pending: Sequence[Candidate] = ()) -> Prompts:
+        """What was told, and what is pending: its features are certain, or soon will be."""
+        told = [observation.candidate for observation in self._history]
+        return Prompts.of([*told, *pending], self._problem.space.k)
+
+    def _trust(self) -> NDArray[np.float64]:
         """(t,) weight of each score: 1 for a full evaluation, the share of rows asked for one that racing stopped."""
         rows = self._history.validation_rows
         return np.asarray(rows / rows.max())
-
-    def _with_pending(self, pending: Sequence[Candidate]) -> np.ndarray:
-        """(t + p, k) sequences whose features are certain, or soon will be."""
-        return np.array([*self._history.sequences.tolist(), *(list(candidate.sequence) for candidate in pending)])
-
-
-def _without(sequences: np.ndarray, excluded: Collection[tuple[int, ...]]) -> np.ndarray:
-    return sequences[[row not in excluded for row in map(tuple, sequences.tolist())]]

@@ -1,5 +1,7 @@
 """Evolution: replace one random position of the incumbent by a random exemplar (baseline of the paper).
 
+Where instructions are searched too, the instruction is one more position that may be replaced.
+
 Differences from the authors' code: the incumbent is never changed in place, a replacement is never an exemplar that
 the sequence already has, and no sequence is evaluated twice.
 """
@@ -30,20 +32,24 @@ class Evolution:
         if iteration < self._initial_design or incumbent is None:
             return ask_random(self._problem, self._history, iteration, pending)
         generator = rng(self._problem.seed, "mutation", iteration)
-        proposed = self._history.proposed(pending)
         for _ in range(MUTATION_TRIES if space.n > space.k else 0):
-            mutant = _mutate(incumbent.candidate.sequence, space.n, generator)
-            if mutant not in proposed:
-                return Candidate(sequence=mutant, phase="search")
+            mutant = _mutate(incumbent.candidate, self._problem, generator)
+            if mutant.sequence not in self._history.proposed(pending, mutant.instruction):
+                return mutant
         return ask_random(self._problem, self._history, iteration, pending, phase="search")
 
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
 
-def _mutate(sequence: tuple[int, ...], n: int, generator: np.random.Generator) -> tuple[int, ...]:
-    position = int(generator.integers(len(sequence)))
-    replacement = int(generator.integers(n))
+def _mutate(parent: Candidate, problem: Problem, generator: np.random.Generator) -> Candidate:
+    sequence, several = parent.sequence, problem.instructions > 1
+    position = int(generator.integers(len(sequence) + several))
+    if position == len(sequence):
+        instruction = int(generator.integers(problem.instructions))
+        return Candidate(sequence=sequence, phase="search", instruction=instruction)
+    replacement = int(generator.integers(problem.space.n))
     while replacement in sequence:
-        replacement = int(generator.integers(n))
-    return (*sequence[:position], replacement, *sequence[position + 1 :])
+        replacement = int(generator.integers(problem.space.n))
+    mutant = (*sequence[:position], replacement, *sequence[position + 1 :])
+    return Candidate(sequence=mutant, phase="search", instruction=parent.instruction)

@@ -7,11 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ease_lib.config import OptimizerConfig
+from ease_lib.optimizers.active import Active
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
 from ease_lib.optimizers.influence import Influence
+from ease_lib.optimizers.llm_select import LlmSelect
 from ease_lib.optimizers.retrieval import Retrieval
 from ease_lib.optimizers.subset import Choice, OneSubset, choose_by_dpp, choose_by_mmd, choose_by_ot
 from ease_lib.optimizers.zero_shot import ZeroShot
@@ -27,6 +29,7 @@ def _ease(problem: Problem, config: OptimizerConfig) -> Ease:
         shortlist_by_ot=config.shortlist == "ot",
         fixed_candidates=config.fixed_candidates,
         nu=config.nu,
+        instruction_share=config.instruction_share,
         ridge=config.ridge,
     )
 
@@ -45,16 +48,18 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
     "best_of_n": lambda problem, config: BestOfN(problem),
     "evolution": lambda problem, config: Evolution(problem, initial_design=config.initial_design),
     "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
+    "active": lambda problem, config: Active(problem, evaluations=config.budget),
     "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
     "bm25": _bm25,
     "dpp": _subset(choose_by_dpp),
     "mmd": _subset(choose_by_mmd),
     "ot": _subset(choose_by_ot),
+    "llm_select": lambda problem, config: LlmSelect(problem),
     "zero_shot": lambda problem, config: ZeroShot(),
 }
 
 
-BUDGET_METHODS = ("influence",)
+BUDGET_METHODS = ("influence", "active")
 """Methods whose proposals depend on the budget: a larger one does not continue their search but starts another."""
 
 

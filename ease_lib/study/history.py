@@ -9,18 +9,22 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.candidates.sampling import Sequence
+from ease_lib.candidates.sampling import Sequence, as_rows
 
 Phase = Literal["initial", "search"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it."""
+    """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
+
+    `instruction`: its position among the instructions; 0 is the empty one.
+    """
 
     sequence: Sequence
     phase: Phase
     acquisition: float | None = None
+    instruction: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,17 +50,18 @@ class History:
 
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
-    seen: set[Sequence] = field(default_factory=set)
+    seen: set[tuple[int, Sequence]] = field(default_factory=set)
 
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)
-        self.seen.add(observation.candidate.sequence)
+        self.seen.add((observation.candidate.instruction, observation.candidate.sequence))
         if not observation.partial and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
 
-    def proposed(self, pending: Iterable[Candidate]) -> set[Sequence]:
-        """Sequences that must not be proposed again: those observed, and those being evaluated."""
-        return self.seen | {candidate.sequence for candidate in pending}
+    def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> set[Sequence]:
+        """Sequences that must not be proposed again with this instruction: observed, or being evaluated."""
+        coming = {(candidate.instruction, candidate.sequence) for candidate in pending}
+        return {sequence for given, sequence in self.seen | coming if given == instruction}
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -66,8 +71,14 @@ class History:
 
     @property
     def sequences(self) -> NDArray[np.int64]:
-        """(t, k) positions in the pool."""
-        return np.array([observation.candidate.sequence for observation in self.observations], dtype=np.int64)
+        """(t, k) positions in the pool, k the length of the longest."""
+        sequences = [observation.candidate.sequence for observation in self.observations]
+        return as_rows(sequences, max(map(len, sequences), default=0))
+
+    @property
+    def instructions(self) -> NDArray[np.int64]:
+        """(t,) positions among the instructions."""
+        return np.array([observation.candidate.instruction for observation in self.observations], dtype=np.int64)
 
     @property
     def validation_rows(self) -> NDArray[np.int64]:

@@ -92,7 +92,7 @@ class ScoreNetwork:
         self._flat.grad = torch.empty_like(self._flat)
         weight_gradients, bias_gradients = self._views(self._flat.grad)
         adam = torch.optim.Adam([self._flat], lr=LEARNING_RATE, weight_decay=ridge / total, fused=True)
-        with _one_thread():
+        with one_thread():
             for _ in range(steps):
                 activations = self._forward(x)
                 delta = (activations[-1] - y) * pull
@@ -139,7 +139,7 @@ class ScoreNetwork:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Thousands of small steps: a second thread saves little on an idle machine, costs up to a hundredfold on a
     busy one, and would make results depend on the number of cores."""
     threads = torch.get_num_threads()

@@ -59,6 +59,7 @@ def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -
         representation=PositionalRepresentation(exemplars, exemplars),
         pool=exemplars,
         validation=embeddings[n:],
+        exemplars=[f"Input: exemplar {position}\nOutput: yes" for position in range(n)],
         inputs=[f"exemplar {position}" for position in range(n)],
         validation_inputs=[f"row {position}" for position in range(5)],
         seed=seed,

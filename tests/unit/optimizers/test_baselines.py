@@ -23,7 +23,7 @@ def test_influence_by_hand():
 
 
 def test_the_most_influential_exemplars_come_last_and_best_next_to_the_query():
-    objective = ordered_sum(n=10, k=3)
+    objective = ordered_sum(n=20, k=3)
     optimizer = Influence(objective.problem, evaluations=60)
     sequences, scores = [], []
     for iteration in range(59):
@@ -33,7 +33,7 @@ def test_the_most_influential_exemplars_come_last_and_best_next_to_the_query():
         sequences.append(candidate.sequence)
         scores.append(score)
     final = optimizer.ask(59)
-    values = influences(np.array(sequences), np.array(scores), 10)
+    values = influences(np.array(sequences), np.array(scores), 20)
     assert final.phase == "search"
     assert list(final.sequence) == sorted(np.argsort(-values)[:3], key=lambda position: values[position])
 

@@ -1,5 +1,7 @@
 """Every optimizer passes the public conformance suite."""
 
+from dataclasses import replace
+
 from ease_lib.config import OptimizerConfig, declared_parameters
 from ease_lib.optimizers.registry import OPTIMIZERS, create_optimizer
 from ease_lib.testing.conformance import BUDGET, OptimizerConformance
@@ -26,6 +28,11 @@ class TestEvolution(OptimizerConformance):
 class TestInfluence(OptimizerConformance):
     def create(self, problem):
         return create_optimizer(OptimizerConfig(method="influence", budget=BUDGET), problem)
+
+
+class TestActive(OptimizerConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="active", budget=BUDGET), problem)
 
 
 class TestCosine(OptimizerConformance):
@@ -57,6 +64,14 @@ class TestOt(OptimizerConformance):
 
     def create(self, problem):
         return create_optimizer(OptimizerConfig(method="ot", sampled_candidates=5), problem)
+
+
+class TestLlmSelect(OptimizerConformance):
+    most_evaluations = 1
+    seeded = False
+
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="llm_select"), replace(problem, ask_llm=lambda prompt: "3, 1, 2"))
 
 
 class TestZeroShot(OptimizerConformance):

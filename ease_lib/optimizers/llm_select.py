@@ -1,0 +1,52 @@
+"""LLM select: ask the black-box itself which exemplars to take ("GPT Select", baseline of the paper).
+
+The pool is shown as a numbered list, and the model answers with k numbers; that sequence is evaluated once. The paper
+gives no wording; ours stands below. Numbers that do not exist or come twice are passed over, and an answer with fewer
+than k good ones is filled up from the random sequence of the iteration, so a model that cannot select is as good as
+chance. The one request for the selection is not an evaluation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.study.history import Candidate, History, Observation
+
+
+class LlmSelect:
+    """Proposes what the model selects, and nothing more; the problem must have `ask_llm`."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        random = ask_random(self._problem, History(), iteration, pending)
+        if iteration or random is None or self._problem.ask_llm is None:
+            return None
+        k = self._problem.space.k
+        selected = parse_selection(
+            self._problem.ask_llm(selection_prompt(self._problem.exemplars, k)), self._problem.space.n
+        )
+        filled = dict.fromkeys((*selected, *random.sequence))
+        return Candidate(sequence=tuple(filled)[:k], phase="search")
+
+    def tell(self, observation: Observation) -> None:
+        """There is nothing to learn for a second proposal."""
+
+
+def selection_prompt(exemplars: Sequence[str], k: int) -> str:
+    """What the model is asked; it ends so that a raw completion continues with the first number."""
+    listed = "\n\n".join(f"Example {number}\n{text}" for number, text in enumerate(exemplars, 1))
+    return (
+        f"Here are {len(exemplars)} examples of a task.\n\n{listed}\n\n"
+        f"Which {k} of them, shown in a prompt in which order, would help a language model most to solve the task for new "
+        f"inputs? Some of the outputs may be wrong. Answer with the {k} numbers only, separated by commas.\nNumbers:"
+    )
+
+
+def parse_selection(answer: str, n: int) -> list[int]:
+    """Positions in a pool of n that the answer names, each once, in its order."""
+    numbers = [int(number) for number in re.findall(r"\d{1,9}", answer)]
+    return list(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= n))
