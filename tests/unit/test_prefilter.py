@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
-from ease_lib.prefilter import retain_by_bm25, retain_by_cosine
+from ease_lib.prefilter import bm25_similarities, retain_by_bm25, retain_by_cosine
 from ease_lib.seeding import rng
 
 
@@ -31,6 +31,20 @@ def test_bm25_equals_the_plain_loop(retained):
     index = BM25Okapi([text.lower().replace(",", "").split() for text in pool])
     similarities = np.array([index.get_scores(text.lower().strip("?").split()) for text in validation])
     assert retain_by_bm25(pool, validation, retained) == plain_union(similarities, retained)
+
+
+def test_bm25_scores_are_those_of_rank_bm25():
+    """Bit for bit: words that repeat, that most texts have, or that no text has; texts of other lengths and of none."""
+    draw = rng(1, "prefilter")
+    words = [f"w{index}" for index in range(200)]
+    shares = 1 / np.arange(1, 201) ** 1.5
+    pool = [" ".join(draw.choice(words, draw.integers(0, 20), p=shares / shares.sum())) for _ in range(2000)]
+    validation = [*(" ".join(draw.choice(words, 10)) for _ in range(19)), "w0 w0 w5 w5 unheard", "unheard", ""]
+    index = BM25Okapi([text.split() for text in pool])
+    assert index.idf["w0"] == index.epsilon * index.average_idf, "the floor for a word that most texts have"
+    expected = np.array([index.get_scores(text.split()) for text in validation])
+    np.testing.assert_array_equal(list(bm25_similarities(pool, validation)), expected)
+    assert retain_by_bm25(pool, validation[:3], 50) == plain_union(expected[:3], 50)
 
 
 def test_every_validation_row_gets_its_best_exemplar():
