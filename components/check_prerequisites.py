@@ -39,6 +39,7 @@ def check_prerequisites(
     [
         ("build_dataset", str),
         ("prefilter", str),
+        ("propose_instructions", str),
         ("embed", str),
         ("optimize", str),
         ("evaluate", str),
@@ -48,11 +49,11 @@ def check_prerequisites(
     """Check every parameter, the data, the embedder, the store and the endpoint; pass each stage its parameters.
 
     Args:
-        task: Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.
-        task_uri: File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).
+        task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
+        task_uri: The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).
         task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
-        input_columns: Comma-separated columns that form the input (table).
-        output_column: Column with the output (table).
+        input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
+        output_column: Column with the output (table), or a template like {a} The answer is {b}.
         metric: Score of one answer; auto takes the task's own.
         pool_size: Exemplars to choose from (n); 0 takes all there are.
         validation_size: Rows that guide the search (|D_V|).
@@ -61,8 +62,8 @@ def check_prerequisites(
         label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter.
-        embedder: bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).
-        method: Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.
+        embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
+        method: ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
         k: Exemplars in the prompt.
         budget: Evaluations of a sequence on the validation set (T).
         initial_design: Random sequences before the model guides the search (T_init).

@@ -12,6 +12,7 @@ def optimize(
     validation: dsl.Input[dsl.Dataset],
     embeddings: dsl.Input[dsl.Dataset],
     dataset: dsl.Input[dsl.Artifact],
+    instructions: dsl.Input[dsl.Dataset],
     best_sequence: dsl.Output[dsl.Artifact],
     history: dsl.Output[dsl.Dataset],
     summary: dsl.Output[dsl.Artifact],
@@ -25,6 +26,7 @@ def optimize(
         validation: Validation set.
         embeddings: Embeddings of pool and validation set.
         dataset: What build_dataset says of the data.
+        instructions: Instructions to choose from.
         best_sequence: The winning sequence, with its texts.
         history: All observations in order.
         summary: Cost, time and stop reason of the search.
@@ -33,6 +35,12 @@ def optimize(
     from ease_lib.stages import optimize as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, validation=validation.path, embeddings=embeddings.path, dataset=dataset.path)
+    inputs = stage.Inputs(
+        pool=pool.path,
+        validation=validation.path,
+        embeddings=embeddings.path,
+        dataset=dataset.path,
+        instructions=instructions.path,
+    )
     outputs = stage.Outputs(best_sequence=best_sequence.path, history=history.path, summary=summary.path)
     execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

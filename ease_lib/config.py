@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -23,6 +24,8 @@ from ease_lib.errors import ConfigError
 Value = str | int | float | bool
 FLEXIBLE_METHODS = ("ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
+ENDPOINT_EMBEDDER = "openai:"
+"""Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 Section = TypeVar("Section")
 
@@ -56,13 +59,13 @@ class TaskConfig:
 
     task: str = param(
         "customer_feedback",
-        "Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
+        "customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
         choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "gsm8k", "aqua", "math", "table"),
         form=True,
     )
     task_uri: str = param(
         "",
-        "File or folder with the task's data: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).",
+        "The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).",
         form=True,
     )
     task_name: str = param(
@@ -133,8 +136,12 @@ class EmbeddingConfig:
 
     embedder: str = param(
         "bundled-minilm",
-        "bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).",
+        "bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.",
         form=True,
+    )
+    embedder_base_url: str = param(
+        "",
+        "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY or OPENAI_API_KEY); empty is OpenAI's.",
     )
 
 
@@ -144,8 +151,7 @@ class OptimizerConfig:
 
     method: str = param(
         "ease",
-        "Search method: ease, or a baseline: best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, "
-        "llm_select or zero_shot.",
+        "ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.",
         choices=(
             *("ease", "best_of_n", "evolution", "influence", "active", "cosine", "bm25", "dpp", "mmd", "ot"),
             *("llm_select", "zero_shot"),
@@ -153,7 +159,9 @@ class OptimizerConfig:
         form=True,
     )
     k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)
-    k_min: int = param(0, "Fewest exemplars in the prompt, for a search over a range up to k; 0 is k.", low=0, high=1000)
+    k_min: int = param(
+        0, "Fewest exemplars in the prompt, for a search over a range up to k; 0 is k.", low=0, high=1000
+    )
     budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
     initial_design: int = param(
         40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000, form=True
@@ -218,7 +226,9 @@ class EndpointConfig:
         choices=("auto", "chat", "completions"),
     )
     llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)
-    llm_max_tokens: int = param(64, "Longest answer in tokens.", low=1, high=32_768)
+    llm_max_tokens: int = param(
+        0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
+    )
     llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600)
     llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
     llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6)
@@ -321,7 +331,8 @@ def validate_run(parameters: Parameters) -> None:
     if search.k_min > search.k:
         problems.append(f"k_min={search.k_min} exceeds k={search.k}; lower k_min or raise k")
     if search.method not in FLEXIBLE_METHODS:
-        wanted = {"k_min": search.k_min, **{name: getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES}}
+        wanted = {name: getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES}
+        wanted["k_min"] = search.k_min
         problems += [
             f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
             for name, value in wanted.items()
@@ -344,8 +355,24 @@ def validate_run(parameters: Parameters) -> None:
         )
     if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
         problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
+    problems += _embedder_problems(parameters.embedding)
     if problems:
         raise ConfigError(*problems)
+
+
+def _embedder_problems(embedding: EmbeddingConfig) -> Iterator[str]:
+    name, url = embedding.embedder, embedding.embedder_base_url
+    if name == ENDPOINT_EMBEDDER:
+        yield f"embedder={name} names no model; give e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
+    if not url:
+        return
+    parts = urlsplit(url)
+    if "@" in url:
+        yield "embedder_base_url holds a user or password; remove it and put the key into EASE_EMBEDDER_API_KEY"
+    elif parts.scheme not in ("http", "https") or not parts.hostname:
+        yield f"embedder_base_url={url} is not an http(s) URL like https://host/v1"
+    if not name.startswith(ENDPOINT_EMBEDDER):
+        yield f"embedder_base_url is not for embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
 
 
 def changed_parameters(parameters: Parameters) -> dict[str, Value]:

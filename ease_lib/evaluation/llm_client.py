@@ -11,9 +11,6 @@ nothing on purpose.
 from __future__ import annotations
 
 import asyncio
-import email.utils
-import math
-import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -22,13 +19,31 @@ from typing import Any, Protocol
 import openai
 
 from ease_lib import errors
+from ease_lib.endpoint_failures import NO_KEY, Remedies, named_failure, what_it_said, with_retries
 
-FIRST_BACKOFF_SECONDS = 0.5
-LONGEST_BACKOFF_SECONDS = 30.0
 CHARACTERS_PER_TOKEN = 4
 """Of English text, roughly; for estimates only."""
-NO_KEY = "no-key"
-"""Sent where no key is configured; servers without authentication ignore it."""
+REMEDIES = Remedies(
+    url="llm_base_url",
+    model="llm_model",
+    keys="EASE_LLM_API_KEY or OPENAI_API_KEY",
+    slow="raise llm_timeout_seconds",
+    long="lower k, or take a model with a longer context",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How an answer is drawn.
+
+    Args:
+        max_tokens: of the longest answer.
+        stop: text that ends a raw completion; chat models end by themselves.
+    """
+
+    max_tokens: int
+    stop: str
+    temperature: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +74,12 @@ class LLMClient(Protocol):
 
 
 class OpenAIClient:
-    """Any OpenAI-compatible endpoint, chat or completions, temperature 0.
+    """Any OpenAI-compatible endpoint, chat or completions.
 
     Args:
         model: as the endpoint calls it.
         api: `chat` or `completions`.
         key: secret of the endpoint, or empty.
-        stop: text that ends a raw completion; chat models end by themselves.
 
     `answered` counts the answers that came from the endpoint.
     """
@@ -77,18 +91,19 @@ class OpenAIClient:
         model: str,
         api: str,
         key: str,
-        max_tokens: int,
+        sampling: Sampling,
         timeout_seconds: float,
-        stop: str,
     ) -> None:
         self._client = openai.AsyncOpenAI(
             base_url=base_url, api_key=key or NO_KEY, timeout=timeout_seconds, max_retries=0
         )
         self._base_url = base_url
+        self._key = key
         self._model = model
         self._api = api
-        self._stop = stop
-        self._limit: Any = {"max_tokens": max_tokens}
+        self._stop = sampling.stop
+        self._temperature = sampling.temperature
+        self._limit: Any = {"max_tokens": sampling.max_tokens}
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -107,7 +122,7 @@ class OpenAIClient:
     async def _request(self, prompt: str) -> Any:
         if self._api == "completions":
             return await self._client.completions.create(
-                model=self._model, prompt=prompt, temperature=0, stop=[self._stop], **self._limit
+                model=self._model, prompt=prompt, temperature=self._temperature, stop=[self._stop], **self._limit
             )
         try:
             return await self._chat(prompt)
@@ -120,7 +135,7 @@ class OpenAIClient:
     async def _chat(self, prompt: str) -> Any:
         messages: Any = [{"role": "user", "content": prompt}]
         return await self._client.chat.completions.create(
-            model=self._model, messages=messages, temperature=0, **self._limit
+            model=self._model, messages=messages, temperature=self._temperature, **self._limit
         )
 
     def _read(self, response: Any, prompt: str) -> Completion:
@@ -151,49 +166,11 @@ class OpenAIClient:
         )
 
     def _named(self, error: Exception) -> errors.EndpointError:
-        """The kind of a failure, with what to do about it."""
-        where = self._base_url
-        match error:
-            case openai.APITimeoutError():
-                return errors.EndpointTimeout(f"{where} did not answer in time; raise llm_timeout_seconds")
-            case openai.APIConnectionError():
-                return errors.ConnectionFailed(
-                    f"{where} cannot be reached or broke off; check llm_base_url and that it runs"
-                )
-            case openai.APIStatusError():
-                return self._named_status(error)
-            case openai.APIResponseValidationError() | ValueError():
-                return errors.GarbledAnswer(f"{where} answered something that is not JSON; check llm_base_url")
-        return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")
-
-    def _named_status(self, error: openai.APIStatusError) -> errors.EndpointError:
-        said = f"{self._base_url} answered {error.status_code}: {_said(error)}"
-        reason = f"{error.code} {error.type} {_said(error)}".lower()
-        match error.status_code:
-            case 401 | 403:
-                return errors.AuthenticationFailed(f"{said}; check EASE_LLM_API_KEY or OPENAI_API_KEY")
-            case 404:
-                return errors.ModelNotFound(f"{said}; check llm_model={self._model} and llm_base_url")
-            case 429 if "insufficient_quota" in reason:
-                return errors.QuotaExhausted(f"{said}; add credit to the account")
-            case 429:
-                return errors.RateLimited(said, retry_after=_retry_after(error.response.headers.get("retry-after")))
-            case 408 | 409:
-                return errors.Overloaded(said)
-            case status if status >= 500:
-                return errors.Overloaded(said, retry_after=_retry_after(error.response.headers.get("retry-after")))
-        if "context" in reason and any(word in reason for word in ("length", "exceed", "size", "window", "long")):
-            return errors.ContextTooLong(f"{said}; lower k, or take a model with a longer context")
-        if "content_filter" in reason or "content policy" in reason:
-            return errors.ContentRefused(f"{said}; remove the row or ask the provider to lift it")
-        return errors.BadRequest(said)
+        return named_failure(error, where=self._base_url, model=self._model, remedies=REMEDIES, key=self._key)
 
 
 class RetryingClient:
-    """Tries retryable failures again, with jittered exponential backoff, until a deadline after the first failure.
-
-    A `Retry-After` of the endpoint is kept when it is longer than the backoff.
-    """
+    """Tries retryable failures again until a deadline after the first failure (`endpoint_failures.with_retries`)."""
 
     def __init__(
         self,
@@ -209,22 +186,13 @@ class RetryingClient:
         self._clock = clock
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        end = math.inf
-        retries = 0
-        while True:
-            try:
-                return replace(await self._client.complete(prompt, account), retries=retries)
-            except errors.EndpointError as error:
-                end = min(end, self._clock() + self._deadline_seconds)
-                wait = self._wait(retries, error)
-                if not error.retryable or self._clock() + wait > end:
-                    raise
-            retries += 1
-            await self._sleep(wait)
-
-    def _wait(self, retries: int, error: errors.EndpointError) -> float:
-        backoff: float = min(FIRST_BACKOFF_SECONDS * 2**retries, LONGEST_BACKOFF_SECONDS)
-        return max(backoff * random.uniform(0.5, 1.0), error.retry_after or 0.0)
+        completion, retries = await with_retries(
+            lambda: self._client.complete(prompt, account),
+            deadline_seconds=self._deadline_seconds,
+            sleep=self._sleep,
+            clock=self._clock,
+        )
+        return replace(completion, retries=retries)
 
 
 def estimated_tokens(text: str) -> int:
@@ -243,7 +211,7 @@ def list_models(base_url: str, key: str, timeout_seconds: float) -> list[str]:
         return [model.id for model in client.models.list().data or []]
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
         raise errors.AuthenticationFailed(
-            f"{base_url} answered {error.status_code}: {_said(error)}; check EASE_LLM_API_KEY or OPENAI_API_KEY"
+            f"{base_url} answered {error.status_code}: {what_it_said(error, key)}; check {REMEDIES.keys}"
         ) from error
     except openai.APIConnectionError as error:
         raise errors.ConnectionFailed(f"{base_url} cannot be reached; check llm_base_url and that it runs") from error
@@ -251,23 +219,3 @@ def list_models(base_url: str, key: str, timeout_seconds: float) -> list[str]:
         return []
     finally:
         client.close()
-
-
-def _said(error: openai.APIStatusError) -> str:
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else None
-    return " ".join(str(message or error.message).split())[:200]
-
-
-def _retry_after(header: str | None) -> float | None:
-    """Seconds to wait, from a `Retry-After` of seconds or of a date."""
-    if not header:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None

@@ -8,12 +8,13 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ease_lib.evaluation.llm_client import Completion, LLMClient, estimated_tokens
+from ease_lib.evaluation.llm_client import Completion, LLMClient, Sampling, estimated_tokens
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.evaluation.racing import Race
 from ease_lib.tasks.base import Exemplar
 
+SHORT_ANSWER_TOKENS = 64
 GRACE_SECONDS = 10.0
 """How long requests in flight may still end after another one failed: their answers are paid for, and are cached."""
 
@@ -73,6 +74,7 @@ class Question:
     """
 
     exemplars: Sequence[Exemplar]
+    instruction: str = ""
     account: str = ""
     race: Race | None = None
 
@@ -102,13 +104,12 @@ class Objective:
         self._metric = METRICS[metric]
         self._ask_first_alone = ask_first_alone
 
-    def evaluate(self, exemplars: Sequence[Exemplar], account: str = "") -> Evaluation:
-        """Ask every row's query behind these exemplars; `account` says whom the answers are paid for.
+    def evaluate(self, question: Question) -> Evaluation:
+        """Ask every row's query.
 
         Raises:
             EndpointError: when an answer could not be had.
         """
-        question = Question(exemplars=exemplars, account=account)
         return next(evaluation for _, evaluation in self.evaluate_each({0: question}))
 
     def evaluate_each(self, questions: Mapping[int, Question]) -> Iterator[tuple[int, Evaluation]]:
@@ -145,8 +146,10 @@ class Objective:
         for block in blocks:
             if race and race.lost(scores, len(rows)):
                 break
-            asked = [render_prompt(question.exemplars, rows[position].input) for position in block]
-            answered = await self._ask(asked, question.account, alone=self._ask_first_alone and not prompts)
+            queries = [rows[position].input for position in block]
+            asked = [render_prompt(question.exemplars, query, question.instruction) for query in queries]
+            alone = self._ask_first_alone and not prompts
+            answered = await complete_all(self._client, asked, question.account, first_alone=alone)
             prompts += asked
             completions += answered
             scores += [
@@ -158,20 +161,44 @@ class Objective:
             scores=tuple(scores),
             answers=tuple(completion.text for completion in completions),
             prompts=tuple(prompts),
-            usage=_usage(prompts, completions, time.perf_counter() - start),
+            usage=usage_of(prompts, completions, time.perf_counter() - start),
             partial=len(scores) < len(rows),
         )
 
-    async def _ask(self, prompts: Sequence[str], account: str, *, alone: bool) -> list[Completion]:
-        first = [await self._client.complete(prompt, account) for prompt in prompts[: int(alone)]]
-        tasks = [asyncio.ensure_future(self._client.complete(prompt, account)) for prompt in prompts[int(alone) :]]
-        try:
-            return first + [await task for task in await _all_or_first_failure(tasks)]
-        finally:
-            await _cancelled(tasks)
+
+def answer_sampling(pool: Sequence[Exemplar], max_tokens: int) -> Sampling:
+    """How answers to prompts with exemplars of this pool are drawn.
+
+    A raw completion ends at the line's end, or at the blank line when outputs of this task span lines.
+
+    Args:
+        max_tokens: 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool, for the answers to reasoning
+            tasks differ in length.
+    """
+    longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
+    return Sampling(
+        max_tokens=max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
+        stop="\n\n" if any("\n" in exemplar.output.strip() for exemplar in pool) else "\n",
+    )
 
 
-def _usage(prompts: Sequence[str], completions: Sequence[Completion], seconds: float) -> Usage:
+async def complete_all(
+    client: LLMClient, prompts: Sequence[str], account: str, *, first_alone: bool = False
+) -> list[Completion]:
+    """Ask all prompts at once, or the first one before the others.
+
+    Raises:
+        EndpointError: when an answer could not be had.
+    """
+    first = [await client.complete(prompt, account) for prompt in prompts[: int(first_alone)]]
+    tasks = [asyncio.ensure_future(client.complete(prompt, account)) for prompt in prompts[int(first_alone) :]]
+    try:
+        return first + [await task for task in await _all_or_first_failure(tasks)]
+    finally:
+        await _cancelled(tasks)
+
+
+def usage_of(prompts: Sequence[str], completions: Sequence[Completion], seconds: float) -> Usage:
     """A prompt that occurs twice was asked once."""
     by_prompt: dict[str, Completion] = {}
     for prompt, completion in zip(prompts, completions, strict=True):

@@ -30,10 +30,5 @@ def render_prompt(exemplars: Sequence[Exemplar], query: str, instruction: str = 
     return f"{prompt_prefix(exemplars, instruction)}Input: {query}\nOutput:"
 
 
-def stop_text(pool: Sequence[Exemplar]) -> str:
-    """Where a raw completion ends: at the line's end, or at the blank line when outputs of this task span lines."""
-    return "\n\n" if any("\n" in exemplar.output.strip() for exemplar in pool) else "\n"
-
-
 def prompt_sha256(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()

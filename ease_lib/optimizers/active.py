@@ -134,13 +134,11 @@ class _Policy:
 
     def new_actions(self, sequence: Chosen, proposed: set[Chosen]) -> list[int]:
         """Exemplars that may be added and lead to no proposed sequence."""
-        return [
-            action for action in self.actions if action not in sequence and (*sequence, action) not in proposed
-        ]
+        return [action for action in self.actions if action not in sequence and (*sequence, action) not in proposed]
 
     def best(self, sequence: Chosen, actions: Sequence[int]) -> int:
         with torch.no_grad():
-            values = self._network(self._inputs(sequence, actions))[:, 0]
+            values: Tensor = self._network(self._inputs(sequence, actions))[:, 0]
         return actions[int(values.argmax())]
 
     def _train(self, steps: Sequence[Step], generator: np.random.Generator) -> None:
@@ -160,7 +158,7 @@ class _Policy:
             others = _masked(self._network(choices[batch])[..., 0], allowed[batch]).logsumexp(dim=1)
             loss = (value - target[batch]).abs().mean() + CONSERVATIVE_WEIGHT * (others - value).mean()
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             nn.utils.clip_grad_norm_(self._network.parameters(), LARGEST_GRADIENT)
             optimizer.step()
 
@@ -200,7 +198,7 @@ class _Features:
 
     @property
     def count(self) -> int:
-        return 2 * self._coordinates.shape[1] + 6
+        return 2 * int(self._coordinates.shape[1]) + 6
 
     def of(self, sequence: Chosen, actions: Sequence[int]) -> FloatArray:
         """(len(actions), count)"""
@@ -227,7 +225,8 @@ def _principal_coordinates(pool: FloatArray) -> FloatArray:
     """(n, <= 8) coordinates of the embeddings along the directions in which they differ most."""
     centred = pool.astype(np.float64) - pool.mean(axis=0)
     *_, directions = np.linalg.svd(centred, full_matrices=False)
-    return centred @ directions[:PRINCIPAL_DIRECTIONS].T
+    coordinates: FloatArray = centred @ directions[:PRINCIPAL_DIRECTIONS].T
+    return coordinates
 
 
 def _network(features: int, seed: int) -> nn.Sequential:

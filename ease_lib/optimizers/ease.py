@@ -6,10 +6,10 @@
         (optional) pair them with instructions
         E_t = argmax over them of  m(h(E)) + nu * sigma(h(E))
 
-With instructions P, an iteration draws the empty one and r |P| others and pairs each with the q' / (1 + r |P|) sequences
-of smallest distance, so that q' prompts are compared whatever |P| is (paper, appendix; the authors' code compares ten
-times as many). With a range of lengths, each length keeps its share of q': a longer sequence is nearer to the
-validation set just for being longer.
+With instructions P, an iteration draws the empty one and r |P| others and pairs each with the q' / (1 + r |P|)
+sequences of smallest distance, so that q' prompts are compared whatever |P| is (paper, appendix; the authors' code
+compares ten times as many). With a range of lengths, each length keeps its share of q': a longer sequence is nearer to
+the validation set just for being longer.
 
 Differences from the paper: a prompt already observed is not proposed again; scores that racing cut short weigh less;
 several candidates can be asked for before their scores are told. Those pending count as observed for sigma, which

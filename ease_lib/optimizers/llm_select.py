@@ -41,8 +41,8 @@ def selection_prompt(exemplars: Sequence[str], k: int) -> str:
     listed = "\n\n".join(f"Example {number}\n{text}" for number, text in enumerate(exemplars, 1))
     return (
         f"Here are {len(exemplars)} examples of a task.\n\n{listed}\n\n"
-        f"Which {k} of them, shown in a prompt in which order, would help a language model most to solve the task for new "
-        f"inputs? Some of the outputs may be wrong. Answer with the {k} numbers only, separated by commas.\nNumbers:"
+        f"Which {k} of them, shown in a prompt in which order, would help a language model most to solve the task for "
+        f"new inputs? Some outputs may be wrong. Answer with the {k} numbers only, separated by commas.\nNumbers:"
     )
 
 

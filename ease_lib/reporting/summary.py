@@ -40,11 +40,13 @@ def summarise(
         "partial_evaluations": search["partial_evaluations"],
         "requests_saved_by_racing": sum(rows - row["validation_rows"] for row in history),
         "budget": search["budget"],
+        "instructions": search["instructions"],
         "stopped": search["stopped"],
         "best": {
             "validation_score": best["validation_score"],
             "test_score": test["best"]["score"],
             "test_interval": test["best"]["interval"],
+            "instruction": best["instruction"],
             "exemplar_ids": best["exemplar_ids"],
             "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
             "found_at_evaluation": first_best + 1,

@@ -7,17 +7,18 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from ease_lib.artifacts.store import is_s3
 from ease_lib.config import EndpointConfig
+from ease_lib.endpoint_failures import without_credentials
 from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError, ModelNotFound
 from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import LLMClient, OpenAIClient, RetryingClient, list_models
+from ease_lib.evaluation.llm_client import LLMClient, OpenAIClient, RetryingClient, Sampling, list_models
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.tasks.base import Exemplar
@@ -50,11 +51,10 @@ class BlackBox:
 
 
 @contextmanager
-def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iterator[BlackBox]:
+def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str) -> Iterator[BlackBox]:
     """The black-box for the length of the context.
 
     Args:
-        stop: text that ends a raw completion.
         store_uri: folder or s3:// for the response cache, or empty for none; a folder also takes the log of an endpoint
             of ours.
 
@@ -73,9 +73,8 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
             model=model,
             api=api,
             key=key,
-            max_tokens=config.llm_max_tokens,
+            sampling=sampling,
             timeout_seconds=config.llm_timeout_seconds,
-            stop=stop,
         )
         stack.callback(lambda: runner.run(client.close()))
         endpoint = config.llm_base_url if own else without_credentials(url)
@@ -83,8 +82,8 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
         answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
-            sampling = {"api": api, "max_tokens": config.llm_max_tokens, "temperature": 0, "stop": stop}
-            answering = CachingClient(answering, cache, {"endpoint": endpoint, "model": model, **sampling})
+            identity = {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling)}
+            answering = CachingClient(answering, cache, identity)
         yield BlackBox(
             endpoint=endpoint,
             model=model,
@@ -94,12 +93,6 @@ def open_black_box(config: EndpointConfig, *, stop: str, store_uri: str) -> Iter
             runner=runner,
             ask_first_alone=config.llm_base_url == "local",
         )
-
-
-def without_credentials(url: str) -> str:
-    """The URL without user, password and query: fit to be shown and recorded."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 @contextmanager

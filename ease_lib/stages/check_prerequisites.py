@@ -20,22 +20,25 @@ from ease_lib.config import (
     parse_parameters,
     stage_parameters,
 )
-from ease_lib.embeddings import check_embedder
 from ease_lib.errors import ConfigError, EaseError
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, report
+from ease_lib.evaluation.llm_client import Sampling
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, report
 from ease_lib.stages.black_box import open_black_box
+from ease_lib.stages.embedder import check_embedder
 from ease_lib.stages.execution import logger, user_errors
 from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
 
 STAGE_CONFIGS: dict[str, type] = {
     "build_dataset": build_dataset.Config,
     "prefilter": prefilter.Config,
+    "propose_instructions": propose_instructions.Config,
     "embed": embed.Config,
     "optimize": optimize.Config,
     "evaluate": evaluate.Config,
     "report": report.Config,
 }
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
+TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
@@ -70,7 +73,8 @@ def check(parameters: Parameters) -> None:
     """Try the data, the embedder, the store and the endpoint."""
     checks: list[Callable[[], None]] = [
         lambda: _check_data(parameters.task),
-        lambda: check_embedder(parameters.embedding.embedder),
+        lambda: check_embedder(parameters.embedding),
+        lambda: _check_instructions(parameters.instructions.instructions_uri),
         lambda: _check_store(parameters.run.store_uri),
         lambda: _check_endpoint(parameters.endpoint),
     ]
@@ -100,6 +104,11 @@ def _check_data(task: TaskConfig) -> None:
         store.list_names()
 
 
+def _check_instructions(instructions_uri: str) -> None:
+    if instructions_uri:
+        propose_instructions.read_instruction_file(instructions_uri)
+
+
 def _check_store(store_uri: str) -> None:
     if not store_uri:
         return
@@ -122,5 +131,5 @@ def _check_store(store_uri: str) -> None:
 def _check_endpoint(endpoint: EndpointConfig) -> None:
     """One short answer; retries only for a few seconds."""
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
-    with open_black_box(trial, stop="\n", store_uri="") as black_box:
+    with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="") as black_box:
         black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))

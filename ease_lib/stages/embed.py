@@ -1,4 +1,4 @@
-"""Stage `embed`: embeddings of every exemplar, of its output alone, and of every validation row."""
+"""Stage `embed`: embeddings of every exemplar, of its output alone, of every validation row and every instruction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
 from ease_lib.config import EmbeddingConfig
-from ease_lib.embeddings import load_embedder
 from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.stages.embedder import open_embedder
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.stages.propose_instructions import read_instructions
 
 FloatArray = NDArray[np.floating]
 
@@ -23,6 +24,7 @@ FloatArray = NDArray[np.floating]
 class Inputs:
     pool: str = artifact(contracts.EXEMPLAR_POOL)
     validation: str = artifact(contracts.VALIDATION_SET)
+    instructions: str = artifact(contracts.INSTRUCTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,33 +39,41 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class ExemplarEmbeddings:
-    """The vectors of a run, rows in the order of pool and validation set, unit length."""
+    """The vectors of a run, rows in the order of pool, validation set and instructions, unit length.
+
+    `instructions` has no rows when there is only the empty one.
+    """
 
     embedder: str
     pool: FloatArray
     pool_outputs: FloatArray
     validation: FloatArray
+    instructions: FloatArray
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
-    """Embed pool and validation set once; the share of exemplars that the embedder cuts is counted."""
+    """Embed every text once; the share of exemplars that the embedder cuts is counted."""
     pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
+    instructions = read_instructions(Path(inputs.instructions)).texts
+    ids = [row.exemplar_id for row in pool]
     groups = [
-        ("pool", "exemplar", pool, [exemplar_text(row) for row in pool]),
-        ("pool", "output", pool, [row.output for row in pool]),
-        ("validation", "exemplar", validation, [exemplar_text(row) for row in validation]),
+        ("pool", "exemplar", ids, [exemplar_text(row) for row in pool]),
+        ("pool", "output", ids, [row.output for row in pool]),
+        ("validation", "exemplar", [row.exemplar_id for row in validation], [exemplar_text(row) for row in validation]),
     ]
+    if len(instructions) > 1:
+        groups.append(("instructions", "instruction", list(range(len(instructions))), instructions))
     texts = [text for *_, group in groups for text in group]
     logger.info("embedding %d texts with %s", len(texts), config.embedding.embedder)
-    embedder = load_embedder(config.embedding.embedder)
+    embedder = open_embedder(config.embedding)
     truncated = embedder.count_truncated(groups[0][3])
     distinct = list(dict.fromkeys(texts))
     vector_of = dict(zip(distinct, embedder.embed(distinct), strict=True))
     columns = {
-        "exemplar_id": [row.exemplar_id for _, _, rows, _ in groups for row in rows],
-        "split": [split for split, _, rows, _ in groups for _ in rows],
-        "part": [part for _, part, rows, _ in groups for _ in rows],
+        "exemplar_id": [row_id for _, _, row_ids, _ in groups for row_id in row_ids],
+        "split": [split for split, _, row_ids, _ in groups for _ in row_ids],
+        "part": [part for _, part, row_ids, _ in groups for _ in row_ids],
         "vector": [vector_of[text] for text in texts],
     }
     dimension = str(vector_of[texts[0]].shape[0])
@@ -78,11 +88,13 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     return StageReport(metrics={"embedded_texts": len(distinct), "truncated_exemplars": truncated})
 
 
-def read_embeddings(path: Path, pool_ids: list[int], validation_ids: list[int]) -> ExemplarEmbeddings:
-    """Read the vectors in the order of these ids.
+def read_embeddings(
+    path: Path, pool_ids: list[int], validation_ids: list[int], instructions: int
+) -> ExemplarEmbeddings:
+    """Read the vectors in the order of these ids, and of so many instructions.
 
     Raises:
-        ContractError: when the file was made from another pool or validation set.
+        ContractError: when the file was made from another pool, validation set or file of instructions.
     """
     table = read_table(path, contracts.EXEMPLAR_EMBEDDINGS)
     vectors = np.stack(table["vector"].to_numpy())
@@ -102,4 +114,5 @@ def read_embeddings(path: Path, pool_ids: list[int], validation_ids: list[int]) 
         pool=select("pool", "exemplar", pool_ids),
         pool_outputs=select("pool", "output", pool_ids),
         validation=select("validation", "exemplar", validation_ids),
+        instructions=select("instructions", "instruction", list(range(instructions if instructions > 1 else 0))),
     )

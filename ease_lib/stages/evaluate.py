@@ -1,7 +1,7 @@
 """Stage `evaluate`: score the winner on the test set, beside random sequences.
 
-The random sequences stand for "k exemplars picked at random". At one seed they are the same for every method: those
-that open the initial design of the methods that have one.
+The random sequences stand for "k exemplars picked at random", without an instruction. At one seed they are the same
+for every method: those that open the initial design of the methods that have one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ease_lib.artifacts.tables import (
 )
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import EndpointConfig, RunConfig
-from ease_lib.evaluation.objective import Evaluation, Usage
-from ease_lib.evaluation.prompt import prompt_sha256, stop_text
+from ease_lib.evaluation.objective import Evaluation, Question, Usage, answer_sampling
+from ease_lib.evaluation.prompt import prompt_sha256
 from ease_lib.reporting.statistics import mean_interval, paired_gain
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
@@ -63,12 +63,15 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     sequences |= _random_sequences(list(pool), best["k"], sequences[BEST], config.run.seed)
     evaluations: dict[str, Evaluation] = {}
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    with open_black_box(
-        config.endpoint, stop=stop_text(list(pool.values())), store_uri=config.run.store_uri
-    ) as black_box:
+    sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens)
+    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
         objective = black_box.objective(test, dataset["metric"])
         for name, ids in sequences.items():
-            evaluations[name] = objective.evaluate([pool[exemplar_id] for exemplar_id in ids], account)
+            instruction = best["instruction"] if name == BEST else ""
+            exemplars = [pool[exemplar_id] for exemplar_id in ids]
+            evaluations[name] = objective.evaluate(
+                Question(exemplars=exemplars, instruction=instruction, account=account)
+            )
             logger.info("test set of %d rows, %s sequence: %.3f", len(test), name, evaluations[name].score)
     _write_predictions(output_path(outputs.predictions), evaluations, test)
     summary = _summary(evaluations, config.endpoint, new_requests=black_box.innermost.answered)

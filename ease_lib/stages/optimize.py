@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,25 +15,29 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
-from ease_lib.candidates.sampling import SequenceSpace
+from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, OptimizerConfig, RunConfig
 from ease_lib.embeddings import (
     AverageRepresentation,
     PositionalRepresentation,
     Representation,
     SequenceRepresentation,
-    load_embedder,
+    WithInstruction,
+    WithLength,
 )
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, stop_text
+from ease_lib.evaluation.llm_client import Sampling
+from ease_lib.evaluation.objective import Objective, Usage, answer_sampling, complete_all, usage_of
+from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix
 from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
 from ease_lib.seeding import rng
 from ease_lib.stages.black_box import BlackBox, open_black_box
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
+from ease_lib.stages.embedder import open_embedder
 from ease_lib.stages.evaluate import TESTED_SEQUENCES
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.stages.search_artifacts import write_best_sequence, write_history
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import History, Observation
@@ -50,6 +55,7 @@ class Inputs:
     validation: str = artifact(contracts.VALIDATION_SET)
     embeddings: str = artifact(contracts.EXEMPLAR_EMBEDDINGS)
     dataset: str = artifact(contracts.DATASET_SUMMARY)
+    instructions: str = artifact(contracts.INSTRUCTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,32 +84,40 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    instructions = read_instructions(Path(inputs.instructions))
     settings = config.optimizer
     if settings.k > len(pool):
         raise ConfigError(
             f"k={settings.k} exceeds the pool's {len(pool)} exemplars; lower k or raise pool_size or retained"
         )
     ids = [row.exemplar_id for row in pool]
-    embeddings = read_embeddings(Path(inputs.embeddings), ids, [row.exemplar_id for row in validation])
-    representation = _representation(config, pool, embeddings)
-    problem = Problem(
-        space=SequenceSpace(len(pool), settings.k),
-        representation=representation,
-        pool=embeddings.pool,
-        validation=embeddings.validation,
-        inputs=[row.input for row in pool],
-        validation_inputs=[row.input for row in validation],
-        seed=config.run.seed,
+    embeddings = read_embeddings(
+        Path(inputs.embeddings), ids, [row.exemplar_id for row in validation], len(instructions.texts)
     )
-    with open_black_box(config.endpoint, stop=stop_text(pool), store_uri=config.run.store_uri) as black_box:
+    representation = _representation(config, pool, embeddings, instructions.texts)
+    sampling = answer_sampling(pool, config.endpoint.llm_max_tokens)
+    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
         objective = black_box.objective(validation, dataset["metric"])
-        key = _journal_key(inputs, config, black_box)
-        caps = _caps(config, objective, problem, pool, test_rows=dataset["test"])
+        key = _journal_key(inputs, config, black_box, sampling, instructions.texts)
+        selection = _Selection(black_box, f"{key}/selection")
+        problem = Problem(
+            space=SequenceSpace(len(pool), settings.k, settings.k_min),
+            representation=representation,
+            pool=embeddings.pool,
+            validation=embeddings.validation,
+            exemplars=[exemplar_text(row) for row in pool],
+            inputs=[row.input for row in pool],
+            validation_inputs=[row.input for row in validation],
+            seed=config.run.seed,
+            instructions=len(instructions.texts),
+            ask_llm=selection.ask,
+        )
+        caps = _caps(config, objective, problem, pool, test_rows=dataset["test"], spent=instructions.usage)
         with _journal_place(config.run) as place, open_journal(place, key) as journal:
             _announce(len(journal.replay()), caps, config, black_box)
             study = search(
                 create_optimizer(settings, problem),
-                evaluate_on(objective, pool, key),
+                evaluate_on(objective, pool, instructions.texts, key),
                 journal,
                 budget=settings.budget,
                 parallel=settings.parallel,
@@ -112,23 +126,45 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
                 on_record=lambda record, history: _log_evaluation(record, history, settings.budget),
             )
     incumbent = _incumbent(study, caps)
-    write_best_sequence(output_path(outputs.best_sequence), incumbent, settings.k, pool, dataset, black_box)
+    write_best_sequence(
+        output_path(outputs.best_sequence), incumbent, settings.k, pool, instructions.texts, dataset, black_box
+    )
     write_history(output_path(outputs.history), study, ids, config.endpoint.prices)
-    summary = _summary(study, config, black_box, representation)
+    summary = _summary(study, config, black_box, representation, instructions, selection.usage)
     write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
     logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
     return StageReport(metrics={"validation_score": incumbent.score, "evaluations": len(study.history)})
 
 
-def _representation(config: Config, pool: Sequence[Exemplar], embeddings: ExemplarEmbeddings) -> Representation:
-    match config.optimizer.representation:
-        case "average":
-            return AverageRepresentation(embeddings.pool)
-        case "sequence":
-            texts = [exemplar_text(row) for row in pool]
-            return SequenceRepresentation(load_embedder(config.embedding.embedder), texts)
-        case _:
-            return PositionalRepresentation(embeddings.pool, embeddings.pool_outputs)
+class _Selection:
+    """Asks the black-box the one question of `llm_select`; `usage` is what it cost."""
+
+    def __init__(self, black_box: BlackBox, account: str) -> None:
+        self._black_box = black_box
+        self._account = account
+        self.usage = Usage()
+
+    def ask(self, prompt: str) -> str:
+        start = time.perf_counter()
+        answers = self._black_box.runner.run(complete_all(self._black_box.client, [prompt], self._account))
+        self.usage += usage_of([prompt], answers, time.perf_counter() - start)
+        return answers[0].text
+
+
+def _representation(
+    config: Config, pool: Sequence[Exemplar], embeddings: ExemplarEmbeddings, instructions: Sequence[str]
+) -> Representation:
+    settings = config.optimizer
+    if settings.representation == "sequence":
+        texts = [exemplar_text(row) for row in pool]
+        prefixes = [prompt_prefix([], instruction) for instruction in instructions]
+        return SequenceRepresentation(open_embedder(config.embedding), texts, prefixes)
+    representation: Representation = PositionalRepresentation(embeddings.pool, embeddings.pool_outputs)
+    if settings.representation == "average":
+        representation = AverageRepresentation(embeddings.pool)
+    if settings.k_min and settings.k_min < settings.k:
+        representation = WithLength(representation)
+    return WithInstruction(representation, embeddings.instructions) if len(instructions) > 1 else representation
 
 
 @contextmanager
@@ -141,7 +177,9 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
         yield folder
 
 
-def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:
+def _journal_key(
+    inputs: Inputs, config: Config, black_box: BlackBox, sampling: Sampling, instructions: Sequence[str]
+) -> str:
     """Hash of all that decides what is asked and how it is scored; a larger budget continues the same search."""
     optimizer = dataclasses.asdict(config.optimizer)
     if config.optimizer.method not in BUDGET_METHODS:
@@ -149,17 +187,26 @@ def _journal_key(inputs: Inputs, config: Config, black_box: BlackBox) -> str:
     identity: dict[str, Any] = {
         "files": sha256_of_files([Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)]),
         "optimizer": optimizer,
-        "embedder": config.embedding.embedder,
-        "endpoint": [black_box.endpoint, black_box.model, black_box.api, config.endpoint.llm_max_tokens],
+        "embedder": dataclasses.astuple(config.embedding),
+        "endpoint": [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling)],
+        "instructions": list(instructions),
         "template": TEMPLATE,
         "seed": config.run.seed,
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _caps(config: Config, objective: Objective, problem: Problem, pool: Sequence[Exemplar], *, test_rows: int) -> Caps:
-    """The caps of the configuration, with what an evaluation and the test set will take."""
-    sampled = problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES)
+def _caps(
+    config: Config,
+    objective: Objective,
+    problem: Problem,
+    pool: Sequence[Exemplar],
+    *,
+    test_rows: int,
+    spent: Usage,
+) -> Caps:
+    """The caps of the configuration, with what was spent before and what an evaluation and the test set will take."""
+    sampled = as_tuples(problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES))
     evaluation = objective.estimate([[pool[position] for position in sequence] for sequence in sampled])
     return Caps(
         requests=config.caps.max_llm_requests,
@@ -167,6 +214,7 @@ def _caps(config: Config, objective: Objective, problem: Problem, pool: Sequence
         seconds=config.caps.max_seconds,
         evaluation=evaluation,
         test_requests=TESTED_SEQUENCES * test_rows,
+        spent=spent,
         **config.endpoint.prices,
     )
 
@@ -217,12 +265,20 @@ def _incumbent(study: Study, caps: Caps) -> Observation:
     return study.history.incumbent
 
 
-def _summary(study: Study, config: Config, black_box: BlackBox, representation: Representation) -> dict[str, Any]:
+def _summary(
+    study: Study,
+    config: Config,
+    black_box: BlackBox,
+    representation: Representation,
+    instructions: Instructions,
+    selection: Usage,
+) -> dict[str, Any]:
     truncated = None
     if isinstance(representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
-    usage, total = study.usage, study.seconds
+    usage = study.usage + instructions.usage + selection
+    seconds = study.seconds + instructions.usage.seconds
     return {
         "method": config.optimizer.method,
         "seed": config.run.seed,
@@ -235,11 +291,12 @@ def _summary(study: Study, config: Config, black_box: BlackBox, representation: 
         "simulated": black_box.simulated,
         "representation": config.optimizer.representation,
         "truncated_sequences": truncated,
-        "seconds": {"total": total, "llm": usage.seconds, "search": total - usage.seconds},
+        "instructions": len(instructions.texts) - 1,
+        "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
         "llm": {
             "endpoint": black_box.endpoint,
             "model": black_box.model,
-            "new_requests": black_box.innermost.answered,
+            "new_requests": black_box.innermost.answered + instructions.new_requests,
             **usage.counts(**config.endpoint.prices),
         },
         "parameters": dataclasses.asdict(config),

@@ -8,9 +8,9 @@ from pathlib import Path
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
 from ease_lib.config import EmbeddingConfig, PrefilterConfig
-from ease_lib.embeddings import load_embedder
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import retain_by_bm25, retain_by_cosine
+from ease_lib.stages.embedder import open_embedder
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
 
@@ -48,7 +48,7 @@ def _retained(pool: list[Exemplar], validation: list[Exemplar], config: Config) 
         return list(range(len(pool)))
     if config.prefilter.prefilter == "bm25":
         return retain_by_bm25([row.input for row in pool], [row.input for row in validation], retained)
-    embedder = load_embedder(config.embedding.embedder)
+    embedder = open_embedder(config.embedding)
     logger.info("embedding %d texts for the cosine prefilter", len(pool) + len(validation))
     vectors = embedder.embed([exemplar_text(row) for row in (*pool, *validation)])
     return retain_by_cosine(vectors[: len(pool)], vectors[len(pool) :], retained)

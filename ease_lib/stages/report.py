@@ -59,7 +59,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         noisy={exemplar_id: row.is_noisy for exemplar_id, row in pool.items()},
         task_parameters=asdict(config.task),
     )
-    prompt = prompt_prefix([_exemplar(entry) for entry in best["exemplars"]]) + f"Input: {QUERY_PLACEHOLDER}\nOutput:"
+    exemplars = [_exemplar(entry) for entry in best["exemplars"]]
+    prompt = f"{prompt_prefix(exemplars, best['instruction'])}Input: {QUERY_PLACEHOLDER}\nOutput:"
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     page = render_page(summary, history, prompt, predictions)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)

@@ -16,7 +16,13 @@ from ease_lib.tasks.base import Exemplar
 
 
 def write_best_sequence(
-    path: Path, incumbent: Observation, k: int, pool: Sequence[Exemplar], dataset: dict[str, Any], black_box: BlackBox
+    path: Path,
+    incumbent: Observation,
+    k: int,
+    pool: Sequence[Exemplar],
+    instructions: Sequence[str],
+    dataset: dict[str, Any],
+    black_box: BlackBox,
 ) -> None:
     """The winning sequence with its texts, and what its score was measured with.
 
@@ -33,7 +39,7 @@ def write_best_sequence(
         "exemplars": [
             {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen
         ],
-        "instruction": "",
+        "instruction": instructions[incumbent.candidate.instruction],
         "template": TEMPLATE,
         "llm_model": black_box.model,
         "llm_endpoint": black_box.endpoint,
@@ -52,7 +58,7 @@ def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str
     columns = {
         "iteration": [record.iteration for record in study.records],
         "phase": [candidate.phase for candidate in candidates],
-        "instruction_id": [0] * len(candidates),
+        "instruction_id": [candidate.instruction for candidate in candidates],
         "exemplar_ids": [[ids[position] for position in candidate.sequence] for candidate in candidates],
         "score": [observation.score for observation in study.history],
         "incumbent_score": incumbents,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ease_lib.evaluation.objective import Usage
 
 NO_ESTIMATE = Usage(requests=1)
+NOTHING = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class Caps:
         evaluation: about what one evaluation costs, `requests` at most; once something is spent, that tells better what
             a request costs.
         test_requests: of the test set.
+        spent: before the search, on the proposal of instructions.
     """
 
     requests: int = 0
@@ -29,6 +31,7 @@ class Caps:
     completion_usd: float = 0.0
     evaluation: Usage = NO_ESTIMATE
     test_requests: int = 0
+    spent: Usage = NOTHING
 
     def reached(self, spent: Usage, seconds: float, under_way: int = 0) -> str | None:
         """The cap that the next evaluation would break, as `name=value`, or None.

@@ -44,18 +44,23 @@ Evaluate = Callable[[Mapping[int, Proposal]], Iterator[tuple[int, Evaluation]]]
 """F: evaluates proposals by iteration, all at once, and yields each as soon as it is scored."""
 
 
-def evaluate_on(objective: Objective, pool: Sequence[Exemplar], key: str) -> Evaluate:
+def evaluate_on(objective: Objective, pool: Sequence[Exemplar], instructions: Sequence[str], key: str) -> Evaluate:
     """F on an objective.
 
     Each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid.
 
     Args:
+        instructions: texts by position; the first is empty.
         key: of the search's journal.
     """
 
     def question(iteration: int, proposal: Proposal) -> Question:
-        exemplars = [pool[position] for position in proposal.candidate.sequence]
-        return Question(exemplars=exemplars, account=f"{key}/{iteration}", race=proposal.race)
+        return Question(
+            exemplars=[pool[position] for position in proposal.candidate.sequence],
+            instruction=instructions[proposal.candidate.instruction],
+            account=f"{key}/{iteration}",
+            race=proposal.race,
+        )
 
     return lambda proposals: objective.evaluate_each(
         {iteration: question(iteration, proposal) for iteration, proposal in proposals.items()}
@@ -157,7 +162,7 @@ class _Purse:
 
     def __init__(self, caps: Caps) -> None:
         self._caps = caps
-        self._spent = Usage()
+        self._spent = caps.spent
         self._seconds = 0.0
         self.cap: str | None = None
 
@@ -200,7 +205,8 @@ def _ask(optimizer: ExemplarOptimizer, iterations: range, purse: _Purse, *, appr
 def _check_known(batch: Mapping[int, Record], candidates: Mapping[int, Candidate]) -> None:
     for iteration, record in batch.items():
         proposed = candidates.get(iteration)
-        if proposed is None or proposed.sequence != record.observation.candidate.sequence:
+        known = record.observation.candidate
+        if proposed is None or (proposed.sequence, proposed.instruction) != (known.sequence, known.instruction):
             raise JournalError(
                 f"the journal holds another candidate for evaluation {iteration + 1} than the search proposes now; "
                 "continue it with the version that began it, or choose another store_uri"

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient
+from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache, response_key
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
@@ -175,7 +175,12 @@ class OptimizerConformance:
 
         with asyncio.Runner() as runner, open_cache(str(folder)) as cache, open_journal(str(folder), KEY) as journal:
             asking = OpenAIClient(
-                base_url=base_url, model=MODEL, api="completions", key="", max_tokens=8, timeout_seconds=30, stop="\n"
+                base_url=base_url,
+                model=MODEL,
+                api="completions",
+                key="",
+                sampling=Sampling(max_tokens=8, stop="\n"),
+                timeout_seconds=30,
             )
             client = CachingClient(asking, cache, {})
             objective = Objective(
@@ -184,7 +189,7 @@ class OptimizerConformance:
             )  # fmt: skip
             search(
                 self.create(problem),
-                evaluate_on(objective, pool, KEY),
+                evaluate_on(objective, pool, [""], KEY),
                 journal,
                 budget=BUDGET,
                 parallel=parallel,

@@ -15,8 +15,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import OpenAIClient
-from ease_lib.evaluation.objective import Evaluation, Objective
+from ease_lib.evaluation.llm_client import OpenAIClient, Sampling
+from ease_lib.evaluation.objective import Evaluation, Objective, Question
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.study.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
@@ -64,7 +64,12 @@ class _Evaluations(ExitStack):
         super().__init__()
         runner = self.enter_context(asyncio.Runner())
         client = OpenAIClient(
-            base_url=base_url, model=MODEL, api="completions", key="", max_tokens=8, timeout_seconds=60, stop="\n"
+            base_url=base_url,
+            model=MODEL,
+            api="completions",
+            key="",
+            sampling=Sampling(max_tokens=8, stop="\n"),
+            timeout_seconds=60,
         )
         self.callback(lambda: runner.run(client.close()))
         asking = AdaptiveClient(client, maximum=20)
@@ -74,7 +79,7 @@ class _Evaluations(ExitStack):
         self._journal = self.enter_context(open_journal(place, "key")) if place else None
 
     def evaluate(self, number: int) -> Evaluation:
-        evaluation = self._objective.evaluate([Exemplar(1000, f"exemplar {number}", ("yes",))])
+        evaluation = self._objective.evaluate(Question(exemplars=[Exemplar(1000, f"exemplar {number}", ("yes",))]))
         if self._journal:
             candidate = Candidate(sequence=(number,), phase="search")
             observation = Observation(candidate=candidate, score=evaluation.score, validation_rows=len(ROWS))

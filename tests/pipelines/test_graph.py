@@ -11,7 +11,16 @@ from kfp import components as kfp_components
 
 from components import images
 from ease_lib.config import declared_parameters, parse_parameters
-from ease_lib.stages import build_dataset, check_prerequisites, embed, evaluate, optimize, prefilter, report
+from ease_lib.stages import (
+    build_dataset,
+    check_prerequisites,
+    embed,
+    evaluate,
+    optimize,
+    prefilter,
+    propose_instructions,
+    report,
+)
 from pipelines import parameter_sets
 from pipelines.__main__ import FOLDER, check_compiled, parameter_table
 from pipelines.ease_pipeline import ease_pipeline
@@ -19,7 +28,7 @@ from pipelines.local_run import form_arguments
 
 STAGES = {
     module.__name__.rpartition(".")[2].replace("_", "-"): module
-    for module in (build_dataset, prefilter, embed, optimize, evaluate, report)
+    for module in (build_dataset, prefilter, propose_instructions, embed, optimize, evaluate, report)
 }
 ROOT = Path(__file__).parents[2]
 

@@ -50,9 +50,8 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def prepared(finished, tmp_path):
     """The artifacts before the search, with places of its own for the search's."""
-    return Artifacts(
-        tmp_path, **{name: getattr(finished, name) for name in ("pool", "kept", "validation", "dataset", "embeddings")}
-    )
+    names = ("pool", "kept", "validation", "dataset", "instructions", "embeddings")
+    return Artifacts(tmp_path, **{name: getattr(finished, name) for name in names})
 
 
 def test_report_holds_the_numbers_of_the_run(finished):
@@ -79,7 +78,7 @@ def test_results_folder_is_complete_and_consistent(finished):
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
     again = Artifacts(tmp_path)
     run(again, *BEFORE_SEARCH)
-    for name in ("pool", "kept", "validation", "test", "dataset"):
+    for name in ("pool", "kept", "validation", "test", "dataset", "instructions"):
         assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
     run_optimize(prepared)
     assert Path(prepared.best_sequence).read_bytes() == Path(finished.best_sequence).read_bytes()
@@ -214,7 +213,17 @@ def test_parallel_evaluations_hide_latency(prepared):
 
 @pytest.mark.parametrize(
     ("method", "evaluations"),
-    [("influence", 9), ("cosine", 9), ("bm25", 9), ("dpp", 1), ("mmd", 1), ("ot", 1), ("zero_shot", 1)],
+    [
+        ("influence", 9),
+        ("cosine", 9),
+        ("bm25", 9),
+        ("dpp", 1),
+        ("mmd", 1),
+        ("ot", 1),
+        ("active", 9),
+        ("llm_select", 1),
+        ("zero_shot", 1),
+    ],
 )
 def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluations):
     prepared.test = finished.test

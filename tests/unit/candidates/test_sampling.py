@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ease_lib.candidates.sampling import SequenceSpace
+from ease_lib.candidates.sampling import SequenceSpace, among, as_tuples, lengths_of
 from ease_lib.seeding import rng
 
 
@@ -37,3 +37,26 @@ def test_unseen_sampling_finds_the_last_sequence_and_then_none():
 def test_k_above_n_is_refused():
     with pytest.raises(ValueError, match="k=3 must be between 1 and the pool's 2 exemplars"):
         SequenceSpace(2, 3)
+
+
+def test_every_length_of_a_range_is_equally_likely():
+    rows = SequenceSpace(20, 5, 2).sample(rng(0, "test"), 4000)
+    lengths = lengths_of(rows)
+    assert set(lengths) == {2, 3, 4, 5}
+    assert np.bincount(lengths)[2:].min() > 900
+    assert all(len(set(sequence)) == length for sequence, length in zip(as_tuples(rows), lengths, strict=True))
+
+
+def test_a_range_of_lengths_is_used_up_to_its_last_sequence():
+    space = SequenceSpace(3, 2, 1)
+    seen = set()
+    while (sequence := space.sample_unseen(rng(0, "test", len(seen)), seen)) is not None:
+        seen.add(sequence)
+    assert len(seen) == space.size == 3 + 6
+
+
+def test_rows_among_sequences_are_found_exactly():
+    rows = SequenceSpace(6, 3, 1).sample(rng(0, "test"), 500)
+    sought = set(as_tuples(rows[:20])) | {(5, 4, 3, 2)}
+    assert among(rows, sought).tolist() == [sequence in sought for sequence in as_tuples(rows)]
+    assert not among(rows, set()).any()

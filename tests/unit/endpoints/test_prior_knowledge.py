@@ -10,7 +10,7 @@ from ease_lib.endpoints.openai_routes import OpenAIRoutesServer
 from ease_lib.endpoints.prior_knowledge import prior_answer
 from ease_lib.endpoints.simulated import KNOWLEDGE, MODEL, MODELS
 from ease_lib.errors import ModelNotFound
-from ease_lib.evaluation.llm_client import list_models
+from ease_lib.evaluation.llm_client import Sampling, list_models
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.tasks.base import Exemplar
@@ -96,7 +96,7 @@ def endpoint(model):
 
 def test_an_endpoint_of_ours_is_asked_for_its_first_model_or_the_one_named():
     for model, taken in (("", MODEL), ("simulated-knowledge-75", "simulated-knowledge-75")):
-        with open_black_box(endpoint(model), stop="\n", store_uri="") as black_box:
+        with open_black_box(endpoint(model), sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
             assert black_box.model == taken
             completion = black_box.runner.run(black_box.client.complete(prompt("1")))
             assert completion.text == MODELS[taken](prompt("1"))
@@ -107,6 +107,6 @@ def test_an_unknown_model_of_ours_is_answered_with_those_there_are():
         pytest.raises(
             ModelNotFound, match=f"llm_model=gpt is not served by simulated; set one of {MODEL}, simulated-know"
         ),
-        open_black_box(endpoint("gpt"), stop="\n", store_uri=""),
+        open_black_box(endpoint("gpt"), sampling=Sampling(max_tokens=8, stop="\n"), store_uri=""),
     ):
         pass

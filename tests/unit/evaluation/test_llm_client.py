@@ -7,7 +7,7 @@ from email.utils import formatdate
 import pytest
 
 from ease_lib import errors
-from ease_lib.evaluation.llm_client import Completion, OpenAIClient, RetryingClient, list_models
+from ease_lib.evaluation.llm_client import Completion, OpenAIClient, RetryingClient, Sampling, list_models
 from ease_lib.testing.faulty_endpoint import MODEL, body, faulty_endpoint, finish, hang, reset_mid_body, status
 
 
@@ -18,9 +18,8 @@ def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
             model=model,
             api=api,
             key="",
-            max_tokens=max_tokens,
+            sampling=Sampling(max_tokens=max_tokens, stop="\n"),
             timeout_seconds=timeout_seconds,
-            stop="\n",
         )
         try:
             return await client.complete("Input: hi\nOutput:")

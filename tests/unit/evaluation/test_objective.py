@@ -7,8 +7,8 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import OpenAIClient
-from ease_lib.evaluation.objective import Objective, Question, Usage
+from ease_lib.evaluation.llm_client import OpenAIClient, Sampling
+from ease_lib.evaluation.objective import Objective, Question, Usage, answer_sampling
 from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.tasks.base import Exemplar
@@ -25,7 +25,12 @@ def query_number(prompt):
 @contextmanager
 def objective_on(server, *, rows=ROWS, ask_first_alone=False, concurrency=4, cache_folder=None):
     client = OpenAIClient(
-        base_url=server.base_url, model=MODEL, api="chat", key="", max_tokens=8, timeout_seconds=5.0, stop="\n"
+        base_url=server.base_url,
+        model=MODEL,
+        api="chat",
+        key="",
+        sampling=Sampling(max_tokens=8, stop="\n"),
+        timeout_seconds=5.0,
     )
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
@@ -38,7 +43,7 @@ def objective_on(server, *, rows=ROWS, ask_first_alone=False, concurrency=4, cac
 
 def evaluate(server, **settings):
     with objective_on(server, **settings) as objective:
-        return objective.evaluate(SEQUENCE)
+        return objective.evaluate(Question(exemplars=SEQUENCE))
 
 
 def test_score_is_the_mean_over_rows_in_their_order():
@@ -144,3 +149,18 @@ def test_costs_add_up_and_have_a_price():
     usage = Usage(prompt_tokens=2_000_000, requests=1) + Usage(completion_tokens=500_000, requests=2)
     assert usage.requests == 3
     assert usage.cost_usd(prompt_usd=0.5, completion_usd=2.0) == pytest.approx(2.0)
+
+
+def test_answers_of_several_lines_end_at_the_blank_line():
+    def stop(output):
+        return answer_sampling([Exemplar(0, "q", (output,))], 0).stop
+
+    assert stop("first\nsecond") == "\n\n"
+    assert stop("one line\n") == "\n"
+
+
+def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_set():
+    pool = [Exemplar(0, "q", ("word " * 400,)), Exemplar(1, "q", ("yes",))]
+    assert answer_sampling(pool, 0).max_tokens == 1000
+    assert answer_sampling(pool[1:], 0).max_tokens == 64
+    assert answer_sampling(pool, 8).max_tokens == 8

@@ -1,4 +1,4 @@
-from ease_lib.evaluation.prompt import render_prompt, stop_text
+from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.tasks.base import Exemplar
 
 
@@ -20,8 +20,3 @@ def test_placeholders_in_exemplars_corrupt_nothing():
     assert render_prompt(nasty, "{query}") == (
         "Input: [INPUT] {input} [full_DEMO]\nOutput: Output: %s {0}\n\nInput: {query}\nOutput:"
     )
-
-
-def test_answers_of_several_lines_end_at_the_blank_line():
-    assert stop_text(exemplars(("q", "first\nsecond"))) == "\n\n"
-    assert stop_text(exemplars(("q", "one line\n"))) == "\n"

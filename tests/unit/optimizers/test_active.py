@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def test_first_comes_zero_shot_then_episodes_of_k_steps_then_the_greedy_sequence
 
 def test_each_step_of_an_episode_adds_one_exemplar_to_the_one_before():
     sequences = [candidate.sequence for candidate in play(ordered_sum(n=10, k=3), 10)]
-    for before, after in zip(sequences, sequences[1:], strict=False):
+    for before, after in itertools.pairwise(sequences[:-1]):
         assert after[:-1] == (before if len(before) < 3 else ())
 
 

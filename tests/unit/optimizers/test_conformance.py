@@ -71,7 +71,9 @@ class TestLlmSelect(OptimizerConformance):
     seeded = False
 
     def create(self, problem):
-        return create_optimizer(OptimizerConfig(method="llm_select"), replace(problem, ask_llm=lambda prompt: "3, 1, 2"))
+        return create_optimizer(
+            OptimizerConfig(method="llm_select"), replace(problem, ask_llm=lambda prompt: "3, 1, 2")
+        )
 
 
 class TestZeroShot(OptimizerConformance):

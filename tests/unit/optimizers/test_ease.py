@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ease_lib.candidates.sampling import SequenceSpace, lengths_of
+from ease_lib.config import OptimizerConfig
 from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
+from ease_lib.optimizers.registry import create_optimizer
 from ease_lib.seeding import rng
 from ease_lib.study.history import History, Observation
 from ease_lib.testing.objectives import ordered_sum
@@ -116,3 +121,43 @@ def test_incumbent_is_replaced_by_strictly_better_scores_only():
         optimizer.tell(observation)
         history.add(observation)
     assert history.incumbent is history.observations[1]
+
+
+def joint(objective, instructions=11):
+    """The same problem with instructions, of which the representation knows nothing."""
+    return replace(objective.problem, instructions=instructions)
+
+
+def test_every_iteration_compares_the_same_number_of_prompts_whatever_the_number_of_instructions():
+    objective = ordered_sum(n=20, k=3)
+    optimizer = Ease(joint(objective, 21), **SETTINGS, instruction_share=0.2)
+    prompts = optimizer._candidates(10, set())
+    assert len(prompts) == 500 == 100 * (1 + 4)
+    assert 0 in prompts.instructions
+    assert len(set(prompts.instructions.tolist())) == 5
+    assert set(prompts.instructions.tolist()) != set(optimizer._candidates(11, set()).instructions.tolist())
+
+
+def test_no_prompt_is_proposed_twice_but_a_sequence_may_come_with_another_instruction():
+    objective = ordered_sum(n=3, k=2)
+    for method in (Ease(joint(objective, 3), **SETTINGS), Evolution(joint(objective, 3), initial_design=10)):
+        history = play(method, objective, 18)
+        assert len(history.seen) == 18 == 3 * objective.problem.space.size
+        assert method.ask(18) is None
+
+
+@pytest.mark.parametrize("method", ["ease", "evolution", "best_of_n"])
+def test_a_range_of_lengths_is_searched(method):
+    objective = ordered_sum(n=20, k=5)
+    problem = replace(objective.problem, space=SequenceSpace(20, 5, 2))
+    config = OptimizerConfig(method=method, initial_design=10, sampled_candidates=500, shortlist_size=60, k=5, k_min=2)
+    history = play(create_optimizer(config, problem), objective, 20)
+    assert {len(observation.candidate.sequence) for observation in history} == {2, 3, 4, 5}
+
+
+def test_the_shortlist_keeps_every_length():
+    """By transport cost alone the longest would fill it: they lie nearest to the validation set."""
+    objective = ordered_sum(n=20, k=5)
+    problem = replace(objective.problem, space=SequenceSpace(20, 5, 2))
+    lengths = lengths_of(Ease(problem, **SETTINGS)._candidates(10, set()).sequences)
+    assert np.bincount(lengths)[2:].min() > 80

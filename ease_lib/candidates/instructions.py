@@ -1,0 +1,48 @@
+"""Instructions to be searched together with the exemplars, proposed by the black-box itself.
+
+The prompt is that of APE (Zhou et al., 2023) in the wording of Honovich et al. (2022): a few random exemplars, then
+"The instruction was to". Differences from the authors' code: equal proposals count once, and the empty instruction is
+always a candidate, so exemplars alone are never ruled out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+OPENING = "I gave a friend an instruction. Based on the instruction they produced the following input-output pairs:"
+CLOSING = "The instruction was to"
+_REPEATED_CLOSING = re.compile(r"^(the instruction was\s*(to|:)?|instruction:)\s*", re.IGNORECASE)
+_QUOTES = "\"'`“”‘’«» "
+
+
+def proposal_prompts(exemplars: Sequence[str], count: int, shown: int, generator: np.random.Generator) -> list[str]:
+    """Prompts that ask for one instruction each.
+
+    Args:
+        exemplars: texts of the pool, as a prompt shows them.
+        shown: random exemplars in each prompt; all of a smaller pool.
+    """
+    prompts = []
+    for _ in range(count):
+        drawn = generator.permutation(len(exemplars))[:shown]
+        pairs = "\n\n".join(exemplars[int(position)] for position in drawn)
+        prompts.append(f"{OPENING}\n\n{pairs}\n\n{CLOSING}")
+    return prompts
+
+
+def instruction_of(answer: str) -> str:
+    """The instruction in a model's answer: its first paragraph on one line, as a sentence; empty if there is none."""
+    paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", answer) if part.strip()]
+    text = _REPEATED_CLOSING.sub("", paragraphs[0]).strip(_QUOTES) if paragraphs else ""
+    return text[:1].upper() + text[1:] if re.search(r"\w", text) else ""
+
+
+def distinct_instructions(texts: Iterable[str]) -> list[str]:
+    """The empty instruction, then each text once, without regard to case, blanks or a final full stop."""
+    kept: dict[str, str] = {"": ""}
+    for text in texts:
+        kept.setdefault(" ".join(text.lower().split()).rstrip(". "), text)
+    return list(kept.values())

@@ -1,0 +1,43 @@
+"""Open the embedder that a configuration names, with its key from the environment."""
+
+from __future__ import annotations
+
+import os
+
+from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig
+from ease_lib.embedding_endpoint import DEADLINE_SECONDS, EndpointEmbedder
+from ease_lib.embeddings import Embedder, load_embedder
+from ease_lib.embeddings import check_embedder as check_sentence_embedder
+
+KEY_VARIABLES = ("EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY")
+TRIAL_DEADLINE_SECONDS = 5.0
+
+
+def open_embedder(config: EmbeddingConfig) -> Embedder:
+    """`openai:MODEL` behind an endpoint, or a sentence-transformers model.
+
+    Raises:
+        ConfigError: when there is no such sentence-transformers model within reach.
+    """
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        return _endpoint(config, DEADLINE_SECONDS)
+    return load_embedder(config.embedder)
+
+
+def check_embedder(config: EmbeddingConfig) -> None:
+    """Ask an endpoint for one short embedding, retried for a few seconds; look for a model without loading its weights.
+
+    Raises:
+        ConfigError, EndpointError: when the embedder cannot be used.
+    """
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        _endpoint(config, TRIAL_DEADLINE_SECONDS).embed(["Input: 1\nOutput: 1"])
+    else:
+        check_sentence_embedder(config.embedder)
+
+
+def _endpoint(config: EmbeddingConfig, deadline_seconds: float) -> EndpointEmbedder:
+    key = next((value for name in KEY_VARIABLES if (value := os.environ.get(name))), "")
+    return EndpointEmbedder(
+        config.embedder, base_url=config.embedder_base_url, key=key, deadline_seconds=deadline_seconds
+    )

@@ -1,0 +1,138 @@
+"""Stage `propose_instructions`: the instructions to be searched together with the exemplars, the empty one first."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
+from ease_lib.candidates.instructions import distinct_instructions, instruction_of, proposal_prompts
+from ease_lib.config import CapsConfig, EndpointConfig, InstructionConfig, RunConfig
+from ease_lib.errors import ConfigError, DataError
+from ease_lib.evaluation.llm_client import Completion, Sampling
+from ease_lib.evaluation.objective import Usage, complete_all, usage_of
+from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.seeding import rng
+from ease_lib.stages.black_box import open_black_box
+from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.tasks.base import Exemplar
+
+PROPOSAL_TOKENS = 128
+PROPOSALS_PER_LINE = 20
+"""Proposals between two lines of progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    pool: str = artifact(contracts.EXEMPLAR_POOL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    instructions: str = artifact(contracts.INSTRUCTIONS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    instructions: InstructionConfig
+    endpoint: EndpointConfig
+    caps: CapsConfig
+    run: RunConfig
+
+
+def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+    """Ask for the instructions, or read them from `instructions_uri`; by default there is only the empty one.
+
+    Raises:
+        ConfigError: when the cap on requests does not allow so many proposals.
+        DataError: when the file cannot be used.
+        EndpointError: when the black-box fails for good.
+    """
+    usage, new_requests, texts = Usage(), 0, [""]
+    if config.instructions.instructions_uri:
+        texts = read_instruction_file(config.instructions.instructions_uri)
+    elif config.instructions.instructions:
+        pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
+        texts, usage, new_requests = _proposed(pool, config)
+    instructions = distinct_instructions(texts)
+    columns = {"instruction_id": list(range(len(instructions))), "text": instructions}
+    metadata = {"usage": json.dumps(asdict(usage)), "new_requests": str(new_requests)}
+    write_table(output_path(outputs.instructions), contracts.INSTRUCTIONS, columns, metadata)
+    if len(texts) > 1:
+        logger.info("%d different instructions of %d, and the empty one", len(instructions) - 1, len(texts))
+    return StageReport(metrics={"instructions": len(instructions), "llm_requests": usage.requests})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instructions:
+    """The instructions of a run, the empty one first, and what their proposal cost."""
+
+    texts: list[str]
+    usage: Usage
+    new_requests: int
+
+
+def read_instructions(path: Path) -> Instructions:
+    """Read what `run` wrote."""
+    table = read_table(path, contracts.INSTRUCTIONS)
+    metadata = table.schema.metadata or {}
+    return Instructions(
+        texts=table["text"].to_pylist(),
+        usage=Usage(**json.loads(metadata[b"usage"])),
+        new_requests=int(metadata[b"new_requests"]),
+    )
+
+
+def read_instruction_file(uri: str) -> list[str]:
+    """Instructions from a text file, one a line, or from a JSON list of strings.
+
+    Raises:
+        DataError, StoreError: when it cannot be read or holds none.
+    """
+    folder, _, name = uri.rpartition("/")
+    with tempfile.TemporaryDirectory() as local:
+        path = open_store(folder or ".").fetch(name, Path(local))
+        try:
+            content = path.read_text(encoding="utf-8-sig")
+            texts = json.loads(content) if name.endswith(".json") else content.splitlines()
+        except ValueError as error:
+            raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise DataError(f"instructions_uri={uri}: a JSON list of strings is needed")
+    texts = [text.strip() for text in texts if text.strip()]
+    if not texts:
+        raise DataError(f"instructions_uri={uri} holds no instruction; write one a line")
+    return texts
+
+
+def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, int]:
+    """One instruction per answer, what they cost, and how many answers this process had from the endpoint."""
+    wanted, cap = config.instructions.instructions, config.caps.max_llm_requests
+    if cap and wanted >= cap:
+        raise ConfigError(
+            f"instructions={wanted} leaves nothing of max_llm_requests={cap} for the search; lower it or raise the cap"
+        )
+    prompts = proposal_prompts(
+        [exemplar_text(row) for row in pool],
+        wanted,
+        config.instructions.instruction_exemplars,
+        rng(config.run.seed, "instruction proposals"),
+    )
+    sampling = Sampling(
+        max_tokens=PROPOSAL_TOKENS, stop="\n\n", temperature=config.instructions.instruction_temperature
+    )
+    completions: list[Completion] = []
+    account = f"instructions/{config.run.seed}"
+    start = time.perf_counter()
+    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
+        for first in range(0, wanted, PROPOSALS_PER_LINE):
+            asked = prompts[first : first + PROPOSALS_PER_LINE]
+            completions += black_box.runner.run(complete_all(black_box.client, asked, account))
+            logger.info("%d of %d instructions proposed", len(completions), wanted)
+    usage = usage_of(prompts, completions, time.perf_counter() - start)
+    return [instruction_of(completion.text) for completion in completions], usage, black_box.innermost.answered

@@ -1,0 +1,115 @@
+"""Instructions: proposed through a real endpoint, or read from a file; searched, counted and capped."""
+
+import json
+
+import pytest
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_table
+from ease_lib.config import parse_parameters
+from ease_lib.errors import ConfigError, DataError
+from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
+from ease_lib.stages.propose_instructions import read_instructions
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.in_process import BEFORE_SEARCH, Artifacts
+
+SMALL = {
+    "pool_size": 20,
+    "validation_size": 5,
+    "test_size": 5,
+    "budget": 6,
+    "initial_design": 4,
+    "sampled_candidates": 200,
+    "shortlist_size": 40,
+    "llm_model": MODEL,
+    "llm_api": "completions",
+    "instructions": 6,
+}
+RIGHT = "Instruction: Name the kind\n\n"
+
+
+def answer(prompt):
+    """Proposes one of two instructions; answers well only behind one of them."""
+    if prompt.endswith("The instruction was to"):
+        return " name the kind" if len(prompt) % 2 else " name the kind.\n\nInput: x"
+    return "praise" if prompt.startswith(RIGHT) else "nothing"
+
+
+def run(at, server, *stages, **changes):
+    parameters = parse_parameters({**SMALL, "llm_base_url": server.base_url, "store_uri": at.store, **changes})
+    return at.run(parameters, *stages)
+
+
+def test_proposals_are_deduplicated_counted_and_never_paid_for_twice(tmp_path):
+    at = Artifacts(tmp_path)
+    with faulty_endpoint(answer) as server:
+        run(at, server, build_dataset, prefilter, propose_instructions)
+        proposed = read_instructions(tmp_path / "instructions")
+        again = Artifacts(tmp_path, instructions=str(tmp_path / "again"))
+        run(again, server, propose_instructions)
+        assert server.script.requests == 6
+    assert proposed.texts == ["", "Name the kind"] or proposed.texts == ["", "Name the kind."]
+    assert proposed.usage.requests == proposed.new_requests == 6
+    repeated = read_instructions(tmp_path / "again")
+    assert repeated.texts == proposed.texts
+    assert (repeated.usage.requests, repeated.new_requests) == (6, 0)
+
+
+def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(tmp_path):
+    at = Artifacts(tmp_path)
+    instructions = tmp_path / "mine.txt"
+    instructions.write_text("Name the kind\nDance\n\n", encoding="utf-8")
+    with faulty_endpoint(answer) as server:
+        file = {"instructions": 0, "instructions_uri": str(instructions), "budget": 12}
+        run(at, server, *BEFORE_SEARCH, optimize, evaluate, report, **file)
+    best = read_document(tmp_path / "best_sequence", contracts.BEST_SEQUENCE)
+    assert best["instruction"] == "Name the kind"
+    assert (tmp_path / "results" / "prompt.txt").read_text().startswith(RIGHT)
+    history = read_table(tmp_path / "history", contracts.HISTORY).to_pylist()
+    assert {row["instruction_id"] for row in history} == {0, 1, 2}
+    assert all((row["score"] > 0) == (row["instruction_id"] == 1) for row in history if row["score"])
+    assert "Name the kind" in (tmp_path / "page").read_text()
+
+
+def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path):
+    at = Artifacts(tmp_path)
+    with faulty_endpoint(answer) as server:
+        cap = 6 + 3 * 5 + 4 * 5  # the proposals, three evaluations, the test set
+        run(at, server, *BEFORE_SEARCH, optimize, max_llm_requests=cap)
+        assert server.script.requests <= cap - 4 * 5
+    summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
+    assert summary["stopped"] == f"max_llm_requests={cap}"
+    assert summary["evaluations"] == 3
+    assert summary["llm"]["requests"] == 6 + 15
+
+
+def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path):
+    at = Artifacts(tmp_path)
+    with faulty_endpoint(answer) as server:
+        run(at, server, build_dataset, prefilter)
+        with pytest.raises(ConfigError, match="instructions=6 leaves nothing of max_llm_requests=5 for the search"):
+            run(at, server, propose_instructions, max_llm_requests=5)
+        assert server.script.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.txt", "\n \n", "holds no instruction; write one a line"),
+        ("list.json", json.dumps({"a": 1}), "a JSON list of strings is needed"),
+        ("broken.json", "[", "is not UTF-8 text or JSON"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        propose_instructions.read_instruction_file(str(tmp_path / name))
+
+
+def test_instructions_are_for_methods_that_search_them():
+    with pytest.raises(ConfigError, match="instructions=5 is not for method=dpp; take one of ease, best_of_n"):
+        parse_parameters({"instructions": 5, "method": "dpp"})
+    with pytest.raises(ConfigError, match="k_min=2 is not for method=active"):
+        parse_parameters({"k_min": 2, "method": "active"})
+    with pytest.raises(ConfigError, match="both set; keep one"):
+        parse_parameters({"instructions": 5, "instructions_uri": "a.txt"})
