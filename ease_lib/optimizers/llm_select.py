@@ -2,8 +2,7 @@
 
 The pool is shown as a numbered list, and the model answers with k numbers; that sequence is evaluated once. The paper
 gives no wording; ours stands below. Numbers that do not exist or come twice are passed over, and an answer with fewer
-than k good ones is filled up from the random sequence of the iteration, so a model that cannot select is as good as
-chance. The one request for the selection is not an evaluation.
+than k good ones is filled up at random, so a model that cannot select is as good as chance. The one request for the selection is not an evaluation.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ease_lib.optimizers.base import Problem, ask_random
-from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.optimizers.base import Problem
+from ease_lib.seeding import rng
+from ease_lib.study.history import Candidate, Observation
 
 
 class LlmSelect:
@@ -22,15 +22,13 @@ class LlmSelect:
         self._problem = problem
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
-        random = ask_random(self._problem, History(), iteration, pending)
-        if iteration or random is None or self._problem.ask_llm is None:
+        if iteration or self._problem.ask_llm is None:
             return None
-        k = self._problem.space.k
-        selected = parse_selection(
-            self._problem.ask_llm(selection_prompt(self._problem.exemplars, k)), self._problem.space.n
-        )
-        filled = dict.fromkeys((*selected, *random.sequence))
-        return Candidate(sequence=tuple(filled)[:k], phase="search")
+        space = self._problem.space
+        answer = self._problem.ask_llm(selection_prompt(self._problem.exemplars, space.k))
+        random = space.sample(rng(self._problem.seed, "selection"), 1)[0].tolist()
+        filled = dict.fromkeys((*parse_selection(answer, space.n), *random))
+        return Candidate(sequence=tuple(filled)[: space.k], phase="search")
 
     def tell(self, observation: Observation) -> None:
         """There is nothing to learn for a second proposal."""

