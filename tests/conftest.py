@@ -20,7 +20,7 @@ torch.set_num_threads(1)  # the tests' networks are so small that threads only w
 
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
-    for name in ("EASE_LLM_API_KEY", "OPENAI_API_KEY"):
+    for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 

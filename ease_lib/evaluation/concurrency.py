@@ -9,7 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ease_lib import errors
-from ease_lib.evaluation.llm_client import LONGEST_BACKOFF_SECONDS, Completion, LLMClient
+from ease_lib.endpoint_failures import LONGEST_BACKOFF_SECONDS
+from ease_lib.evaluation.llm_client import Completion, LLMClient
 
 NOTICE_SECONDS = 60.0
 """Between two notices of congestion."""
