@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from ease_lib import embedding_endpoint, embeddings, errors
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document
 from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, parse_parameters
 from ease_lib.embedding_endpoint import EndpointEmbedder
 from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
-from ease_lib.stages import check_prerequisites, embed
+from ease_lib.stages import check_prerequisites, optimize
 from ease_lib.stages.embedder import check_embedder, open_embedder
 from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
 from tests.in_process import BEFORE_SEARCH, Artifacts
@@ -217,27 +219,47 @@ def test_the_check_reports_an_embedder_beside_other_problems(tmp_path):
     assert "store_uri=ftp://x: unknown scheme" in str(raised.value)
 
 
-def test_the_stages_before_the_search_take_it_and_no_artifact_has_the_key(tmp_path, monkeypatch):
+SMALL_RUN = {
+    "embedder": "openai:small",
+    "prefilter": "cosine",
+    "retained": 20,
+    "pool_size": 30,
+    "validation_size": 5,
+    "test_size": 5,
+    "representation": "sequence",
+    "budget": 6,
+    "initial_design": 4,
+    "sampled_candidates": 200,
+    "shortlist_size": 20,
+    "llm_base_url": "simulated",
+}
+
+
+def test_every_stage_takes_it_and_no_artifact_has_the_key(tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_EMBEDDER_API_KEY", KEY)
     at = Artifacts(tmp_path)
     with embedding_server() as server:
-        report = at.run(
-            parse_parameters(
-                {
-                    "embedder": "openai:small",
-                    "embedder_base_url": server.base_url,
-                    "prefilter": "cosine",
-                    "retained": 20,
-                    "pool_size": 30,
-                    "validation_size": 5,
-                    "test_size": 5,
-                }
-            ),
-            *BEFORE_SEARCH,
+        parameters = parse_parameters(
+            {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
         )
-    assert report.metrics["truncated_exemplars"] == 0
+        assert at.run(parameters, *BEFORE_SEARCH).metrics["truncated_exemplars"] == 0
+        before = len(server.requests)
+        at.run(parameters, optimize)
+        assert len(server.requests) > before, "the search embeds whole sequences"
     assert server.keys == {f"Bearer {KEY}"}
-    assert BEFORE_SEARCH[-1] is embed
-    written = [path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file()]
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert written
     assert not any(KEY.encode() in content for content in written)
+
+
+def test_another_embedding_endpoint_is_another_search(tmp_path):
+    at = Artifacts(tmp_path)
+    replayed = []
+    with embedding_server() as first, embedding_server(vector_of=lambda text: [1.0, len(text)]) as second:
+        for server in (first, first, second):
+            parameters = parse_parameters(
+                {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
+            )
+            at.run(parameters, *BEFORE_SEARCH, optimize)
+            replayed.append(read_document(Path(at.search), contracts.SEARCH_SUMMARY)["replayed"])
+    assert replayed == [0, 6, 0]
