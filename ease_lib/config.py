@@ -255,6 +255,19 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ComparisonConfig:
+    """What a comparison varies; an empty axis is what the other parameters say (`comparison.py` has the syntax)."""
+
+    tasks: str = param("", "Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...")
+    methods: str = param("", "Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.")
+    noise_ratios: str = param("", "Noise ratios of every task: 0, 0.1, 0.5, ...")
+    endpoints: str = param("", "Endpoints: simulated, {llm_base_url: https://..., llm_model: small-1}, ...")
+    repeats: int = param(
+        3, "Runs of everything, each with a seed of its own for data, noise, candidates and network.", low=1, high=1000
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parameters:
     """All sections together: one run."""
 

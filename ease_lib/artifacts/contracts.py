@@ -226,10 +226,69 @@ REPORT = DocumentContract(
     },
 )
 
+COMPARISON_CELL = DocumentContract(
+    name="comparison_cell",
+    version=1,
+    fields={
+        "task": str,
+        "noise_ratio": (int, float),
+        "endpoint": str,
+        "method": str,
+        "repeat": int,
+        "seed": int,
+        "simulated": bool,
+        "validation_score": (int, float),
+        "test_score": (int, float),
+        "random_test_score": (int, float, type(None)),
+        "evaluations": int,
+        "llm_requests": int,
+        "cached_responses": int,
+        "cost_usd": (int, float),
+        "search_seconds": (int, float),
+        "incumbent_scores": list,
+        "parameters": dict,
+    },
+)
+COMPARISON = TableContract(
+    name="comparison",
+    version=1,
+    schema=pa.schema(
+        [
+            pa.field("task", pa.string(), nullable=False),
+            pa.field("noise_ratio", pa.float64(), nullable=False),
+            pa.field("endpoint", pa.string(), nullable=False),
+            pa.field("method", pa.string(), nullable=False),
+            pa.field("repeat", pa.int64(), nullable=False),
+            pa.field("seed", pa.int64(), nullable=False),
+            pa.field("simulated", pa.bool_(), nullable=False),
+            pa.field("validation_score", pa.float64(), nullable=False),
+            pa.field("test_score", pa.float64(), nullable=False),
+            pa.field("random_test_score", pa.float64()),
+            pa.field("evaluations", pa.int64(), nullable=False),
+            pa.field("llm_requests", pa.int64(), nullable=False),
+            pa.field("cached_responses", pa.int64(), nullable=False),
+            pa.field("cost_usd", pa.float64(), nullable=False),
+            pa.field("search_seconds", pa.float64(), nullable=False),
+            pa.field("incumbent_scores", pa.list_(pa.float64()), nullable=False),
+        ]
+    ),
+    checks=(_not_empty,),
+)
+
 TABLES = {
     contract.name: contract
-    for contract in (EXEMPLAR_POOL, VALIDATION_SET, TEST_SET, INSTRUCTIONS, EXEMPLAR_EMBEDDINGS, HISTORY, PREDICTIONS)
+    for contract in (
+        EXEMPLAR_POOL,
+        VALIDATION_SET,
+        TEST_SET,
+        INSTRUCTIONS,
+        EXEMPLAR_EMBEDDINGS,
+        HISTORY,
+        PREDICTIONS,
+        COMPARISON,
+    )
 }
 DOCUMENTS = {
-    contract.name: contract for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT)
+    contract.name: contract
+    for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT, COMPARISON_CELL)
 }

@@ -43,6 +43,14 @@ class Store(Protocol):
         """The local path of a file, downloaded to the folder `into` where it is remote."""
         ...
 
+    def read(self, name: str) -> bytes | None:
+        """A file's content, or None when there is none."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Create or replace a file, whole or not at all."""
+        ...
+
 
 def open_store(uri: str) -> Store:
     """The store at a path, `file://` or `s3://bucket/prefix`.
@@ -81,6 +89,17 @@ class FileStore:
         if not os.access(path, os.R_OK):
             raise StoreError(f"{path}: cannot be read; check its permissions")
         return path
+
+    def read(self, name: str) -> bytes | None:
+        path = self._path / name
+        return path.read_bytes() if path.is_file() else None
+
+    def write(self, name: str, content: bytes) -> None:
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        partial.write_bytes(content)
+        os.replace(partial, path)
 
 
 class S3Store:

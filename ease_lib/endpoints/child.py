@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ease_lib.errors import ConnectionFailed
@@ -17,9 +17,25 @@ START_SECONDS = 120.0
 STOP_SECONDS = 5.0
 
 
+_shared: tuple[ExitStack, dict[str, str]] | None = None
+"""Inside of `shared_endpoints`: what ends them all, and their base URLs by name."""
+
+
+@contextmanager
+def shared_endpoints() -> Iterator[None]:
+    """Inside, an endpoint that was started stays up for whoever needs it next, until the context ends."""
+    global _shared
+    with ExitStack() as stack:
+        _shared = stack, {}
+        try:
+            yield
+        finally:
+            _shared = None
+
+
 @contextmanager
 def running_endpoint(name: str, log: Path) -> Iterator[str]:
-    """Run `local` or `simulated` for the length of the context.
+    """Run `local` or `simulated` for the length of the context, or of `shared_endpoints` around it.
 
     Args:
         log: file that takes what the endpoint prints.
@@ -30,6 +46,18 @@ def running_endpoint(name: str, log: Path) -> Iterator[str]:
     Raises:
         ConnectionFailed: when it does not start, with the end of its log.
     """
+    if _shared is None:
+        with _child_endpoint(name, log) as url:
+            yield url
+        return
+    stack, urls = _shared
+    if name not in urls:
+        urls[name] = stack.enter_context(_child_endpoint(name, log))
+    yield urls[name]
+
+
+@contextmanager
+def _child_endpoint(name: str, log: Path) -> Iterator[str]:
     with log.open("ab") as output:
         child = subprocess.Popen(
             [sys.executable, "-m", f"ease_lib.endpoints.{name}"],

@@ -2,8 +2,8 @@
 
 The simulated endpoint's other model knows nothing but what its prompt shows. Only the models made here know answers,
 and only those of two tasks with their default parameters: the line y = -4x + 6 (`lr`) and the pig Latin variant
-(`lp_variant`). Which queries a model knows is a hash of its name and the query: exemplars neither help nor mislead it
-there. Everywhere else it answers as the in-context learner does.
+(`lp_variant`). Which queries a model knows is a hash of the query: exemplars neither help nor mislead it there, and a
+model with more knowledge knows all that one with less does. Everywhere else it answers as the in-context learner does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SENTENCE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?(?: [A-Za-z]+(?:'[A-Za-z]+)?)*[
 _RULE = TaskConfig()
 
 
-def knowing_model(name: str, knowledge: float) -> Callable[[str], str]:
+def knowing_model(knowledge: float) -> Callable[[str], str]:
     """The completions of a model that knows this share of the answers, in [0, 1]; equal prompts get equal ones."""
 
     def answer(prompt: str) -> str:
         query = in_context_learner.read_prompt(prompt).query
-        known = prior_answer(query) if _chance(name, query) < knowledge else None
+        known = prior_answer(query) if _chance(query) < knowledge else None
         return in_context_learner.answer(prompt) if known is None else known
 
     return answer
@@ -49,5 +49,5 @@ def prior_answer(query: str) -> str | None:
     return None
 
 
-def _chance(name: str, query: str) -> float:
-    return int.from_bytes(hashlib.sha256(f"{name}/{query}".encode()).digest()[:8], "big") / 2**64
+def _chance(query: str) -> float:
+    return int.from_bytes(hashlib.sha256(f"known/{query}".encode()).digest()[:8], "big") / 2**64

@@ -16,7 +16,7 @@ from ease_lib.endpoints.prior_knowledge import knowing_model
 
 MODEL = "simulated-in-context-learner"
 KNOWLEDGE = {f"simulated-knowledge-{percent}": percent / 100 for percent in (25, 50, 75, 100)}
-MODELS: dict[str, Answer] = {MODEL: answer} | {name: knowing_model(name, share) for name, share in KNOWLEDGE.items()}
+MODELS: dict[str, Answer] = {MODEL: answer} | {name: knowing_model(share) for name, share in KNOWLEDGE.items()}
 
 
 def main() -> None:

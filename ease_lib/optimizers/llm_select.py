@@ -2,7 +2,8 @@
 
 The pool is shown as a numbered list, and the model answers with k numbers; that sequence is evaluated once. The paper
 gives no wording; ours stands below. Numbers that do not exist or come twice are passed over, and an answer with fewer
-than k good ones is filled up at random, so a model that cannot select is as good as chance. The one request for the selection is not an evaluation.
+than k good ones is filled up at random, so a model that cannot select is as good as chance. The one request for the
+selection is not an evaluation.
 """
 
 from __future__ import annotations

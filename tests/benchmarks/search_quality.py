@@ -20,7 +20,7 @@ from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config import parse_parameters
 from ease_lib.stages import evaluate, optimize
 from pipelines.parameter_sets import read_parameter_set
-from tests.in_process import BEFORE_SEARCH, Artifacts
+from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 
 SIMULATED = {"llm_base_url": "simulated", "representation": "positional"}
 TASKS = {

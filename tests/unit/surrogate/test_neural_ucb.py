@@ -11,8 +11,8 @@ from ease_lib.surrogate.neural_ucb import acquisition_values, gradient_products,
 
 def explicit_gradients(network, features):
     """(b, P) one autograd gradient per row."""
-    flat = network._flat.clone().requires_grad_()
-    weights, biases = network._views(flat)
+    flat = network.layers.flat.clone().requires_grad_()
+    weights, biases = network.layers.views(flat)
     rows = []
     for row in network.standardise(features):
         hidden = row

@@ -1,4 +1,6 @@
-"""The stages in this process, wired as `pipelines/ease_pipeline.py` does: for tests and benchmarks."""
+"""The stages in this process, wired as `pipelines/ease_pipeline.py` does: for comparisons, tests and benchmarks."""
+
+from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
@@ -24,6 +26,7 @@ class Artifacts:
 
     def __init__(self, folder: Path, **elsewhere: str) -> None:
         self.folder = folder
+        self._done: list[tuple[ModuleType, str]] = []
         vars(self).update(elsewhere)
 
     def __getattr__(self, name: str) -> str:
@@ -31,16 +34,24 @@ class Artifacts:
 
     def run(self, parameters: Parameters, *stages: ModuleType) -> StageReport:
         """Run stages in order; the report of the last."""
+        report = StageReport()
         for stage in stages:
-            inputs, outputs = (
-                declared(
-                    **{
-                        field.name: getattr(self, NAMES.get((stage, field.name), field.name))
-                        for field in dataclasses.fields(declared)
-                    }
-                )
-                for declared in (stage.Inputs, stage.Outputs)
-            )
             config = parse_stage_config(stage.Config, stage_parameters(stage.Config, parameters))
-            done = stage.run(inputs, outputs, config)
-        return done
+            report = stage.run(self._paths(stage, stage.Inputs), self._paths(stage, stage.Outputs), config)
+        return report
+
+    def run_if_changed(self, parameters: Parameters, *stages: ModuleType) -> None:
+        """Run stages in order, without those at the beginning that ran last time with the same parameters."""
+        wanted = [(stage, stage_parameters(stage.Config, parameters)) for stage in stages]
+        kept = 0
+        while kept < len(wanted) and wanted[kept : kept + 1] == self._done[kept : kept + 1]:
+            kept += 1
+        self._done = self._done[:kept]
+        for stage, config in wanted[kept:]:
+            self.run(parameters, stage)
+            self._done.append((stage, config))
+
+    def _paths(self, stage: ModuleType, declared: type) -> object:
+        """The stage's `Inputs` or `Outputs` with the paths of these artifacts."""
+        fields = dataclasses.fields(declared)
+        return declared(**{field.name: getattr(self, NAMES.get((stage, field.name), field.name)) for field in fields})

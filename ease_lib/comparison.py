@@ -1,0 +1,168 @@
+"""A comparison: methods x tasks x noise ratios x endpoints, each cell repeated with seeds of its own.
+
+An axis is a list, or a text with commas between its entries. An entry is a name, or a mapping of parameters:
+
+    tasks         lr · instruction_induction:antonyms_v1 · {task: table, task_uri: a.csv, output_column: team}
+    methods       ease · {method: ease, shortlist: none} · {method: ease, nu: 1, label: curious}
+    noise_ratios  0 · 0.1
+    endpoints     simulated · {llm_base_url: simulated, llm_model: simulated-knowledge-50, label: knows half}
+
+All other parameters are those of one run and hold for every cell. Repeat r has the seed `seed + r` everywhere: split,
+noise, initial design, candidates and network, unlike the authors' code, whose repeats share their candidates. At one
+seed all methods see the same data, so they can be compared in pairs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ease_lib.config import (
+    ComparisonConfig,
+    Value,
+    changed_parameters,
+    declared_parameters,
+    parse_parameters,
+)
+from ease_lib.errors import ConfigError
+
+AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
+_NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}
+"""The parameter that an entry of an axis sets when it is a name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run of a comparison: its labels, and its parameters where they differ from the defaults."""
+
+    task: str
+    noise_ratio: float
+    endpoint: str
+    method: str
+    repeat: int
+    parameters: dict[str, Value]
+
+    @property
+    def name(self) -> str:
+        noise = f", noise {self.noise_ratio:.0%}" if self.noise_ratio else ""
+        return f"{self.task}{noise}, {self.method}, repeat {self.repeat + 1}"
+
+    @property
+    def data_and_endpoint(self) -> tuple[str, float, str, int]:
+        """What cells share that differ in the method alone."""
+        return self.task, self.noise_ratio, self.endpoint, self.repeat
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of an axis: how tables call it, and the parameters it sets."""
+
+    label: str
+    parameters: dict[str, Any]
+
+
+def plan(values: Mapping[str, object]) -> list[Cell]:
+    """All cells, repeat by repeat, those of the same data next to each other.
+
+    Args:
+        values: the axes by name, and the parameters that all cells share.
+
+    Raises:
+        ConfigError: listing every cell's problems, equal ones once.
+    """
+    axes = {name: values[name] for name in AXES if values.get(name) not in (None, "")}
+    shared = {name: value for name, value in values.items() if name not in AXES}
+    repeats, seed = (
+        _whole(axes.get("repeats", ComparisonConfig.repeats), "repeats"),
+        _whole(shared.pop("seed", 0), "seed"),
+    )
+    entries = {axis: _entries(axis, axes.get(axis), shared) for axis in _NAMED}
+    cells: list[Cell] = []
+    problems: dict[str, None] = {}
+    for repeat in range(repeats):
+        for endpoint in entries["endpoints"]:
+            for task in entries["tasks"]:
+                for noise in entries["noise_ratios"]:
+                    for method in entries["methods"]:
+                        chosen = {**task.parameters, **noise.parameters, **endpoint.parameters, **method.parameters}
+                        try:
+                            parameters = parse_parameters({**shared, **chosen, "seed": seed + repeat})
+                        except ConfigError as error:
+                            problems |= dict.fromkeys(
+                                f"{task.label}, {method.label}: {text}" for text in error.problems
+                            )
+                            continue
+                        cells.append(
+                            Cell(
+                                task=task.label,
+                                noise_ratio=parameters.task.noise_ratio,
+                                endpoint=endpoint.label,
+                                method=method.label,
+                                repeat=repeat,
+                                parameters=changed_parameters(parameters),
+                            )
+                        )
+    if problems:
+        raise ConfigError(*problems)
+    return cells
+
+
+def _whole(value: object, name: str) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < (1 if name == "repeats" else 0):
+        raise ConfigError(f"{name}={value!r} is not a whole number that can be used; repeats begin at 1, seeds at 0")
+    return number
+
+
+def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[Entry]:
+    """The entries of an axis; an empty one is the run's own, and for methods all there are."""
+    named = _NAMED[axis]
+    if value is None and axis == "methods":
+        value = list(declared_parameters()[named].choices)
+    if value is None:
+        own = shared.get(named, declared_parameters()[named].default)
+        label = shared.get("task_name") or own if axis == "tasks" else shared.get("llm_model") or own
+        return [Entry(str(label), {})]
+    found = [_entry(axis, item) for item in _items(axis, value)]
+    labels = [entry.label for entry in found]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ConfigError(f"{axis} has {', '.join(twice)} twice; give one of them another label")
+    return found
+
+
+def _items(axis: str, value: object) -> Sequence[object]:
+    if isinstance(value, str):
+        try:
+            value = yaml.safe_load(f"[{value}]")
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{axis}={value} is no list: write a, b or {{name: value}}, ...") from error
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise ConfigError(f"{axis} is an empty list; name at least one")
+    return items
+
+
+def _entry(axis: str, item: object) -> Entry:
+    named = _NAMED[axis]
+    if isinstance(item, Mapping):
+        parameters = {str(name): value for name, value in item.items() if name != "label"}
+        return Entry(str(item.get("label") or _described(parameters, named)), parameters)
+    if axis == "tasks" and isinstance(item, str) and ":" in item:
+        task, _, name = item.partition(":")
+        return Entry(name, {"task": task, "task_name": name})
+    return Entry(str(item), {named: item})
+
+
+def _described(parameters: Mapping[str, object], named: str) -> str:
+    """`ease, shortlist=none`; a task is called by its name, an endpoint by its model."""
+    known = next((parameters[name] for name in ("task_name", "llm_model", named) if name in parameters), "")
+    rest = [f"{name}={value}" for name, value in parameters.items() if value != known and name != named]
+    return ", ".join([str(known)] if named != "method" and known else [str(known), *rest])

@@ -1,0 +1,104 @@
+"""Stage `run_cell`: one run of a comparison, all stages in this process; a finished cell is never run again.
+
+Finished cells lie in `cells/` of `store_uri`, by a hash of their parameters, of their data and of our version. The
+labels that tables show are not part of it, nor is anything that changes the speed alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ease_lib import __version__
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files, write_document
+from ease_lib.comparison import Cell
+from ease_lib.config import flat_parameters, parse_parameters
+from ease_lib.stages import build_dataset, evaluate, optimize
+from ease_lib.stages.execution import artifact, output_path, user_errors
+from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
+
+FOLDER = "cells"
+SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds")
+"""Parameters that change no result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    result: str = artifact(contracts.COMPARISON_CELL)
+
+
+def execute(cell: str, outputs: Outputs) -> None:
+    """Run as a task of a pipeline; `cell` is JSON as `encoded` gives it."""
+    with user_errors("run_cell"), tempfile.TemporaryDirectory() as folder:
+        result, _ = run(decoded(cell), Artifacts(Path(folder)))
+        write_document(output_path(outputs.result), contracts.COMPARISON_CELL, result)
+
+
+def encoded(cell: Cell) -> str:
+    return json.dumps(dataclasses.asdict(cell))
+
+
+def decoded(text: str) -> Cell:
+    return Cell(**json.loads(text))
+
+
+def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
+    """The result under `COMPARISON_CELL`, and whether it was there already.
+
+    Args:
+        at: of the cell run before on the same data, whose artifacts need not be made again; or new ones.
+
+    Raises:
+        EaseError: as the stages do; the journal keeps what was answered.
+    """
+    parameters = parse_parameters(cell.parameters)
+    at.run_if_changed(parameters, build_dataset)
+    store = open_store(parameters.run.store_uri) if parameters.run.store_uri else None
+    name = f"{FOLDER}/{_key(cell, at)}.json"
+    found = store.read(name) if store else None
+    measured: dict[str, Any] = json.loads(found) if found else {}
+    if not found:
+        at.run_if_changed(parameters, *BEFORE_SEARCH)
+        at.run(parameters, optimize, evaluate)
+        measured = _measured(at)
+        if store:
+            store.write(name, json.dumps(measured, allow_nan=False).encode())
+    labels = dataclasses.asdict(cell)
+    return {**labels, "seed": parameters.run.seed, **measured}, found is not None
+
+
+def _key(cell: Cell, at: Artifacts) -> str:
+    parameters = flat_parameters(parse_parameters(cell.parameters))
+    identity = {
+        "version": __version__,
+        "parameters": {name: value for name, value in parameters.items() if name not in SPEED_ONLY},
+        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test)]),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _measured(at: Artifacts) -> dict[str, Any]:
+    """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
+    search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
+    tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
+    history = read_table(Path(at.history), contracts.HISTORY)
+    cached = search["llm"]["cached"] + tested["llm"]["cached"]
+    return {
+        "simulated": search["simulated"],
+        "validation_score": history["incumbent_score"][-1].as_py(),
+        "test_score": tested["best"]["score"],
+        "random_test_score": tested["random"]["score"],
+        "evaluations": search["evaluations"],
+        "llm_requests": search["llm"]["requests"] + tested["llm"]["requests"] + cached,
+        "cached_responses": cached,
+        "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
+        "search_seconds": search["seconds"]["search"],
+        "incumbent_scores": history["incumbent_score"].to_pylist(),
+    }
