@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 
 from ease_lib import __version__
 from ease_lib.config import (
+    ComparisonConfig,
     Parameters,
     changed_parameters,
     declared_parameters,
@@ -29,8 +31,11 @@ from ease_lib.config import (
     stage_parameters,
 )
 from ease_lib.errors import ConfigError, EaseError
+from ease_lib.stages import report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
-from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute
+from ease_lib.stages.compare import Done, run_cells
+from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute, sigterm_as_interrupt
+from ease_lib.stages.plan_comparison import checked_plan
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
@@ -40,6 +45,23 @@ EXAMPLES = """examples:
 the key of an endpoint comes from EASE_LLM_API_KEY or OPENAI_API_KEY; the same command with the same --output-dir
 continues a run that was killed; exit codes: 0 done, 2 an error with its message, 75 stopped and can be continued
 """
+
+
+COMPARE_EXAMPLES = """examples:
+  ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
+  ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints simulated
+  ease compare --methods "ease, {method: ease, shortlist: none}, {method: ease, nu: 1}" --task lr --repeats 5
+  ease compare --params knowledge                   how much selection matters to models that know the task
+entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
+with more methods, tasks or repeats, runs only what is not finished yet
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonAxes:
+    """The options of `ease compare` beside those of a run."""
+
+    comparison: ComparisonConfig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ease {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_compare(commands)
     for name in STAGE_CONFIGS:
         _add_stage(commands, name)
     return parser
@@ -83,6 +106,26 @@ def _add_run(commands: Any) -> None:
     )
     _add_parameters(run, Parameters, "parameters")
     run.set_defaults(command=_run)
+
+
+def _add_compare(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="compare methods over tasks, noise ratios, endpoints and repeats",
+        description="Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best.",
+        epilog=COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument(
+        "--params", metavar="SET", help="parameter set (paper-tables, knowledge, ...) or YAML file; options win over it"
+    )
+    compare.add_argument(
+        "--output-dir", metavar="DIR", help="folder for results and finished cells (default: runs/comparison)"
+    )
+    compare.add_argument("--jobs", type=int, metavar="N", help="processes side by side (default: one per core)")
+    _add_parameters(compare, ComparisonAxes, "what varies")
+    _add_parameters(compare, Parameters, "parameters of every run")
+    compare.set_defaults(command=_compare)
 
 
 def _add_stage(commands: Any, name: str) -> None:
@@ -146,15 +189,54 @@ def _stage_module(name: str) -> ModuleType:
     return importlib.import_module(f"ease_lib.stages.{name}")
 
 
-def _run(parsed: argparse.Namespace) -> int:
-    try:  # the library itself needs neither kfp nor the graphs; this one command does
-        local_run = importlib.import_module("pipelines.local_run")
-        parameter_sets = importlib.import_module("pipelines.parameter_sets")
+def _compare(parsed: argparse.Namespace) -> int:
+    values = _values(parsed)
+    folder = _made_folder(parsed.output_dir or "runs/comparison")
+    jobs = _jobs(parsed.jobs)
+    with sigterm_as_interrupt():
+        cells = checked_plan({"store_uri": str(folder / "store"), **values})
+        print(f"{len(cells)} runs, {jobs} at a time; output in {folder}", flush=True)
+        done = itertools.count(1)
+        results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
+    report_comparison.run(results, folder)
+    print(f"\n{(folder / report_comparison.MARKDOWN).read_text(encoding='utf-8')}")
+    for file in (report_comparison.PAGE, report_comparison.MARKDOWN, report_comparison.TABLE):
+        print(folder / file)
+    return 0
+
+
+def _jobs(given: int | None) -> int:
+    if given is not None and given < 1:
+        raise ConfigError(f"--jobs {given} is below 1, the least allowed")
+    return given or os.cpu_count() or 1
+
+
+def _print_done(number: int, total: int, done: Done) -> None:
+    scores = f"validation {done.result['validation_score']:.3f}  test {done.result['test_score']:.3f}"
+    kept = "  (finished before)" if done.kept else ""
+    print(f"{number}/{total}  {done.cell.name}: {scores}  {done.result['llm_requests']} requests{kept}", flush=True)
+
+
+def _values(parsed: argparse.Namespace) -> dict[str, object]:
+    """The parameters of the set that was named, and those given as options, which win."""
+    if not parsed.params:
+        return _given(parsed)
+    return {**_pipelines("parameter_sets").read_parameter_set(parsed.params), **_given(parsed)}
+
+
+def _pipelines(module: str) -> Any:
+    """A module of the graphs, which the library itself does not need."""
+    try:
+        return importlib.import_module(f"pipelines.{module}")
     except ImportError as error:
         raise ConfigError(
-            f"ease run needs kfp and the repository's pipelines/ ({error}); run `make install` in a checkout"
+            f"this needs kfp and the repository's pipelines/ ({error}); run `make install` in a checkout"
         ) from error
-    values = {**(parameter_sets.read_parameter_set(parsed.params) if parsed.params else {}), **_given(parsed)}
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    local_run = _pipelines("local_run")
+    values = _values(parsed)
     parameters = parse_parameters(values)
     output_dir = _output_dir(parsed.output_dir, parameters)
     if not parameters.run.store_uri:
@@ -182,6 +264,10 @@ def _output_dir(given: str | None, parameters: Parameters) -> Path:
                 ":", "-"
             )
         )
+    return _made_folder(given)
+
+
+def _made_folder(given: str) -> Path:
     folder = Path(given).expanduser().absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,14 +2,15 @@
 
 An axis is a list, or a text with commas between its entries. An entry is a name, or a mapping of parameters:
 
-    tasks         lr · instruction_induction:antonyms_v1 · {task: table, task_uri: a.csv, output_column: team}
+    tasks         lr · instruction_induction:antonyms_v1 · {task: table, task_uri: a.csv, noise_ratios: [0, 0.1]}
     methods       ease · {method: ease, shortlist: none} · {method: ease, nu: 1, label: curious}
     noise_ratios  0 · 0.1
     endpoints     simulated · {llm_base_url: simulated, llm_model: simulated-knowledge-50, label: knows half}
 
-All other parameters are those of one run and hold for every cell. Repeat r has the seed `seed + r` everywhere: split,
-noise, initial design, candidates and network, unlike the authors' code, whose repeats share their candidates. At one
-seed all methods see the same data, so they can be compared in pairs.
+A task with noise ratios of its own has those and not the axis'. All other parameters are those of one run and hold for
+every cell. Repeat r has the seed `seed + r` everywhere: split, noise, initial design, candidates and network; in the
+authors' code repeats share their candidates. At one seed all methods see the same data, so they can be compared in
+pairs.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Entry:
 
     label: str
     parameters: dict[str, Any]
+    noise_ratios: Sequence[Entry] = ()
 
 
 def plan(values: Mapping[str, object]) -> list[Cell]:
@@ -86,7 +88,7 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
     for repeat in range(repeats):
         for endpoint in entries["endpoints"]:
             for task in entries["tasks"]:
-                for noise in entries["noise_ratios"]:
+                for noise in task.noise_ratios or entries["noise_ratios"]:
                     for method in entries["methods"]:
                         chosen = {**task.parameters, **noise.parameters, **endpoint.parameters, **method.parameters}
                         try:
@@ -153,8 +155,10 @@ def _items(axis: str, value: object) -> Sequence[object]:
 def _entry(axis: str, item: object) -> Entry:
     named = _NAMED[axis]
     if isinstance(item, Mapping):
-        parameters = {str(name): value for name, value in item.items() if name != "label"}
-        return Entry(str(item.get("label") or _described(parameters, named)), parameters)
+        parameters = {str(name): value for name, value in item.items() if name not in ("label", "noise_ratios")}
+        label = str(item.get("label") or _described(parameters, named))
+        ratios = _items("noise_ratios", item["noise_ratios"]) if "noise_ratios" in item else ()
+        return Entry(label, parameters, [_entry("noise_ratios", ratio) for ratio in ratios])
     if axis == "tasks" and isinstance(item, str) and ":" in item:
         task, _, name = item.partition(":")
         return Entry(name, {"task": task, "task_name": name})

@@ -8,9 +8,10 @@ from pathlib import Path
 from kfp import compiler
 
 from ease_lib.config import declared_parameters
+from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 
-COMPILED = {"ease_pipeline.yaml": ease_pipeline}
+COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}
 FOLDER = Path(__file__).parent / "compiled"
 
 

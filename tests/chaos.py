@@ -35,8 +35,8 @@ from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.response_cache import FOLDER, object_name, response_key
 from ease_lib.stages import optimize
-from ease_lib.testing import faulty_endpoint as faults
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
 
 TIMEOUT_SECONDS = 1.0

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 WIDTH, HEIGHT = 860, 300
+COLORS = (
+    *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#7c3aed"),
+    *("#0f766e", "#a16207", "#9f1239", "#1e3a8a"),
+)
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 
 
@@ -27,6 +32,57 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None
     )
     curve = f'<polyline class="incumbent" points="{" ".join(steps)}"/>'
     return plot.framed(split + line + dots + curve, "Validation score of every evaluation, in order")
+
+
+def curves_chart(curves: Mapping[str, Sequence[float]], thick: str) -> str:
+    """The incumbent's score after every evaluation, a line for each label and a dot where there is only one."""
+    plot = _Plot(max(map(len, curves.values())))
+    lines, key = [], []
+    for number, (label, scores) in enumerate(curves.items()):
+        color, name = COLORS[number % len(COLORS)], escape(label)
+        points = " ".join(f"{plot.x(index):.1f},{plot.y(score):.1f}" for index, score in enumerate(scores))
+        style = f'fill="none" stroke="{color}" stroke-width="{3 if label == thick else 1.5}"'
+        title = f"<title>{name}: {scores[-1]:.3f}</title>"
+        if len(scores) > 1:
+            lines.append(f'<polyline {style} points="{points}">{title}</polyline>')
+        else:
+            place = f'cx="{plot.x(0):.1f}" cy="{plot.y(scores[0]):.1f}"'
+            lines.append(f'<circle {place} r="4" fill="{color}">{title}</circle>')
+        key.append(f'<span><i style="background: {color}"></i>{name} {scores[-1]:.3f}</span>')
+    chart = plot.framed("".join(lines[::-1]), "Validation score of the incumbent after every evaluation")
+    return f'{chart}<figcaption class="key">{" ".join(key)}</figcaption>'
+
+
+def gaps_chart(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How much better one method is than another, for each endpoint in order, with standard errors."""
+    scores = [(name, color) for name, color in (("test_score", COLORS[0]), ("validation_score", COLORS[1]))]
+    reach = max([0.1, *(abs(entry[name]) + (entry[f"{name}_error"] or 0) for entry in entries for name, _ in scores)])
+    middle, unit = (TOP + HEIGHT - BOTTOM) / 2, (HEIGHT - TOP - BOTTOM) / 2 / reach
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(entries))
+    parts = []
+    for tick in (-reach, -reach / 2, 0.0, reach / 2, reach):
+        y = middle - tick * unit
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:+.2f}</text>')
+    for shift, (name, color) in zip((-8, 8), scores, strict=True):
+        points = []
+        for number, entry in enumerate(entries):
+            x, y = LEFT + (number + 0.5) * step + shift, middle - entry[name] * unit
+            error = (entry[f"{name}_error"] or 0) * unit
+            points.append(f"{x:.1f},{y:.1f}")
+            parts.append(
+                f'<line stroke="{color}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - error:.1f}" y2="{y + error:.1f}"/>'
+            )
+            parts.append(f'<circle fill="{color}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+        parts.append(f'<polyline fill="none" stroke="{color}" points="{" ".join(points)}"/>')
+    for number, entry in enumerate(entries):
+        x = LEFT + (number + 0.5) * step
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(entry["endpoint"])}</text>')
+    key = "".join(f'<span><i style="background: {color}"></i>{name.replace("_", " ")}</span>' for name, color in scores)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Difference by endpoint">{"".join(parts)}</svg>'
+        f'<figcaption class="key">{key}</figcaption>'
+    )
 
 
 def _level(y: float) -> str:

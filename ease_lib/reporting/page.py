@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ease_lib import __version__
@@ -35,16 +35,7 @@ def render_page(
         prompt: the winning prompt with a placeholder for the query.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
-    environment = Environment(
-        loader=PackageLoader("ease_lib.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
-    environment.filters["whole"] = lambda value: f"{value:,}".replace(",", " ")
-    return environment.get_template(
+    return page_template(
         "page.html.j2"
     ).render(
         report=report,
@@ -57,6 +48,20 @@ def render_page(
         verdict=verdict(report),
         version=__version__,
     )
+
+
+def page_template(name: str) -> Template:
+    """A template of this package; every value it shows is escaped."""
+    environment = Environment(
+        loader=PackageLoader("ease_lib.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
+    environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
+    return environment.get_template(name)
 
 
 def verdict(report: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import ttest_rel
 
 from ease_lib.seeding import rng
 
@@ -20,6 +21,22 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float]:
     centre = (mean + Z_95**2 / (2 * n)) / shrunk
     half = Z_95 / shrunk * math.sqrt(mean * (1 - mean) / n + Z_95**2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean with its standard error; None for a single value."""
+    mean = sum(values) / len(values)
+    return mean, float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
+
+
+def paired_p_value(scores: Sequence[float], others: Sequence[float]) -> float:
+    """Two-sided paired t-test of equal means; 1 where there are no two pairs, or no pair differs."""
+    differences = np.subtract(scores, others)
+    if len(differences) < 2 or not differences.any():
+        return 1.0
+    if np.ptp(differences) < 1e-12:
+        return 0.0
+    return float(ttest_rel(scores, others).pvalue)
 
 
 def paired_gain(scores: Sequence[float], baseline: Sequence[float]) -> dict[str, object]:

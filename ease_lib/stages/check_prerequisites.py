@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.config import (
@@ -69,25 +70,30 @@ def read_form(form: Mapping[str, object], advanced: str) -> Parameters:
     return parse_parameters({**form, **more})
 
 
-def check(parameters: Parameters) -> None:
-    """Try the data, the embedder, the store and the endpoint."""
-    checks: list[Callable[[], None]] = [
-        lambda: _check_data(parameters.task),
-        lambda: check_embedder(parameters.embedding),
-        lambda: _check_instructions(parameters.instructions.instructions_uri),
-        lambda: _check_store(parameters.run.store_uri),
-        lambda: _check_endpoint(parameters.endpoint),
+def check(*runs: Parameters) -> None:
+    """Try the data, the embedder, the instructions, the store and the endpoint; what several runs share is tried once.
+
+    Raises:
+        ConfigError: listing every problem found.
+    """
+    sections: list[tuple[Callable[[Any], None], Iterable[Any]]] = [
+        (_check_data, (run.task for run in runs)),
+        (check_embedder, (run.embedding for run in runs)),
+        (_check_instructions, (run.instructions.instructions_uri for run in runs)),
+        (_check_store, (run.run.store_uri for run in runs)),
+        (_check_endpoint, (run.endpoint for run in runs)),
     ]
     problems: list[str] = []
-    for one in checks:
-        try:
-            one()
-        except ConfigError as error:
-            problems += error.problems
-        except EaseError as error:
-            problems.append(str(error))
+    for check_one, tried in sections:
+        for section in dict.fromkeys(tried):
+            try:
+                check_one(section)
+            except ConfigError as error:
+                problems += error.problems
+            except EaseError as error:
+                problems.append(str(error))
     if problems:
-        raise ConfigError(*problems)
+        raise ConfigError(*dict.fromkeys(problems))
 
 
 def _check_data(task: TaskConfig) -> None:

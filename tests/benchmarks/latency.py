@@ -16,8 +16,8 @@ from ease_lib.artifacts.tables import read_document
 from ease_lib.config import parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.stages import optimize
-from ease_lib.testing.faulty_endpoint import faulty_endpoint
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
 SETTINGS = ({"parallel": 1, "llm_concurrency": 1}, {"parallel": 8, "llm_concurrency": 8})
 """The endpoint takes one request at a time for each sequence, as a rate-limited account does."""

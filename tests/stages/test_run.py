@@ -15,8 +15,8 @@ from ease_lib.config import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, report
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 from ease_lib.stages.one_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMOKE = {
     "noise_ratio": 0.15,

@@ -16,8 +16,8 @@ from ease_lib.embedding_endpoint import EndpointEmbedder
 from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.stages import check_prerequisites, optimize
 from ease_lib.stages.embedder import check_embedder, open_embedder
-from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
 
 MODEL = "small"
 KEY = "sk-canary-123"

@@ -9,7 +9,8 @@ from ease_lib.surrogate.network import Layers, ScoreNetwork, spanned_directions
 
 
 def autograd_predictions(network, features, scores, ridge, steps, trust=None):
-    """The straightforward loop in the directions that the observations span: torch.nn, torch.optim.Adam with coupled weight decay, one backward a step."""
+    """The straightforward loop, in the directions that the observations span: torch.nn, torch.optim.Adam with coupled
+    weight decay, one backward a step."""
     x = torch.as_tensor(features)
     x = (x - x.mean(dim=0)) / x.std(dim=0)
     directions, unit = spanned_directions(x.numpy())

@@ -1,0 +1,243 @@
+"""The numbers of a comparison, as data, Markdown and a page.
+
+A row is a task at a noise ratio on an endpoint; its cells are means over repeats with standard errors. The method with
+the best mean is marked as best only if it beats every other one by a paired t-test over the repeats (two-sided,
+p < 0.05, not corrected for the number of methods); else all that cannot be told from it count as tied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from ease_lib import __version__
+from ease_lib.reporting.charts import curves_chart, gaps_chart
+from ease_lib.reporting.page import page_template
+from ease_lib.reporting.statistics import mean_and_error, paired_p_value
+
+SIGNIFICANCE = 0.05
+SCORES = ("test_score", "validation_score")
+RANDOM_SEARCH = "best_of_n"
+
+Cells = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A task at a noise ratio on an endpoint, with its finished cells by method, in order of repeats."""
+
+    task: str
+    noise_ratio: float
+    endpoint: str
+    cells: dict[str, list[Mapping[str, Any]]]
+
+    def scores(self, method: str, score: str) -> dict[int, float]:
+        """By repeat."""
+        return {cell["repeat"]: cell[score] for cell in self.cells.get(method, ())}
+
+    def best(self, score: str) -> list[str]:
+        """The best method alone, or all that are tied with it."""
+        means = {method: mean_and_error([cell[score] for cell in cells])[0] for method, cells in self.cells.items()}
+        first = max(means, key=lambda method: means[method])
+        return [method for method in means if method == first or not self._beats(first, method, score)]
+
+    def is_tied(self, method: str, score: str) -> bool:
+        best = self.best(score)
+        return len(best) > 1 and method in best
+
+    def _beats(self, method: str, other: str, score: str) -> bool:
+        return paired_p_value(*paired(self.scores(method, score), self.scores(other, score))) < SIGNIFICANCE
+
+
+def paired(one: Mapping[Any, float], other: Mapping[Any, float]) -> tuple[list[float], list[float]]:
+    """The values under the keys that both have."""
+    keys = [key for key in one if key in other]
+    return [one[key] for key in keys], [other[key] for key in keys]
+
+
+def rows_of(cells: Cells) -> list[Row]:
+    """In the order in which the cells name them first."""
+    grouped: dict[tuple[str, float, str], dict[str, list[Mapping[str, Any]]]] = {}
+    for cell in sorted(cells, key=lambda cell: int(cell["repeat"])):
+        key = cell["task"], cell["noise_ratio"], cell["endpoint"]
+        grouped.setdefault(key, {}).setdefault(cell["method"], []).append(cell)
+    return [
+        Row(task=task, noise_ratio=noise, endpoint=endpoint, cells=by_method)
+        for (task, noise, endpoint), by_method in grouped.items()
+    ]
+
+
+def methods_of(cells: Cells) -> list[str]:
+    return list(dict.fromkeys(cell["method"] for cell in cells))
+
+
+def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[str, Any]]:
+    """Per method: how often best or tied, its mean lead over the others, what it asks and costs.
+
+    `lead` is the first method's mean test score less this one's, over the same rows and repeats, with its standard
+    error over rows and the p-value of a paired t-test over rows: the first method against each other one.
+    """
+    summary = []
+    for method in methods:
+        cells = [cell for row in rows for cell in row.cells.get(method, ())]
+        row_means = {(row.task, row.noise_ratio, row.endpoint): _means(row, methods[0], method) for row in rows}
+        pairs = [means for means in row_means.values() if means]
+        first, own = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        lead, error = mean_and_error([a - b for a, b in pairs]) if pairs else (0.0, None)
+        summary.append(
+            {
+                "method": method,
+                "rows": sum(method in row.cells for row in rows),
+                **{f"best_{score}": sum(row.best(score) == [method] for row in rows) for score in SCORES},
+                **{f"tied_{score}": sum(row.is_tied(method, score) for row in rows) for score in SCORES},
+                **{score: mean_and_error([cell[score] for cell in cells])[0] for score in SCORES},
+                "lead": lead,
+                "lead_error": error,
+                "lead_p": paired_p_value(first, own),
+                "evaluations": _mean(cell["evaluations"] for cell in cells),
+                "llm_requests": _mean(cell["llm_requests"] for cell in cells),
+                "cost_usd": _mean(_cost_alone(cell) for cell in cells),
+                "search_seconds": _mean(cell["search_seconds"] for cell in cells),
+            }
+        )
+    return summary
+
+
+def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
+    """Per endpoint, the mean of `method` less `other` over tasks and repeats: how much selection matters to a model."""
+    found = []
+    for endpoint in dict.fromkeys(row.endpoint for row in rows):
+        entry: dict[str, Any] = {"endpoint": endpoint}
+        for score in SCORES:
+            differences = [
+                a - b
+                for row in rows
+                if row.endpoint == endpoint
+                for a, b in zip(*paired(row.scores(method, score), row.scores(other, score)), strict=True)
+            ]
+            if differences:
+                entry[score], entry[f"{score}_error"] = mean_and_error(differences)
+        if len(entry) > 1:
+            found.append(entry)
+    return found
+
+
+def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[float]]:
+    """Mean incumbent's validation score after every evaluation; a search that ended keeps its last."""
+    curves = {}
+    for method in methods:
+        runs = [cell["incumbent_scores"] for row in rows for cell in row.cells.get(method, ())]
+        longest = max(map(len, runs), default=0)
+        filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
+        curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
+    return curves
+
+
+def render_markdown(cells: Cells) -> str:
+    """Both tables of scores and the table of methods."""
+    rows, methods = rows_of(cells), methods_of(cells)
+    parts = [_score_table(rows, methods, "test_score", "Test score"), _method_table(rows, methods)]
+    parts.append(_score_table(rows, methods, "validation_score", "Validation score of the winner"))
+    if len({row.endpoint for row in rows}) > 1:
+        parts.append(_gap_table(gaps(rows, methods[0]), methods[0]))
+    return "\n\n".join(parts) + "\n"
+
+
+def render_comparison_page(cells: Cells) -> str:
+    """One self-contained page."""
+    rows, methods = rows_of(cells), methods_of(cells)
+    several = len({row.endpoint for row in rows}) > 1
+    return page_template("comparison.html.j2").render(
+        rows=rows,
+        methods=methods,
+        summary=summarise_methods(rows, methods),
+        titles={"test_score": "Test score", "validation_score": "Validation score of the winner"},
+        cell=_cell,
+        best={score: [row.best(score) for row in rows] for score in SCORES},
+        curves=Markup(curves_chart(mean_curves(rows, methods), methods[0])),  # noqa: S704 labels are escaped there
+        row_curves=[Markup(curves_chart(mean_curves([row], methods), methods[0])) for row in rows],  # noqa: S704
+        gap_chart=Markup(gaps_chart(gaps(rows, methods[0]))) if several else "",  # noqa: S704
+        repeats=len({cell["repeat"] for cell in cells}),
+        several_endpoints=several,
+        simulated=any(cell["simulated"] for cell in cells),
+        random_search=RANDOM_SEARCH,
+        paid=sum(cell["llm_requests"] - cell["cached_responses"] for cell in cells),
+        version=__version__,
+    )
+
+
+def _means(row: Row, one: str, other: str) -> tuple[float, float] | None:
+    a, b = paired(row.scores(one, "test_score"), row.scores(other, "test_score"))
+    return (sum(a) / len(a), sum(b) / len(b)) if a else None
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0
+
+
+def _cost_alone(cell: Mapping[str, Any]) -> float:
+    """The cost if no other cell had paid for answers in common, at the mean price of those it paid for."""
+    paid = cell["llm_requests"] - cell["cached_responses"]
+    return float(cell["cost_usd"] * cell["llm_requests"] / paid) if paid else 0.0
+
+
+def _cell(row: Row, method: str, score: str) -> str:
+    cells = row.cells.get(method)
+    if not cells:
+        return "–"
+    mean, error = mean_and_error([cell[score] for cell in cells])
+    return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}"
+
+
+def _score_table(rows: Sequence[Row], methods: Sequence[str], score: str, title: str) -> str:
+    several = len({row.endpoint for row in rows}) > 1
+    heads = ["Task", "noise", *(["endpoint"] if several else []), *methods]
+    lines = [f"**{title}**\n", f"| {' | '.join(map(_plain, heads))} |", "|---|--:|" + "--:|" * (len(heads) - 2)]
+    for row in rows:
+        best = row.best(score)
+        marked = [_marked(_cell(row, method, score), method, best) for method in methods]
+        names = [row.task, f"{row.noise_ratio:.0%}", *([row.endpoint] if several else [])]
+        lines.append(f"| {' | '.join([*map(_plain, names), *marked])} |")
+    return "\n".join(lines)
+
+
+def _marked(text: str, method: str, best: Sequence[str]) -> str:
+    if method not in best:
+        return text
+    return f"**{text}**" if len(best) == 1 else f"≈ {text}"
+
+
+def _method_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
+    lines = [
+        f"**Methods over {len(rows)} rows**\n",
+        f"| Method | best | tied | test score | {_plain(methods[0])} leads by | p | evaluations | LLM requests | USD |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for entry in summarise_methods(rows, methods):
+        error = "" if entry["lead_error"] is None else f" ± {entry['lead_error']:.3f}"
+        lead = "" if entry["method"] == methods[0] else f"{entry['lead']:+.3f}{error} | {entry['lead_p']:.2g}"
+        cost = f"{entry['cost_usd']:.2f}" if entry["cost_usd"] else ""
+        values = [entry["best_test_score"], entry["tied_test_score"], f"{entry['test_score']:.3f}", lead or " | "]
+        values += [f"{entry['evaluations']:.0f}", f"{entry['llm_requests']:.0f}", cost]
+        lines.append(f"| {_plain(entry['method'])} | {' | '.join(map(str, values))} |")
+    return "\n".join(lines)
+
+
+def _gap_table(found: Sequence[Mapping[str, Any]], method: str) -> str:
+    heads = "| Endpoint | test score | validation score |"
+    lines = [f"**{_plain(method)} less {RANDOM_SEARCH}**\n", heads, "|---|--:|--:|"]
+    for entry in found:
+        values = []
+        for score in SCORES:
+            error = entry[f"{score}_error"]
+            values.append(f"{entry[score]:+.3f}" + ("" if error is None else f" ± {error:.3f}"))
+        lines.append(f"| {_plain(entry['endpoint'])} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return " ".join(str(text).replace("|", r"\|").split())

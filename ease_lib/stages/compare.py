@@ -1,0 +1,99 @@
+"""The cells of a comparison on this machine, a few processes side by side.
+
+A process makes data and embeddings anew only when the next cell has others, and keeps an endpoint of ours up.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ease_lib.comparison import Cell
+from ease_lib.endpoints.child import shared_endpoints
+from ease_lib.errors import EaseError
+from ease_lib.stages import run_cell
+from ease_lib.stages.one_process import Artifacts
+
+
+class CellFailed(EaseError):
+    """A cell failed; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished cell: its result, and whether an earlier comparison had it already; or why it failed."""
+
+    cell: Cell
+    result: dict[str, Any]
+    kept: bool
+    failure: str = ""
+
+
+def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], None]) -> list[dict[str, Any]]:
+    """All results, in the order of the cells; finished ones are read, not run.
+
+    Args:
+        jobs: processes side by side.
+        on_done: called with each cell as it is done, for progress.
+
+    Raises:
+        CellFailed: at the first failure; everything finished until then is kept.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    with multiprocessing.get_context("spawn").Pool(jobs, initializer=_prepare_process, initargs=(jobs,)) as pool:
+        for done in pool.imap_unordered(_run, cells):
+            if done.failure:
+                raise CellFailed(f"{done.cell.name}: {done.failure}")
+            results[run_cell.encoded(done.cell)] = done.result
+            on_done(done)
+    return [results[run_cell.encoded(cell)] for cell in cells]
+
+
+@dataclass
+class _Process:
+    """What a process of the pool keeps from cell to cell."""
+
+    resources: ExitStack
+    folder: Path
+    data_and_endpoint: tuple[str, float, str, int] | None = None
+    at: Artifacts | None = None
+
+    def artifacts(self, cell: Cell) -> Artifacts:
+        """Those of the cell before if it had the same data, so that they need not be made again."""
+        if self.at is None or self.data_and_endpoint != cell.data_and_endpoint:
+            self.data_and_endpoint = cell.data_and_endpoint
+            self.at = Artifacts(Path(tempfile.mkdtemp(dir=self.folder)))
+        return self.at
+
+
+_process: _Process
+
+
+def _prepare_process(jobs: int) -> None:
+    """One core for each process; endpoints of ours stay up until it ends; the main process handles signals."""
+    import torch
+
+    global _process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
+    resources = ExitStack()
+    atexit.register(resources.close)
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="ease-cells-")))
+    resources.enter_context(shared_endpoints())
+    _process = _Process(resources, folder)
+
+
+def _run(cell: Cell) -> Done:
+    try:
+        result, kept = run_cell.run(cell, _process.artifacts(cell))
+    except EaseError as error:  # many kinds of which cannot travel between processes
+        return Done(cell, {}, kept=False, failure=str(error))
+    return Done(cell, result, kept=kept)

@@ -1,0 +1,35 @@
+"""Stage `plan_comparison`: check a whole comparison within a minute, and list its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ease_lib.comparison import Cell, plan
+from ease_lib.config import parse_parameter_text, parse_parameters
+from ease_lib.errors import ConfigError
+from ease_lib.stages.check_prerequisites import check
+from ease_lib.stages.execution import logger, user_errors
+from ease_lib.stages.run_cell import encoded
+
+
+def execute(axes: Mapping[str, object], parameters: str) -> list[str]:
+    """Plan as a task of a pipeline; `parameters` is the form's field for what all runs share, as YAML or JSON."""
+    with user_errors("plan_comparison"):
+        shared = parse_parameter_text(parameters, "parameters")
+        twice = sorted(set(axes) & set(shared))
+        if twice:
+            raise ConfigError(f"parameters repeats {', '.join(twice)}; set each in its own field of the form")
+        cells = checked_plan({**shared, **axes})
+        logger.info("%d cells to run", len(cells))
+        return [encoded(cell) for cell in cells]
+
+
+def checked_plan(values: Mapping[str, object]) -> list[Cell]:
+    """All cells, after every task and every endpoint was tried once.
+
+    Raises:
+        ConfigError: listing every problem found.
+    """
+    cells = plan(values)
+    check(*(parse_parameters(cell.parameters) for cell in cells))
+    return cells

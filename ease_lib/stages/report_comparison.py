@@ -1,0 +1,38 @@
+"""Stage `report_comparison`: all finished cells as Parquet, Markdown and a page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, write_table, write_text
+from ease_lib.reporting.comparison import render_comparison_page, render_markdown
+from ease_lib.stages.execution import artifact, output_path, user_errors
+
+TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    page: str = artifact()
+    results: str = artifact()
+
+
+def execute(cells: Sequence[str], outputs: Outputs) -> None:
+    """Run as a task of a pipeline; `cells` are the paths of what `run_cell` wrote."""
+    with user_errors("report_comparison"):
+        run([read_document(Path(path), contracts.COMPARISON_CELL) for path in cells], Path(outputs.results))
+        shutil.copyfile(Path(outputs.results) / PAGE, output_path(outputs.page))
+
+
+def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the three files into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = {name: [cell[name] for cell in cells] for name in contracts.COMPARISON.schema.names}
+    write_table(folder / TABLE, contracts.COMPARISON, columns)
+    write_text(folder / MARKDOWN, render_markdown(cells))
+    write_text(folder / PAGE, render_comparison_page(cells))
