@@ -166,7 +166,9 @@ def _entry(axis: str, item: object) -> Entry:
 
 
 def _described(parameters: Mapping[str, object], named: str) -> str:
-    """`ease, shortlist=none`; a task is called by its name, an endpoint by its model."""
-    known = next((parameters[name] for name in ("task_name", "llm_model", named) if name in parameters), "")
-    rest = [f"{name}={value}" for name, value in parameters.items() if value != known and name != named]
-    return ", ".join([str(known)] if named != "method" and known else [str(known), *rest])
+    """A task is called by its name, an endpoint by its model; else as `ease, shortlist=none`."""
+    for name in ("task_name", "llm_model"):
+        if name in parameters:
+            return str(parameters[name])
+    rest = [f"{name}={value}" for name, value in parameters.items() if name != named]
+    return ", ".join([str(parameters[named])] * (named in parameters) + rest)

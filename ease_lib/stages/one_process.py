@@ -46,7 +46,8 @@ class Artifacts:
         kept = 0
         while kept < len(wanted) and wanted[kept : kept + 1] == self._done[kept : kept + 1]:
             kept += 1
-        self._done = self._done[:kept]
+        if kept < len(wanted):
+            self._done = self._done[:kept]
         for stage, config in wanted[kept:]:
             self.run(parameters, stage)
             self._done.append((stage, config))

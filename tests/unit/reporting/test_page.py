@@ -21,6 +21,7 @@ def report(**changes):
         "partial_evaluations": 1,
         "requests_saved_by_racing": 15,
         "budget": 5,
+        "instructions": 0,
         "stopped": "perfect score",
         "best": {
             "validation_score": 1.0,
