@@ -10,6 +10,8 @@ import yaml
 from kfp import components as kfp_components
 
 from components import images
+from ease_lib.cli import ComparisonAxes
+from ease_lib.comparison import plan
 from ease_lib.config import declared_parameters, parse_parameters
 from ease_lib.stages import (
     build_dataset,
@@ -36,6 +38,19 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def spec():
     return next(yaml.safe_load_all((FOLDER / "ease_pipeline.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def comparison_spec():
+    return next(yaml.safe_load_all((FOLDER / "comparison_pipeline.yaml").read_text()))
+
+
+def test_the_form_of_the_comparison_has_its_axes_with_their_help(comparison_spec):
+    inputs = comparison_spec["root"]["inputDefinitions"]["parameters"]
+    for name, parameter in declared_parameters(ComparisonAxes).items():
+        assert inputs[name].get("defaultValue", "") == parameter.default
+        assert inputs[name]["description"] == parameter.help
+    assert set(inputs) == {*declared_parameters(ComparisonAxes), "seed", "store_uri", "parameters"}
 
 
 def test_committed_files_are_current():
@@ -90,8 +105,12 @@ def test_stages_that_ask_an_llm_are_never_cached(spec):
     assert cached == {"build-dataset", "prefilter", "embed", "report"}
 
 
-def test_containers_install_nothing_and_have_pinned_images(spec):
-    for executor in spec["deploymentSpec"]["executors"].values():
+def test_containers_install_nothing_and_have_pinned_images(spec, comparison_spec):
+    executors = [
+        *spec["deploymentSpec"]["executors"].values(),
+        *comparison_spec["deploymentSpec"]["executors"].values(),
+    ]
+    for executor in executors:
         container = executor["container"]
         assert container["image"] == images.CPU
         assert not container["image"].endswith(":latest")
@@ -111,6 +130,11 @@ def test_changed_parameters_travel_by_form_or_advanced():
 @pytest.mark.parametrize("name", ["demo", "smoke", "paper"])
 def test_named_parameter_sets_are_valid(name):
     assert parse_parameters(parameter_sets.read_parameter_set(name))
+
+
+@pytest.mark.parametrize(("name", "cells"), [("paper-tables", 18 * 3 * 12), ("knowledge", 2 * 2 * 5 * 3)])
+def test_named_comparisons_are_valid(name, cells):
+    assert len(plan({"task_uri": "folder", **parameter_sets.read_parameter_set(name)})) == cells
 
 
 def test_readme_lists_every_parameter_as_declared():

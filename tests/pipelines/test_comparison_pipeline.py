@@ -1,0 +1,65 @@
+"""The comparison as Kubeflow runs it: a task for each cell, through kfp.local."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+
+RUN = """
+import json, sys
+from kfp import local
+from pipelines.comparison_pipeline import comparison_pipeline
+local.init(local.SubprocessRunner(use_venv=False), pipeline_root=sys.argv[1], raise_on_error=True)
+print(comparison_pipeline(**json.loads(sys.argv[2])).outputs["results"].path)
+"""
+SMALL = {
+    "pool_size": 12,
+    "validation_size": 4,
+    "test_size": 4,
+    "budget": 3,
+    "initial_design": 2,
+    "k": 2,
+    "llm_model": MODEL,
+}
+
+
+def run(tmp_path, arguments):
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path / "kfp"), json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def test_every_cell_is_a_task_and_the_report_has_them_all(tmp_path):
+    with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 2 else "question") as server:
+        arguments = {
+            "methods": "best_of_n, {method: zero_shot, label: no exemplars}",
+            "endpoints": server.base_url,
+            "repeats": 2,
+            "store_uri": str(tmp_path / "store"),
+            "parameters": json.dumps(SMALL),
+        }
+        finished = run(tmp_path, arguments)
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        folder = Path(finished.stdout.strip().splitlines()[-1])
+        rows = pq.read_table(folder / "comparison.parquet").to_pylist()
+        assert [(row["method"], row["seed"]) for row in rows] == [
+            ("best_of_n", 0), ("no exemplars", 0), ("best_of_n", 1), ("no exemplars", 1)
+        ]  # fmt: skip
+        assert (folder / "comparison.html").read_text().startswith("<!doctype html>")
+        assert len(list((tmp_path / "store" / "cells").iterdir())) == 4
+
+
+def test_a_comparison_that_cannot_work_ends_in_its_first_task(tmp_path):
+    finished = run(tmp_path, {"methods": "greedy", "repeats": 1, "store_uri": str(tmp_path / "store")})
+    assert finished.returncode != 0
+    assert "method=greedy is not one of ease" in finished.stdout + finished.stderr
+    assert "'run-cell'" not in finished.stdout + finished.stderr
