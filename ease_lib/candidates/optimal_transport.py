@@ -5,10 +5,11 @@
 The result is the one of solving every sampled sequence exactly; most are never solved. OT ignores order, so equal sets
 are solved once. Lower bounds rule out almost all others: sets are taken from the smallest separable bound upwards, a
 few steps of dual ascent tighten it, and the set is solved if it may still be kept; no set is looked at once the bound
-has passed the worst cost that is kept.
+has passed the worst cost that is kept. Where k divides the rows of V (or the reverse), transport with uniform weights is
+an assignment problem, which is solved faster than the general one.
 
-Differences from the authors' code: the top q' of all q, not the top 50 of each of 20 chunks; ties break by
-sampling order.
+Differences from the authors' code: the top q' of all q, not the top 50 of each of 20 chunks; ties, of costs that agree
+to 1e-12, break by sampling order.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 import ot
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
 
 ROUNDING = 1e-9
 """Slack between a bound and an exact cost, both sums of at most a few thousand float64 terms in [0, 2]."""
+TIE_DECIMALS = 12
+LARGEST_ASSIGNMENT = 32
+"""Rows up to which the assignment problem is solved faster than the transport problem (measured: 2 to 3 times)."""
 DUAL_STEPS = 12
 SETS_PER_BLOCK = 512
 
@@ -63,11 +68,25 @@ def shortlist(sequences: IntArray, cost: FloatArray, size: int) -> Shortlist:
         sequences: (q, k) positions in the pool.
         cost: (n, m) as of `cosine_cost`.
     """
-    sets, set_of, copies = np.unique(np.sort(sequences, axis=1), axis=0, return_inverse=True, return_counts=True)
+    sets, set_of, copies = _distinct_sets(sequences, len(cost))
     exact = _solve_cheapest(sets, copies, cost, min(size, len(sequences)))
-    costs = exact[set_of.ravel()]
+    costs = np.round(exact[set_of], TIE_DECIMALS)
     positions = np.argsort(costs, kind="stable")[: min(size, len(sequences))]
     return Shortlist(positions, costs[positions], int(np.isfinite(exact).sum()))
+
+
+def _distinct_sets(sequences: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Sets as sorted rows, the number of each sequence's set, and how many sequences each set has."""
+    ordered = np.sort(sequences, axis=1)
+    k = ordered.shape[1]
+    if n**k < 2**63:  # one integer for each set is found faster than a row
+        keys = ordered.astype(np.int64) @ np.array([n**place for place in range(k)], dtype=np.int64)
+        _, first, set_of, copies = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    else:
+        _, first, set_of, copies = np.unique(
+            ordered, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+    return ordered[first], set_of.ravel(), copies
 
 
 def _solve_cheapest(sets: IntArray, copies: IntArray, cost: FloatArray, size: int) -> FloatArray:
@@ -88,8 +107,16 @@ def _solve_cheapest(sets: IntArray, copies: IntArray, cost: FloatArray, size: in
 
 
 def _solve(chosen: IntArray, sets: IntArray, cost: FloatArray, exact: FloatArray) -> None:
+    k, m = sets.shape[1], cost.shape[1]
+    size = max(k, m)
+    if size % k or size % m or size > LARGEST_ASSIGNMENT:
+        for index in chosen:
+            exact[index] = transport_cost(cost[sets[index]])
+        return
+    columns = np.repeat(cost, size // m, axis=1)  # a row of V for each exemplar that it takes a share of
     for index in chosen:
-        exact[index] = transport_cost(cost[sets[index]])
+        square = np.repeat(columns[sets[index]], size // k, axis=0)
+        exact[index] = square[linear_sum_assignment(square)].sum() / size
 
 
 def _first_covering(order: IntArray, copies: IntArray, size: int) -> IntArray:

@@ -6,11 +6,7 @@ import pytest
 from ease_lib.candidates.optimal_transport import cosine_cost, shortlist, transport_cost
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
-
-
-def plain_shortlist(sequences, cost, size):
-    costs = np.array([transport_cost(cost[np.sort(row)]) for row in sequences])
-    return np.argsort(costs, kind="stable")[:size], costs
+from tests.straightforward import plain_shortlist
 
 
 def unit_rows(draw, rows, dimension=6):
@@ -18,7 +14,10 @@ def unit_rows(draw, rows, dimension=6):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(("n", "k", "m"), [(30, 5, 20), (30, 3, 20), (12, 5, 7), (10, 1, 4), (6, 6, 5), (40, 8, 3)])
+SIZES = [(30, 5, 20), (30, 3, 20), (12, 5, 7), (10, 1, 4), (6, 6, 5), (40, 8, 4), (30, 6, 40), (5000, 8, 3)]
+
+
+@pytest.mark.parametrize(("n", "k", "m"), SIZES)
 @pytest.mark.parametrize("size", [1, 50, 399, 400, 5000])
 def test_equals_solving_every_sequence(n, k, m, size):
     draw = rng(0, "test", n, k, m)

@@ -5,34 +5,13 @@ import pytest
 import torch
 
 from ease_lib.seeding import rng
-from ease_lib.surrogate.network import Layers, ScoreNetwork, spanned_directions
+from ease_lib.surrogate.network import ScoreNetwork, spanned_directions
+from tests.straightforward import autograd_training, in_spanned_directions, standardised
 
 
-def autograd_predictions(network, features, scores, ridge, steps, trust=None):
-    """The straightforward loop, in the directions that the observations span: torch.nn, torch.optim.Adam with coupled
-    weight decay, one backward a step."""
-    x = torch.as_tensor(features)
-    x = (x - x.mean(dim=0)) / x.std(dim=0)
-    directions, unit = spanned_directions(x.numpy())
-    x = x @ torch.as_tensor(directions) * unit
-    start = Layers(x.shape[1], 100, x.dtype)
-    start.initialise(network._seed)
-    layers = []
-    for weight, bias in zip(start.weights, start.biases, strict=True):
-        linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-        with torch.no_grad():
-            linear.weight.copy_(weight)
-            linear.bias.copy_(bias)
-        layers += [linear, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    y = torch.as_tensor(scores, dtype=weight.dtype)
-    trust = torch.ones_like(y) if trust is None else torch.as_tensor(trust)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=ridge / float(trust.sum()))
-    for _ in range(steps):
-        adam.zero_grad()
-        (trust * (model(x)[:, 0] - y).square() / trust.sum()).sum().backward()
-        adam.step()
-    return model(x)[:, 0].detach().numpy()
+def autograd_predictions(features, scores, *, steps, trust=None):
+    x = in_spanned_directions(standardised(features))
+    return autograd_training(x, scores, seed=3, ridge=0.1, steps=steps, trust=trust)(x)[:, 0].detach().numpy()
 
 
 @pytest.mark.parametrize(("observations", "dimension"), [(2, 3), (40, 30), (165, 12), (30, 200), (150, 400)])
@@ -40,7 +19,7 @@ def test_training_equals_the_autograd_loop(observations, dimension):
     draw = rng(0, "test", observations)
     features, scores = draw.normal(size=(observations, dimension)), draw.random(observations)
     network = ScoreNetwork(dimension, seed=3, dtype=torch.float64)
-    expected = autograd_predictions(network, features, scores, ridge=0.1, steps=200)
+    expected = autograd_predictions(features, scores, steps=200)
     network.fit(features, scores, ridge=0.1, steps=200)
     np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
 
@@ -49,7 +28,7 @@ def test_trust_weighs_the_squared_errors():
     draw = rng(0, "trust")
     features, scores, trust = draw.normal(size=(30, 5)), draw.random(30), draw.choice([0.2, 0.4, 1.0], 30)
     network = ScoreNetwork(5, seed=3, dtype=torch.float64)
-    expected = autograd_predictions(network, features, scores, ridge=0.1, steps=200, trust=trust)
+    expected = autograd_predictions(features, scores, steps=200, trust=trust)
     network.fit(features, scores, ridge=0.1, steps=200, trust=trust)
     np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
 

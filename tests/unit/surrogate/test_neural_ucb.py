@@ -7,20 +7,7 @@ import torch
 from ease_lib.seeding import rng
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.neural_ucb import acquisition_values, gradient_products, squared_gradient_norms
-
-
-def explicit_gradients(network, features):
-    """(b, P) one autograd gradient per row."""
-    flat = network.layers.flat.clone().requires_grad_()
-    weights, biases = network.layers.views(flat)
-    rows = []
-    for row in network.standardise(features):
-        hidden = row
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            hidden = torch.relu(weight @ hidden + bias)
-        (gradient,) = torch.autograd.grad((weights[-1] @ hidden + biases[-1]).sum(), flat)
-        rows.append(gradient)
-    return torch.stack(rows)
+from tests.straightforward import explicit_gradients, plain_acquisition
 
 
 @pytest.fixture
@@ -62,3 +49,10 @@ def test_observed_points_are_less_uncertain_than_new_ones(trained):
         for x in (observed, far)
     ]
     assert bonus[0].max() < bonus[1].min()
+
+
+def test_acquisition_equals_a_gradient_per_sample(trained):
+    network, observed, candidates = trained
+    expected = plain_acquisition(network, observed, candidates, nu=0.5, ridge=0.1)
+    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=0.1)
+    np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
