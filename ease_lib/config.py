@@ -174,7 +174,9 @@ class OptimizerConfig:
     sampled_candidates: int = param(50_000, "Sequences sampled per iteration (q).", low=1, high=10_000_000)
     shortlist_size: int = param(1_000, "Sampled sequences kept by optimal transport (q').", low=1, high=1_000_000)
     shortlist: str = param(
-        "ot", "What keeps q' of q: ot, or none (ablation: the first q' sampled).", choices=("ot", "none")
+        "ot",
+        "What keeps q' of q: ot, random (ablation: NeuralUCB alone), or none (all q are compared).",
+        choices=("ot", "random", "none"),
     )
     fixed_candidates: int = param(
         0, "Ablation: this many sequences, sampled once for the whole search; 0 samples q anew.", low=0, high=10_000_000

@@ -19,7 +19,7 @@ From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,9 @@ from ease_lib.optimizers.base import Problem, ask_random
 from ease_lib.seeding import derive_seed, rng
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.surrogate.network import ScoreNetwork
-from ease_lib.surrogate.neural_ucb import acquisition_values
+from ease_lib.surrogate.neural_ucb import Acquisition
+
+PROMPTS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ class Prompts:
         new = [key not in proposed for key in keys]
         return Prompts(self.sequences[new], self.instructions[new])
 
+    def blocks(self) -> Iterator[Prompts]:
+        """Parts whose features fit into memory."""
+        for start in range(0, len(self), PROMPTS_PER_BLOCK):
+            part = slice(start, start + PROMPTS_PER_BLOCK)
+            yield Prompts(self.sequences[part], self.instructions[part])
+
     def __len__(self) -> int:
         return len(self.sequences)
 
@@ -69,7 +77,8 @@ class Ease:
         initial_design: T_init, random sequences before the first training.
         sampled_candidates: q, sequences drawn per iteration.
         shortlist_size: q', those kept.
-        shortlist_by_ot: keep those with the smallest transport cost; else the first ones (ablation "NeuralUCB alone").
+        shortlist_by: `ot` keeps those with the smallest transport cost, `random` the first ones (ablation "NeuralUCB
+            alone"), `none` all q.
         fixed_candidates: sequences sampled once for the whole search in the place of q anew (ablation); 0: anew.
         nu: exploration weight.
         ridge: lambda of NeuralUCB and of the weight decay.
@@ -85,7 +94,7 @@ class Ease:
         shortlist_size: int,
         nu: float,
         ridge: float,
-        shortlist_by_ot: bool = True,
+        shortlist_by: str = "ot",
         fixed_candidates: int = 0,
         instruction_share: float = 0.1,
     ) -> None:
@@ -93,7 +102,7 @@ class Ease:
         self._initial_design = initial_design
         self._sampled_candidates = sampled_candidates
         self._shortlist_size = shortlist_size
-        self._shortlist_by_ot = shortlist_by_ot
+        self._shortlist_by = shortlist_by
         self._fixed_candidates = fixed_candidates
         self._nu = nu
         self._ridge = ridge
@@ -108,14 +117,14 @@ class Ease:
         candidates = self._unseen_candidates(iteration, pending)
         if not len(candidates):  # almost everything is observed
             return ask_random(self._problem, self._history, iteration, pending, phase="search")
-        values = acquisition_values(
+        acquisition = Acquisition(
             self._network(),
             self._features(self._observed(pending)),
-            self._features(candidates),
             trust=np.append(self._trust(), np.ones(len(pending))),
             nu=self._nu,
             ridge=self._ridge,
         )
+        values = np.concatenate([acquisition(self._features(block)) for block in candidates.blocks()])
         best = int(np.argmax(values))
         return Candidate(
             sequence=as_tuples(candidates.sequences[best : best + 1])[0],
@@ -168,7 +177,9 @@ class Ease:
         return space.sample(rng(seed, "ask", iteration), self._sampled_candidates)
 
     def _shortlisted(self, sampled: NDArray[np.integer], size: int) -> NDArray[np.integer]:
-        if not self._shortlist_by_ot or not len(sampled):
+        if self._shortlist_by == "none":
+            return sampled
+        if self._shortlist_by == "random" or not len(sampled):
             return sampled[:size]
         kept = []
         lengths = lengths_of(sampled)

@@ -26,7 +26,7 @@ def _ease(problem: Problem, config: OptimizerConfig) -> Ease:
         initial_design=config.initial_design,
         sampled_candidates=config.sampled_candidates,
         shortlist_size=config.shortlist_size,
-        shortlist_by_ot=config.shortlist == "ot",
+        shortlist_by=config.shortlist,
         fixed_candidates=config.fixed_candidates,
         nu=config.nu,
         instruction_share=config.instruction_share,

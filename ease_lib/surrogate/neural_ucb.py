@@ -25,41 +25,41 @@ from torch import Tensor
 from ease_lib.surrogate.network import Backprop, ScoreNetwork
 
 FloatArray = NDArray[np.floating]
-CANDIDATES_PER_BLOCK = 4096
 
 
-def acquisition_values(
-    network: ScoreNetwork,
-    observed: FloatArray,
-    candidates: FloatArray,
-    *,
-    nu: float,
-    ridge: float,
-    trust: FloatArray | None = None,
-) -> FloatArray:
-    """m(x) + nu * sigma(x) for every candidate.
+class Acquisition:
+    """m(x) + nu * sigma(x), given the observations.
 
     Args:
-        observed: (t, d) features of the observations; candidates: (b, d).
+        observed: (t, d) features of the observations.
         trust: (t,) weights in (0, 1]; None is 1 throughout.
-
-    Returns:
-        (b,) values in float64.
     """
-    seen = network.backprop(observed)
-    weight = torch.ones(len(observed)) if trust is None else torch.as_tensor(trust)
-    root = weight.double().sqrt()[:, None]
-    kernel = root * gradient_products(seen, seen).double() * root.T
-    factor = torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=torch.float64))
-    values = []
-    for start in range(0, len(candidates), CANDIDATES_PER_BLOCK):
-        block = network.backprop(candidates[start : start + CANDIDATES_PER_BLOCK])
-        cross = root * gradient_products(seen, block).double()
-        whitened = torch.linalg.solve_triangular(factor, cross, upper=False)
+
+    def __init__(
+        self,
+        network: ScoreNetwork,
+        observed: FloatArray,
+        *,
+        nu: float,
+        ridge: float,
+        trust: FloatArray | None = None,
+    ) -> None:
+        self._network = network
+        self._nu = nu
+        self._seen = network.backprop(observed)
+        weight = torch.ones(len(observed)) if trust is None else torch.as_tensor(trust)
+        self._root = weight.double().sqrt()[:, None]
+        kernel = self._root * gradient_products(self._seen, self._seen).double() * self._root.T
+        self._factor = torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=torch.float64))
+
+    def __call__(self, candidates: FloatArray) -> FloatArray:
+        """(b,) values in float64 of (b, d) features."""
+        block = self._network.backprop(candidates)
+        cross = self._root * gradient_products(self._seen, block).double()
+        whitened = torch.linalg.solve_triangular(self._factor, cross, upper=False)
         variance = squared_gradient_norms(block).double() - whitened.square().sum(dim=0)
-        values.append(block.predictions.double() + nu * variance.clamp_min(0).sqrt())
-    result: FloatArray = torch.cat(values).numpy()
-    return result
+        values: FloatArray = (block.predictions.double() + self._nu * variance.clamp_min(0).sqrt()).numpy()
+        return values
 
 
 def gradient_products(left: Backprop, right: Backprop) -> Tensor:

@@ -84,13 +84,15 @@ def test_scores_of_fewer_rows_pull_less():
     assert acquisitions[0] != acquisitions[1]
 
 
-def test_without_optimal_transport_the_first_sampled_are_candidates(monkeypatch):
+def test_without_optimal_transport_the_first_or_all_sampled_are_candidates(monkeypatch):
     objective = ordered_sum(n=20, k=3)
     asked = []
     monkeypatch.setattr("ease_lib.optimizers.ease.shortlist", lambda *arguments: asked.append(arguments))
-    history = play(Ease(objective.problem, **SETTINGS, shortlist_by_ot=False), objective, 12)
+    for shortlist_by, candidates in (("random", 500), ("none", 2000)):
+        optimizer = Ease(objective.problem, **SETTINGS, shortlist_by=shortlist_by)
+        assert len(optimizer._candidates(10, set())) == candidates
+        assert len(play(optimizer, objective, 12).seen) == 12
     assert not asked
-    assert len(history.seen) == 12
 
 
 def test_fixed_candidates_are_all_that_is_ever_proposed():

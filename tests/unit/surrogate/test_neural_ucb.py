@@ -6,7 +6,7 @@ import torch
 
 from ease_lib.seeding import rng
 from ease_lib.surrogate.network import ScoreNetwork
-from ease_lib.surrogate.neural_ucb import acquisition_values, gradient_products, squared_gradient_norms
+from ease_lib.surrogate.neural_ucb import Acquisition, gradient_products, squared_gradient_norms
 from tests.straightforward import explicit_gradients, plain_acquisition
 
 
@@ -37,22 +37,19 @@ def test_acquisition_equals_the_explicit_covariance(trained, ridge, trust):
     covariance = ridge * torch.eye(seen.shape[1], dtype=torch.float64) + seen.T @ (weight[:, None] * seen)
     variance = ridge * (new * torch.linalg.solve(covariance, new.T).T).sum(dim=1)
     expected = network.predict(candidates) + 0.5 * variance.sqrt()
-    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=ridge, trust=trust)
+    values = Acquisition(network, observed, nu=0.5, ridge=ridge, trust=trust)(candidates)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
 
 
 def test_observed_points_are_less_uncertain_than_new_ones(trained):
     network, observed, _ = trained
     far = observed + 10
-    bonus = [
-        acquisition_values(network, observed, x, nu=1.0, ridge=0.1) - network.predict(x).numpy()
-        for x in (observed, far)
-    ]
+    bonus = [Acquisition(network, observed, nu=1.0, ridge=0.1)(x) - network.predict(x).numpy() for x in (observed, far)]
     assert bonus[0].max() < bonus[1].min()
 
 
 def test_acquisition_equals_a_gradient_per_sample(trained):
     network, observed, candidates = trained
     expected = plain_acquisition(network, observed, candidates, nu=0.5, ridge=0.1)
-    values = acquisition_values(network, observed, candidates, nu=0.5, ridge=0.1)
+    values = Acquisition(network, observed, nu=0.5, ridge=0.1)(candidates)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
