@@ -31,6 +31,9 @@ LARGEST_ASSIGNMENT = 32
 """Rows up to which the assignment problem is solved faster than the transport problem (measured: 2 to 3 times)."""
 DUAL_STEPS = 12
 SETS_PER_BLOCK = 512
+EXEMPLARS_PER_BLOCK = 65_536
+NUMBERS_PER_BLOCK = 2**20
+"""Of temporary arrays, so that memory is bounded whatever q and the validation set are."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,12 @@ class Shortlist:
 
 def cosine_cost(exemplars: FloatArray, validation: FloatArray) -> FloatArray:
     """(n, m) cost 1 - cos between unit-length rows, float64, in [0, 2]."""
-    return np.clip(1.0 - exemplars.astype(np.float64) @ validation.astype(np.float64).T, 0.0, 2.0)
+    cost = np.empty((len(exemplars), len(validation)))
+    rows = validation.astype(np.float64).T
+    for start in range(0, len(exemplars), EXEMPLARS_PER_BLOCK):
+        block = exemplars[start : start + EXEMPLARS_PER_BLOCK].astype(np.float64)
+        cost[start : start + EXEMPLARS_PER_BLOCK] = 1.0 - block @ rows
+    return np.clip(cost, 0.0, 2.0, out=cost)
 
 
 def transport_cost(rows: FloatArray) -> float:
@@ -96,9 +104,10 @@ def _solve_cheapest(sets: IntArray, copies: IntArray, cost: FloatArray, size: in
     order = np.argsort(bounds, kind="stable")
     first = _first_covering(order, copies, size)
     _solve(first, sets, cost, exact)
-    for start in range(len(first), len(order), SETS_PER_BLOCK):
+    sets_per_block = min(SETS_PER_BLOCK, NUMBERS_PER_BLOCK // (sets.shape[1] * cost.shape[1]) + 1)
+    for start in range(len(first), len(order), sets_per_block):
         limit = _worst_kept(exact, copies, size) + ROUNDING
-        block = order[start : start + SETS_PER_BLOCK]
+        block = order[start : start + sets_per_block]
         if bounds[block[0]] > limit:
             break
         block = block[bounds[block] <= limit]
@@ -134,14 +143,18 @@ def _worst_kept(exact: FloatArray, copies: IntArray, size: int) -> float:
 def _separable_bounds(sets: IntArray, cost: FloatArray) -> FloatArray:
     """The larger of two relaxations: validation rows take their nearest exemplar; exemplars take their nearest rows."""
     k, m = sets.shape[1], cost.shape[1]
-    nearest = cost[sets[:, 0]].copy()
-    for position in range(1, k):
-        np.minimum(nearest, cost[sets[:, position]], out=nearest)
+    nearest = np.empty(len(sets))
+    for start in range(0, len(sets), NUMBERS_PER_BLOCK // m + 1):
+        block = sets[start : start + NUMBERS_PER_BLOCK // m + 1]
+        costs = cost[block[:, 0]]
+        for position in range(1, k):
+            np.minimum(costs, cost[block[:, position]], out=costs)
+        nearest[start : start + len(block)] = costs.mean(axis=1)
     share = m / k  # validation rows that one exemplar's weight fills
     whole = int(share)
     ordered = np.sort(cost, axis=1)
     filled = ordered[:, :whole].sum(axis=1) + (share - whole) * ordered[:, min(whole, m - 1)]
-    bounds: FloatArray = np.maximum(nearest.mean(axis=1), filled[sets].sum(axis=1) / m)
+    bounds: FloatArray = np.maximum(nearest, filled[sets].sum(axis=1) / m)
     return bounds
 
 
