@@ -16,6 +16,7 @@ pairs.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ import yaml
 
 from ease_lib.config import (
     ComparisonConfig,
+    RunConfig,
     Value,
     changed_parameters,
     declared_parameters,
@@ -76,50 +78,43 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
     Raises:
         ConfigError: listing every cell's problems, equal ones once.
     """
-    axes = {name: values[name] for name in AXES if values.get(name) not in (None, "")}
-    shared = {name: value for name, value in values.items() if name not in AXES}
-    repeats, seed = (
-        _whole(axes.get("repeats", ComparisonConfig.repeats), "repeats"),
-        _whole(shared.pop("seed", 0), "seed"),
-    )
-    entries = {axis: _entries(axis, axes.get(axis), shared) for axis in _NAMED}
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    shared = {name: value for name, value in given.items() if name not in AXES}
+    repeats = _whole("repeats", given.get("repeats", ComparisonConfig.repeats), least=1)
+    seed = _whole("seed", shared.pop("seed", RunConfig.seed), least=0)
+    entries = {axis: _entries(axis, given.get(axis), shared) for axis in _NAMED}
     cells: list[Cell] = []
-    problems: dict[str, None] = {}
-    for repeat in range(repeats):
-        for endpoint in entries["endpoints"]:
-            for task in entries["tasks"]:
-                for noise in task.noise_ratios or entries["noise_ratios"]:
-                    for method in entries["methods"]:
-                        chosen = {**task.parameters, **noise.parameters, **endpoint.parameters, **method.parameters}
-                        try:
-                            parameters = parse_parameters({**shared, **chosen, "seed": seed + repeat})
-                        except ConfigError as error:
-                            problems |= dict.fromkeys(
-                                f"{task.label}, {method.label}: {text}" for text in error.problems
-                            )
-                            continue
-                        cells.append(
-                            Cell(
-                                task=task.label,
-                                noise_ratio=parameters.task.noise_ratio,
-                                endpoint=endpoint.label,
-                                method=method.label,
-                                repeat=repeat,
-                                parameters=changed_parameters(parameters),
-                            )
-                        )
+    problems: list[str] = []
+    for repeat, endpoint, task in itertools.product(range(repeats), entries["endpoints"], entries["tasks"]):
+        for noise, method in itertools.product(task.noise_ratios or entries["noise_ratios"], entries["methods"]):
+            chosen = task.parameters | noise.parameters | endpoint.parameters | method.parameters
+            try:
+                parameters = parse_parameters({**shared, **chosen, "seed": seed + repeat})
+            except ConfigError as error:
+                problems += [f"{task.label}, {method.label}: {problem}" for problem in error.problems]
+                continue
+            cells.append(
+                Cell(
+                    task=task.label,
+                    noise_ratio=parameters.task.noise_ratio,
+                    endpoint=endpoint.label,
+                    method=method.label,
+                    repeat=repeat,
+                    parameters=changed_parameters(parameters),
+                )
+            )
     if problems:
-        raise ConfigError(*problems)
+        raise ConfigError(*dict.fromkeys(problems))
     return cells
 
 
-def _whole(value: object, name: str) -> int:
+def _whole(name: str, value: object, *, least: int) -> int:
     try:
         number = int(str(value))
     except ValueError:
-        number = -1
-    if number < (1 if name == "repeats" else 0):
-        raise ConfigError(f"{name}={value!r} is not a whole number that can be used; repeats begin at 1, seeds at 0")
+        number = least - 1
+    if number < least:
+        raise ConfigError(f"{name}={value} is not a whole number of at least {least}")
     return number
 
 

@@ -5,11 +5,11 @@ A process makes data and embeddings anew only when the next cell has others, and
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -48,12 +48,17 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], Non
         CellFailed: at the first failure; everything finished until then is kept.
     """
     results: dict[str, dict[str, Any]] = {}
-    with multiprocessing.get_context("spawn").Pool(jobs, initializer=_prepare_process, initargs=(jobs,)) as pool:
-        for done in pool.imap_unordered(_run, cells):
-            if done.failure:
-                raise CellFailed(f"{done.cell.name}: {done.failure}")
-            results[run_cell.encoded(done.cell)] = done.result
-            on_done(done)
+    with tempfile.TemporaryDirectory(prefix="ease-cells-") as folder:
+        pool = multiprocessing.get_context("spawn").Pool(jobs, _prepare_process, (jobs, folder))
+        try:
+            for done in pool.imap_unordered(_run, cells):
+                if done.failure:
+                    raise CellFailed(f"{done.cell.name}: {done.failure}")
+                results[run_cell.encoded(done.cell)] = done.result
+                on_done(done)
+        finally:
+            pool.terminate()  # finished cells are stored, journals survive a kill
+            pool.join()
     return [results[run_cell.encoded(cell)] for cell in cells]
 
 
@@ -77,18 +82,19 @@ class _Process:
 _process: _Process
 
 
-def _prepare_process(jobs: int) -> None:
-    """One core for each process; endpoints of ours stay up until it ends; the main process handles signals."""
+def _prepare_process(jobs: int, folder: str) -> None:
+    """Its share of the cores; endpoints of ours stay up until it ends; signals are the main process's business."""
     import torch
+    from tqdm import tqdm
 
     global _process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
     resources = ExitStack()
-    atexit.register(resources.close)
-    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="ease-cells-")))
     resources.enter_context(shared_endpoints())
-    _process = _Process(resources, folder)
+    _process = _Process(resources, Path(folder))
 
 
 def _run(cell: Cell) -> Done:
