@@ -35,7 +35,7 @@ from ease_lib.stages import report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
 from ease_lib.stages.compare import Done, run_cells
 from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute, sigterm_as_interrupt
-from ease_lib.stages.plan_comparison import checked_plan
+from ease_lib.stages.plan_comparison import checked_plan, most_requests
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
@@ -195,7 +195,8 @@ def _compare(parsed: argparse.Namespace) -> int:
     jobs = _jobs(parsed.jobs)
     with sigterm_as_interrupt():
         cells = checked_plan({"store_uri": str(folder / "store"), **values})
-        print(f"{len(cells)} runs, {jobs} at a time; output in {folder}", flush=True)
+        requests = f"{most_requests(cells):,}".replace(",", " ")
+        print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)
         results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
     report_comparison.run(results, folder)

@@ -63,6 +63,10 @@ BUDGET_METHODS = ("influence", "active")
 """Methods whose proposals depend on the budget: a larger one does not continue their search but starts another."""
 
 
+ONE_EVALUATION = ("dpp", "mmd", "ot", "llm_select", "zero_shot")
+"""Methods that evaluate one sequence, whatever the budget is."""
+
+
 def create_optimizer(config: OptimizerConfig, problem: Problem) -> ExemplarOptimizer:
     """The search method `config.method`, with its settings."""
     return OPTIMIZERS[config.method](problem, config)

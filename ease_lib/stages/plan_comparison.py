@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ease_lib.comparison import Cell, plan
 from ease_lib.config import parse_parameter_text, parse_parameters
 from ease_lib.errors import ConfigError
+from ease_lib.optimizers.registry import ONE_EVALUATION
 from ease_lib.stages.check_prerequisites import check
+from ease_lib.stages.evaluate import TESTED_SEQUENCES
 from ease_lib.stages.execution import logger, user_errors
 from ease_lib.stages.run_cell import encoded
 
@@ -20,8 +22,17 @@ def execute(axes: Mapping[str, object], parameters: str) -> list[str]:
         if twice:
             raise ConfigError(f"parameters repeats {', '.join(twice)}; set each in its own field of the form")
         cells = checked_plan({**shared, **axes})
-        logger.info("%d cells to run", len(cells))
+        logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
         return [encoded(cell) for cell in cells]
+
+
+def most_requests(cells: Sequence[Cell]) -> int:
+    """LLM requests of all cells if none shares an answer with another."""
+    total = 0
+    for run in (parse_parameters(cell.parameters) for cell in cells):
+        evaluations = 1 if run.optimizer.method in ONE_EVALUATION else run.optimizer.budget
+        total += evaluations * run.task.validation_size + TESTED_SEQUENCES * run.task.test_size
+    return total
 
 
 def checked_plan(values: Mapping[str, object]) -> list[Cell]:
