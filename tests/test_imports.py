@@ -11,6 +11,7 @@ LAYERS = {  # each topic and what of ours it may import
     "seeding": set(),
     "endpoint_failures": {"errors"},
     "config": {"errors"},
+    "comparison": {"config", "errors"},
     "tasks": {"config", "errors", "seeding"},
     "prefilter": set(),
     "embeddings": {"candidates", "errors", "seeding"},
