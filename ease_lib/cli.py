@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from ease_lib import __version__
+from ease_lib.comparison import AXES
 from ease_lib.config import (
     ComparisonConfig,
     Parameters,
@@ -238,6 +239,9 @@ def _pipelines(module: str) -> Any:
 def _run(parsed: argparse.Namespace) -> int:
     local_run = _pipelines("local_run")
     values = _values(parsed)
+    axes = sorted(set(values) & set(AXES))
+    if axes:
+        raise ConfigError(f"--params {parsed.params} varies {', '.join(axes)}; it is for ease compare")
     parameters = parse_parameters(values)
     output_dir = _output_dir(parsed.output_dir, parameters)
     if not parameters.run.store_uri:

@@ -38,7 +38,7 @@ FIRST_EPSILON, LAST_EPSILON = 0.99, 0.2
 CONSERVATIVE_WEIGHT = 0.2
 HIDDEN_WIDTH = 16
 UPDATES = 2_000
-"""Of each training. With 300, greedy sequences of a toy problem were no better than random ones."""
+"""With 300, greedy sequences of a toy problem were no better than random ones."""
 BATCH = 16
 TARGET_EVERY = 50
 LEARNING_RATE = 3e-3
@@ -59,13 +59,15 @@ class Active:
 
     Args:
         evaluations: of the whole search (T).
+        updates: of each training.
     """
 
-    def __init__(self, problem: Problem, *, evaluations: int) -> None:
+    def __init__(self, problem: Problem, *, evaluations: int, updates: int = UPDATES) -> None:
         self._problem = problem
+        self._updates = updates
         self._evaluations = evaluations
         self._history = History()
-        self._policy = _Policy(problem, ())
+        self._policy = _Policy(problem, (), updates)
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         proposed = self._history.proposed(pending)
@@ -82,7 +84,7 @@ class Active:
         self._history.add(observation)
         ended = len(observation.candidate.sequence) == self._problem.space.k
         if ended and len(self._history) >= 2 * self._policy.observations:
-            self._policy = _Policy(self._problem, self._history.observations)
+            self._policy = _Policy(self._problem, self._history.observations, self._updates)
 
     def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: set[Chosen]) -> Chosen | None:
         """The episode's sequence with one more exemplar; None where every one was proposed before."""
@@ -100,7 +102,7 @@ class Active:
     def _greedy(self, proposed: set[Chosen]) -> Chosen | None:
         """The sequence of the policy's best actions; the last one of those that lead to something new."""
         if self._policy.observations < len(self._history):
-            self._policy = _Policy(self._problem, self._history.observations)
+            self._policy = _Policy(self._problem, self._history.observations, self._updates)
         k = self._problem.space.k
         sequence: Chosen = ()
         for length in range(1, k + 1):
@@ -114,8 +116,9 @@ class Active:
 class _Policy:
     """Q, trained on the steps of what was told; `observations` of them."""
 
-    def __init__(self, problem: Problem, told: Sequence[Observation]) -> None:
+    def __init__(self, problem: Problem, told: Sequence[Observation], updates: int) -> None:
         self._k = problem.space.k
+        self._updates = updates
         self.observations = len(told)
         generator = rng(problem.seed, "active", len(told))
         n = problem.space.n
@@ -148,7 +151,7 @@ class _Policy:
         coming, coming_allowed = self._choices([(*before, action) for before, action, _ in steps])
         ends = torch.tensor([len(before) + 1 == self._k for before, *_ in steps])
         optimizer = torch.optim.AdamW(self._network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
-        for update in range(UPDATES):
+        for update in range(self._updates):
             if update % TARGET_EVERY == 0:  # the target network is this copy's values, which is all of it that is used
                 with torch.no_grad():
                     future = _masked(self._network(coming)[..., 0], coming_allowed).amax(dim=1)
