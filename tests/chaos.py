@@ -30,11 +30,14 @@ from unittest.mock import patch
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.store import S3Store
-from ease_lib.config import EndpointConfig, declared_parameters, parse_parameters
+from ease_lib.config import declared_parameters, parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.errors import StoreError
+from ease_lib.evaluation.llm_client import Sampling
+from ease_lib.evaluation.objective import SHORT_ANSWER_TOKENS
 from ease_lib.evaluation.response_cache import FOLDER, object_name, response_key
 from ease_lib.stages import optimize
+from ease_lib.stages.black_box import answer_identity
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
@@ -180,7 +183,7 @@ class _Search:
         self.store_uri = store_uri
         self.log = folder / "log.txt"
         options = {
-            **{name: getattr(artifacts, name) for name in ("validation", "dataset", "embeddings")},
+            **{name: getattr(artifacts, name) for name in ("validation", "dataset", "instructions", "embeddings")},
             "pool": artifacts.kept,
             **{f"out_{name}": str(folder / name) for name in ("best_sequence", "history", "summary")},
             **{name: value for name, value in parameters.items() if name in declared_parameters(optimize.Config)},
@@ -266,8 +269,8 @@ class _Chaos:
 
     def _is_stored(self, prompt: str) -> bool:
         """By the address that `open_black_box` gives an answer."""
-        sampling = {"api": "chat", "max_tokens": EndpointConfig.llm_max_tokens, "temperature": 0, "stop": "\n"}
-        identity = {"endpoint": self._endpoint.base_url, "model": faults.MODEL, **sampling}
+        sampling = Sampling(max_tokens=SHORT_ANSWER_TOKENS, stop="\n")
+        identity = answer_identity(self._endpoint.base_url, faults.MODEL, "chat", sampling)
         return self._stored.read(object_name(response_key(identity, prompt))) is not None
 
     def _fail_for_good(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from ease_lib.artifacts.store import is_s3
@@ -82,8 +83,7 @@ def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str
         answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
-            identity = {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling)}
-            answering = CachingClient(answering, cache, identity)
+            answering = CachingClient(answering, cache, answer_identity(endpoint, model, api, sampling))
         yield BlackBox(
             endpoint=endpoint,
             model=model,
@@ -93,6 +93,11 @@ def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str
             runner=runner,
             ask_first_alone=config.llm_base_url == "local",
         )
+
+
+def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling) -> dict[str, Any]:
+    """What an answer depends on beside its prompt: with it, the address of the answer in the cache."""
+    return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling)}
 
 
 @contextmanager
