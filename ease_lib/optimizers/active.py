@@ -67,7 +67,8 @@ class Active:
         self._updates = updates
         self._evaluations = evaluations
         self._history = History()
-        self._policy = _Policy(problem, (), updates)
+        self._coordinates = _principal_coordinates(problem.pool)
+        self._policy = _Policy(problem, self._coordinates, (), updates)
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         proposed = self._history.proposed(pending)
@@ -84,7 +85,7 @@ class Active:
         self._history.add(observation)
         ended = len(observation.candidate.sequence) == self._problem.space.k
         if ended and len(self._history) >= 2 * self._policy.observations:
-            self._policy = _Policy(self._problem, self._history.observations, self._updates)
+            self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
 
     def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: set[Chosen]) -> Chosen | None:
         """The episode's sequence with one more exemplar; None where every one was proposed before."""
@@ -102,7 +103,7 @@ class Active:
     def _greedy(self, proposed: set[Chosen]) -> Chosen | None:
         """The sequence of the policy's best actions; the last one of those that lead to something new."""
         if self._policy.observations < len(self._history):
-            self._policy = _Policy(self._problem, self._history.observations, self._updates)
+            self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
         k = self._problem.space.k
         sequence: Chosen = ()
         for length in range(1, k + 1):
@@ -116,7 +117,7 @@ class Active:
 class _Policy:
     """Q, trained on the steps of what was told; `observations` of them."""
 
-    def __init__(self, problem: Problem, told: Sequence[Observation], updates: int) -> None:
+    def __init__(self, problem: Problem, coordinates: FloatArray, told: Sequence[Observation], updates: int) -> None:
         self._k = problem.space.k
         self._updates = updates
         self.observations = len(told)
@@ -124,7 +125,7 @@ class _Policy:
         n = problem.space.n
         drawn = generator.permutation(n)[:MOST_ACTIONS] if n > MOST_ACTIONS else np.arange(n)
         self.actions = [int(action) for action in drawn]
-        self._features = _Features(problem, told)
+        self._features = _Features(problem, coordinates, told)
         self._mean, self._scale = np.zeros(self._features.count), np.ones(self._features.count)
         self._network = _network(self._features.count, derive_seed(problem.seed, "active", "network"))
         steps = _steps_of(told)
@@ -185,9 +186,9 @@ class _Features:
     their coordinates along the pool's principal directions.
     """
 
-    def __init__(self, problem: Problem, told: Sequence[Observation]) -> None:
+    def __init__(self, problem: Problem, coordinates: FloatArray, told: Sequence[Observation]) -> None:
         self._problem = problem
-        self._coordinates = _principal_coordinates(problem.pool)
+        self._coordinates = coordinates
         self._score = {observation.candidate.sequence: observation.score for observation in told}
         by_length: dict[int, list[float]] = {}
         for sequence, score in self._score.items():
