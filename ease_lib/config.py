@@ -146,6 +146,17 @@ class EmbeddingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HardwareConfig:
+    """Where the embedder and the surrogate compute. Numbers differ in their last digits between CPU and GPU."""
+
+    device: str = param(
+        "auto",
+        "Where embedder and surrogate compute: cpu, cuda, or auto, a GPU where there is one.",
+        choices=("auto", "cpu", "cuda"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """The search method and its settings; defaults are the paper's (Sec. 4) unless the help says otherwise."""
 
@@ -277,6 +288,7 @@ class Parameters:
     prefilter: PrefilterConfig = PrefilterConfig()
     instructions: InstructionConfig = InstructionConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
+    hardware: HardwareConfig = HardwareConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     endpoint: EndpointConfig = EndpointConfig()
     caps: CapsConfig = CapsConfig()

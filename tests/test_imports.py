@@ -19,6 +19,7 @@ LAYERS = {  # each topic and what of ours it may import
     "artifacts": {"errors", "tasks"},
     "evaluation": {"artifacts", "endpoint_failures", "errors", "seeding", "tasks"},
     "candidates": {"seeding"},
+    "device": {"errors"},
     "surrogate": {"seeding"},
     "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
     "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers", "tasks"},

@@ -111,7 +111,7 @@ def _solve_cheapest(sets: IntArray, copies: IntArray, cost: FloatArray, size: in
         if bounds[block[0]] > limit:
             break
         block = block[bounds[block] <= limit]
-        _solve(block[_dual_bounds(sets[block], cost) <= limit], sets, cost, exact)
+        _solve(block[_may_be_kept(sets[block], cost, limit)], sets, cost, exact)
     return exact
 
 
@@ -158,17 +158,22 @@ def _separable_bounds(sets: IntArray, cost: FloatArray) -> FloatArray:
     return bounds
 
 
-def _dual_bounds(sets: IntArray, cost: FloatArray) -> FloatArray:
-    """Best of a few subgradient steps on the semi-dual: mean_i u_i + mean_j min_i (c_ij - u_i), a bound for every u."""
-    rows = cost[sets]  # (b, k, m)
-    k = rows.shape[1]
+def _may_be_kept(sets: IntArray, cost: FloatArray, limit: float) -> IntArray:
+    """Positions of the sets whose cost a few steps of dual ascent do not prove to exceed `limit`.
+
+    The semi-dual mean_i u_i + mean_j min_i (c_ij - u_i) is a lower bound for every u; its subgradient compares an
+    exemplar's weight 1/k with the share of V that it is nearest to. A set is looked at until its bound passes.
+    """
+    left = np.arange(len(sets))
+    rows = cost[sets.T]  # (k, b, m)
+    k = len(rows)
     potentials = np.zeros(rows.shape[:2])
-    step = rows.std(axis=(1, 2))[:, None]
-    best = np.full(len(sets), -np.inf)
-    for iteration in range(DUAL_STEPS):
+    step = k * rows.std(axis=(0, 2))
+    for iteration in range(1, DUAL_STEPS + 1):
         reduced = rows - potentials[:, :, None]
-        np.maximum(best, potentials.mean(axis=1) + reduced.min(axis=1).mean(axis=1), out=best)
-        owner = reduced.argmin(axis=1)
-        load = np.stack([(owner == position).mean(axis=1) for position in range(k)], axis=1)
-        potentials += step / (1 + iteration) * (1 / k - load) * k
-    return best
+        least = reduced.min(axis=0)
+        below = np.flatnonzero(potentials.mean(axis=0) + least.mean(axis=1) <= limit)
+        left, step, rows, potentials = left[below], step[below], rows[:, below], potentials[:, below]
+        load = (reduced[:, below] == least[below]).mean(axis=2)
+        potentials += step / iteration * (1 / k - load)
+    return left

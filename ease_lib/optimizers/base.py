@@ -58,6 +58,7 @@ class Problem:
         pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows.
         exemplars: the texts of the pool as a prompt shows them.
         inputs, validation_inputs: the input texts, for lexical similarity.
+        device: where a surrogate computes, `cpu` or `cuda`.
         instructions: how many there are to choose from; position 0 is the empty one.
         ask_llm: the black-box's answer to a prompt, for the one method that asks it which exemplars to take.
     """
@@ -70,6 +71,7 @@ class Problem:
     inputs: Sequence[str]
     validation_inputs: Sequence[str]
     seed: int
+    device: str = "cpu"
     instructions: int = 1
     ask_llm: Callable[[str], str] | None = None
 

@@ -193,7 +193,8 @@ class Ease:
         """Trained on all observations; once for all candidates of a batch."""
         if self._trained is None or self._trained[0] != len(self._history):
             observed = self._features(self._observed())
-            network = ScoreNetwork(observed.shape[1], seed=derive_seed(self._problem.seed, "network"))
+            seed, device = derive_seed(self._problem.seed, "network"), self._problem.device
+            network = ScoreNetwork(observed.shape[1], seed=seed, device=device)
             network.fit(observed, self._history.scores, ridge=self._ridge, trust=self._trust())
             self._trained = len(self._history), network
         return self._trained[1]

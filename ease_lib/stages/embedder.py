@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig
+from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
+from ease_lib.device import resolve_device
 from ease_lib.embedding_endpoint import DEADLINE_SECONDS, EndpointEmbedder
 from ease_lib.embeddings import Embedder, load_embedder
 from ease_lib.embeddings import check_embedder as check_sentence_embedder
@@ -13,15 +14,15 @@ KEY_VARIABLES = ("EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY")
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
-def open_embedder(config: EmbeddingConfig) -> Embedder:
+def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
     """`openai:MODEL` behind an endpoint, or a sentence-transformers model.
 
     Raises:
-        ConfigError: when there is no such sentence-transformers model within reach.
+        ConfigError: when there is no such sentence-transformers model or device within reach.
     """
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return _endpoint(config, DEADLINE_SECONDS)
-    return load_embedder(config.embedder)
+    return load_embedder(config.embedder, resolve_device(hardware.device))
 
 
 def check_embedder(config: EmbeddingConfig) -> None:

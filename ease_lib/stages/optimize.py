@@ -16,7 +16,8 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, OptimizerConfig, RunConfig
+from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, HardwareConfig, OptimizerConfig, RunConfig
+from ease_lib.device import resolve_device
 from ease_lib.embeddings import (
     AverageRepresentation,
     PositionalRepresentation,
@@ -69,6 +70,7 @@ class Outputs:
 class Config:
     optimizer: OptimizerConfig
     embedding: EmbeddingConfig
+    hardware: HardwareConfig
     endpoint: EndpointConfig
     caps: CapsConfig
     run: RunConfig
@@ -109,6 +111,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
             inputs=[row.input for row in pool],
             validation_inputs=[row.input for row in validation],
             seed=config.run.seed,
+            device=resolve_device(config.hardware.device),
             instructions=len(instructions.texts),
             ask_llm=selection.ask,
         )
@@ -158,7 +161,7 @@ def _representation(
     if settings.representation == "sequence":
         texts = [exemplar_text(row) for row in pool]
         prefixes = [prompt_prefix([], instruction) for instruction in instructions]
-        return SequenceRepresentation(open_embedder(config.embedding), texts, prefixes)
+        return SequenceRepresentation(open_embedder(config.embedding, config.hardware), texts, prefixes)
     representation: Representation = PositionalRepresentation(embeddings.pool, embeddings.pool_outputs)
     if settings.representation == "average":
         representation = AverageRepresentation(embeddings.pool)

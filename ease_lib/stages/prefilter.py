@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
-from ease_lib.config import EmbeddingConfig, PrefilterConfig
+from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import retain_by_bm25, retain_by_cosine
 from ease_lib.stages.embedder import open_embedder
@@ -30,6 +30,7 @@ class Outputs:
 class Config:
     prefilter: PrefilterConfig
     embedding: EmbeddingConfig
+    hardware: HardwareConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -48,7 +49,7 @@ def _retained(pool: list[Exemplar], validation: list[Exemplar], config: Config) 
         return list(range(len(pool)))
     if config.prefilter.prefilter == "bm25":
         return retain_by_bm25([row.input for row in pool], [row.input for row in validation], retained)
-    embedder = open_embedder(config.embedding)
+    embedder = open_embedder(config.embedding, config.hardware)
     logger.info("embedding %d texts for the cosine prefilter", len(pool) + len(validation))
     vectors = embedder.embed([exemplar_text(row) for row in (*pool, *validation)])
     return retain_by_cosine(vectors[: len(pool)], vectors[len(pool) :], retained)

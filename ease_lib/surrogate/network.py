@@ -60,19 +60,27 @@ class ScoreNetwork:
     Args:
         dimension: features of one sequence.
         seed: of the initial weights.
+        device: `cpu` or `cuda`; the same seed starts from the same weights on both.
         hidden_width, dtype: as they are for searches; tests take small float64 networks.
     """
 
     def __init__(
-        self, dimension: int, *, seed: int, hidden_width: int = HIDDEN_WIDTH, dtype: torch.dtype = torch.float32
+        self,
+        dimension: int,
+        *,
+        seed: int,
+        device: str = "cpu",
+        hidden_width: int = HIDDEN_WIDTH,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._seed = seed
         self._hidden_width = hidden_width
         self._dtype = dtype
-        self.layers = Layers(dimension, hidden_width, dtype)
+        self._device = torch.device(device)
+        self.layers = Layers(dimension, hidden_width, dtype, self._device)
         self.layers.initialise(seed)
-        self._mean = torch.zeros(dimension, dtype=dtype)
-        self._scale = torch.ones(dimension, dtype=dtype)
+        self._mean = torch.zeros(dimension, dtype=dtype, device=self._device)
+        self._scale = torch.ones(dimension, dtype=dtype, device=self._device)
 
     def fit(
         self,
@@ -90,16 +98,16 @@ class ScoreNetwork:
             ridge: lambda; the weight decay is lambda / (sum of trust), which is the paper's lambda / t without racing.
             trust: (t,) weight in (0, 1] of each squared error; None is 1 throughout.
         """
-        raw = torch.as_tensor(features, dtype=self._dtype)
+        raw = self._tensor(features)
         self._mean = raw.mean(dim=0)
         spread = raw.std(dim=0) if len(raw) > 1 else torch.zeros_like(self._mean)
         self._scale = torch.where(spread > 1e-12, spread, torch.ones_like(spread))  # a constant feature says nothing
-        directions, unit = spanned_directions(self.standardise(features).double().numpy())
+        directions, unit = spanned_directions(self.standardise(features).double().cpu().numpy())
         self._scale /= unit
-        turned = torch.as_tensor(directions, dtype=self._dtype)
-        y = torch.as_tensor(scores, dtype=self._dtype)
-        weight = torch.ones_like(y) if trust is None else torch.as_tensor(trust, dtype=self._dtype)
-        trained = Layers(turned.shape[1], self._hidden_width, self._dtype)
+        turned = self._tensor(directions)
+        y = self._tensor(scores)
+        weight = torch.ones_like(y) if trust is None else self._tensor(trust)
+        trained = Layers(turned.shape[1], self._hidden_width, self._dtype, self._device)
         trained.initialise(self._seed)
         with one_thread(), torch.inference_mode():
             _train(trained, self.standardise(features) @ turned, y, weight, ridge, steps)
@@ -124,25 +132,28 @@ class ScoreNetwork:
         return Backprop(activations[-1][:, 0], activations[:-1], deltas[::-1])
 
     def standardise(self, features: FloatArray) -> Tensor:
-        return (torch.as_tensor(features, dtype=self._dtype) - self._mean) / self._scale
+        return (self._tensor(features) - self._mean) / self._scale
+
+    def _tensor(self, values: FloatArray) -> Tensor:
+        return torch.as_tensor(values, dtype=self._dtype, device=self._device)
 
 
 class Layers:
     """The weights and biases of a network, as views of one flat buffer."""
 
-    def __init__(self, dimension: int, hidden_width: int, dtype: torch.dtype) -> None:
+    def __init__(self, dimension: int, hidden_width: int, dtype: torch.dtype, device: torch.device) -> None:
         widths = [dimension, *[hidden_width] * HIDDEN_LAYERS, 1]
         self.shapes = list(zip(widths[1:], widths[:-1], strict=True))
-        self.flat = torch.zeros(sum(out * (into + 1) for out, into in self.shapes), dtype=dtype)
+        self.flat = torch.zeros(sum(out * (into + 1) for out, into in self.shapes), dtype=dtype, device=device)
         self.weights, self.biases = self.views(self.flat)
 
     def initialise(self, seed: int) -> None:
-        """PyTorch's default for linear layers; the same draws in every precision."""
-        generator = torch.Generator().manual_seed(seed % 2**63)
+        """PyTorch's default for linear layers; the same draws in every precision and on every device."""
+        generator = torch.Generator("cpu").manual_seed(seed % 2**63)
         for weight, bias in zip(self.weights, self.biases, strict=True):
             limit = 1 / math.sqrt(weight.shape[1])
             for part in (weight, bias):
-                drawn = torch.empty(part.shape, dtype=torch.float64)
+                drawn = torch.empty(part.shape, dtype=torch.float64, device="cpu")
                 part.copy_(drawn.uniform_(-limit, limit, generator=generator))
 
     def views(self, flat: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -183,7 +194,7 @@ def _train(layers: Layers, x: Tensor, y: Tensor, trust: Tensor, ridge: float, st
     gradient, first, second, scratch = (torch.zeros_like(layers.flat) for _ in range(4))
     weight_gradients, bias_gradients = layers.views(gradient)
     transposed = [weight.T for weight in layers.weights]
-    activations = [x, *(torch.empty(len(x), out, dtype=x.dtype) for out, _ in layers.shapes)]
+    activations = [x, *(torch.empty(len(x), out, dtype=x.dtype, device=x.device) for out, _ in layers.shapes)]
     deltas = [torch.empty_like(activation) for activation in activations[1:]]
     y, pull = y[:, None], (2 / trust.sum() * trust)[:, None]
     decay = ridge / float(trust.sum())

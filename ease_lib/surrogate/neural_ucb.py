@@ -47,10 +47,10 @@ class Acquisition:
         self._network = network
         self._nu = nu
         self._seen = network.backprop(observed)
-        weight = torch.ones(len(observed)) if trust is None else torch.as_tensor(trust)
-        self._root = weight.double().sqrt()[:, None]
+        root = np.sqrt(np.ones(len(observed)) if trust is None else trust)[:, None]
+        self._root = torch.as_tensor(root, dtype=torch.float64, device=self._seen.predictions.device)
         kernel = self._root * gradient_products(self._seen, self._seen).double() * self._root.T
-        self._factor = torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=torch.float64))
+        self._factor = torch.linalg.cholesky(kernel + torch.diag(kernel.new_full((len(kernel),), ridge)))
 
     def __call__(self, candidates: FloatArray) -> FloatArray:
         """(b,) values in float64 of (b, d) features."""
@@ -58,7 +58,7 @@ class Acquisition:
         cross = self._root * gradient_products(self._seen, block).double()
         whitened = torch.linalg.solve_triangular(self._factor, cross, upper=False)
         variance = squared_gradient_norms(block).double() - whitened.square().sum(dim=0)
-        values: FloatArray = (block.predictions.double() + self._nu * variance.clamp_min(0).sqrt()).numpy()
+        values: FloatArray = (block.predictions.double() + self._nu * variance.clamp_min(0).sqrt()).cpu().numpy()
         return values
 
 
@@ -71,7 +71,7 @@ def gradient_products(left: Backprop, right: Backprop) -> Tensor:
                 left.deltas, right.deltas, left.inputs, right.inputs, strict=True
             )
         ),
-        start=torch.zeros((), dtype=left.predictions.dtype),
+        start=left.predictions.new_zeros(()),
     )
 
 
@@ -82,5 +82,5 @@ def squared_gradient_norms(batch: Backprop) -> Tensor:
             delta.square().sum(dim=1) * (inputs.square().sum(dim=1) + 1)
             for delta, inputs in zip(batch.deltas, batch.inputs, strict=True)
         ),
-        start=torch.zeros((), dtype=batch.predictions.dtype),
+        start=batch.predictions.new_zeros(()),
     )

@@ -1,13 +1,12 @@
 """How does the search step grow? `.venv/bin/python -m tests.benchmarks.scale`
 
 One iteration of EASE (`ask`, training included) on random unit-length embeddings of 384 dimensions, each point in a
-process of its own, for its peak memory. One of q, n, k, |D_V| and T grows at a time, the others are the paper's. Prints
-a table with the exponent of a power law through the points, and writes `runs/benchmark/scale.svg`.
+process of its own, for its peak memory (Linux). One of q, n, k, |D_V| and T grows at a time, from the paper's sizes. Prints
+a table with the exponent of a power law through the points, and writes `tests/benchmarks/results/scale.svg`.
 """
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -25,7 +24,7 @@ AXES = {
 }
 NAMES = {"q": "q, sampled sequences", "n": "n, pool", "k": "k, exemplars", "m": "|D_V|", "t": "T, observations"}
 DIMENSION = 384
-FOLDER = Path("runs/benchmark")
+RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
@@ -35,12 +34,13 @@ def main() -> int:
     if arguments.point:
         print(json.dumps(measure(**json.loads(arguments.point))))
         return 0
+    print("| Growing | seconds and peak memory of an iteration | exponent, time | memory |\n|---|---|--:|--:|")
     curves = {}
     for axis, values in AXES.items():
         curves[axis] = [(value, *in_process({**PAPER, axis: value})) for value in values]
-        print(f"| {NAMES[axis]} | {described(curves[axis])} |", flush=True)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "scale.svg").write_text(plot(curves))
+        print(f"| {NAMES[axis].replace('|', chr(92) + '|')} | {described(curves[axis])} |", flush=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "scale.svg").write_text(plot(curves))
     return 0
 
 
@@ -80,11 +80,17 @@ def measure(q, n, k, m, t):
     for sequence in space.sample(draw, t).tolist():
         candidate = Candidate(sequence=tuple(sequence), phase="initial")
         optimizer.tell(Observation(candidate=candidate, score=float(draw.random()), validation_rows=m))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of making the vectors
+    before = resident_mebibytes("VmRSS")
     start = time.perf_counter()
     optimizer.ask(t)
-    seconds = time.perf_counter() - start
-    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return time.perf_counter() - start, resident_mebibytes("VmHWM") - before
+
+
+def resident_mebibytes(field):
+    """Resident memory of this process: VmRSS now, VmHWM at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def described(curve):

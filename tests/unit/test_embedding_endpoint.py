@@ -11,7 +11,7 @@ import pytest
 from ease_lib import embedding_endpoint, embeddings, errors
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
-from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, parse_parameters
+from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig, parse_parameters
 from ease_lib.embedding_endpoint import EndpointEmbedder
 from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.stages import check_prerequisites, optimize
@@ -186,7 +186,8 @@ def test_the_key_comes_from_the_environment(environment, sent, monkeypatch):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with embedding_server() as server:
-        open_embedder(EmbeddingConfig(embedder="openai:small", embedder_base_url=server.base_url)).embed(["a"])
+        config = EmbeddingConfig(embedder="openai:small", embedder_base_url=server.base_url)
+        open_embedder(config, HardwareConfig()).embed(["a"])
     assert server.keys == {f"Bearer {sent}"}
 
 
@@ -194,7 +195,7 @@ def test_without_a_url_the_librarys_own_is_asked(monkeypatch):
     """The default of `embedder_base_url`."""
     with embedding_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert open_embedder(EmbeddingConfig(embedder="openai:small")).embed(["a"]).shape == (1, 3)
+        assert open_embedder(EmbeddingConfig(embedder="openai:small"), HardwareConfig()).embed(["a"]).shape == (1, 3)
 
 
 def test_the_check_asks_for_one_short_embedding():

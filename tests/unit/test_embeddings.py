@@ -1,3 +1,4 @@
+import copy
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ from ease_lib.embeddings import (
     BUNDLED,
     AverageRepresentation,
     PositionalRepresentation,
+    SentenceEmbedder,
     SequenceRepresentation,
     WithInstruction,
     WithLength,
@@ -190,6 +192,17 @@ def test_short_work_logs_no_progress(caplog):
     with caplog.at_level("INFO", logger="ease"):
         load_embedder(BUNDLED).embed(["a", "b"])
     assert caplog.messages == []
+
+
+def test_half_precision_vectors_are_the_same_but_for_rounding():
+    """What a GPU computes with; unit length all the same."""
+    full = load_embedder(BUNDLED)
+    half = SentenceEmbedder("half", copy.deepcopy(full._model).bfloat16())
+    texts = ["a cat", "a kitten", "income tax return " * 40]
+    vectors = half.embed(texts)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert (vectors * full.embed(texts)).sum(axis=1).min() > 0.999
 
 
 def test_no_texts_have_no_vectors():

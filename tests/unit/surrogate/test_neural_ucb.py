@@ -53,3 +53,16 @@ def test_acquisition_equals_a_gradient_per_sample(trained):
     expected = plain_acquisition(network, observed, candidates, nu=0.5, ridge=0.1)
     values = Acquisition(network, observed, nu=0.5, ridge=0.1)(candidates)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-6)
+
+
+def test_every_tensor_is_made_on_the_device_asked_for():
+    """On another default device, a tensor whose device nobody stated would not meet the rest."""
+    draw = rng(0, "device")
+    features, scores = draw.normal(size=(20, 5)), draw.random(20)
+    values = []
+    for default in ("cpu", "meta"):
+        with torch.device(default):
+            network = ScoreNetwork(5, seed=0, device="cpu")
+            network.fit(features, scores, ridge=0.1, steps=20)
+            values.append(Acquisition(network, features, nu=0.1, ridge=0.1, trust=np.ones(20))(features).tolist())
+    assert values[0] == values[1]
