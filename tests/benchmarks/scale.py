@@ -1,8 +1,8 @@
 """How does the search step grow? `.venv/bin/python -m tests.benchmarks.scale`
 
 One iteration of EASE (`ask`, training included) on random unit-length embeddings of 384 dimensions, each point in a
-process of its own, for its peak memory (Linux). One of q, n, k, |D_V| and T grows at a time, from the paper's sizes. Prints
-a table with the exponent of a power law through the points, and writes `tests/benchmarks/results/scale.svg`.
+process of its own, for its peak memory (Linux). One of q, n, k, |D_V| and T grows at a time, from the paper's sizes.
+Prints a table with the exponent of a power law through the points, and writes `tests/benchmarks/results/scale.svg`.
 """
 
 import argparse
