@@ -110,15 +110,20 @@ def plot(curves):
         x = left + (values - values[0]) / (values[-1] - values[0]) * width
         panels.append(f'<text x="{left}" y="{top - 8}" font-weight="bold">{NAMES[axis]}</text>')
         panels.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#dde3ea"/>')
+        lines = []
         for place, (low, high, unit, color) in enumerate(((-2, 2, "s", "#1f6feb"), (0, 4, "MiB", "#c2410c")), 1):
             scaled = (np.log10([max(point[place], 10**low) for point in curve]) - low) / (high - low)
-            y = top + height * (1 - np.minimum(scaled, 1))
+            labels = [f"{point[place]:.2f} {unit}" if unit == "s" else f"{point[place]:.0f} {unit}" for point in curve]
+            lines.append((top + height * (1 - np.minimum(scaled, 1)), labels, color))
+        for y, labels, color in lines:
             points = " ".join(f"{a:.0f},{b:.0f}" for a, b in zip(x, y, strict=True))
             panels.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
-            for a, b, point in zip(x, y, curve, strict=True):
-                label = f"{point[place]:.2f} {unit}" if unit == "s" else f"{point[place]:.0f} {unit}"
+            for a, b, label in zip(x, y, labels, strict=True):
                 panels.append(f'<circle cx="{a:.0f}" cy="{b:.0f}" r="3" fill="{color}"><title>{label}</title></circle>')
-            panels.append(f'<text x="{x[-1]:.0f}" y="{y[-1] - 6:.0f}" fill="{color}" text-anchor="end">{label}</text>')
+            for end, anchor in ((0, "start"), (-1, "end")):  # beyond both lines, not between them
+                away = -7 if y[end] <= min(line[end] for line, *_ in lines) else 16
+                place = f'x="{x[end]:.0f}" y="{y[end] + away:.0f}"'
+                panels.append(f'<text {place} fill="{color}" text-anchor="{anchor}">{labels[end]}</text>')
         for a, (value, *_) in zip(x, curve, strict=True):
             panels.append(f'<text x="{a:.0f}" y="{top + height + 16}" text-anchor="middle">{value:,}</text>')
     return (
