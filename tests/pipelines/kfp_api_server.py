@@ -1,0 +1,372 @@
+"""The part of the Kubeflow Pipelines API (v2beta1) that this project uses, over real HTTP, in memory.
+
+Every request body is checked against the model classes of `kfp-server-api`: an unknown field, a wrong type or an
+unknown enum value is answered with HTTP 400, as the real server does. References (experiment, version, parameter names
+and types) are checked too. A test scripts failures and the states of a run, and reads the requests that came in.
+"""
+
+import email
+import email.policy
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import kfp_server_api
+import yaml
+
+INT64_FIELDS = {("V2beta1RecurringRun", "max_concurrency"), ("V2beta1PeriodicSchedule", "interval_second")}
+"""64-bit integers: strings in the models, and as JSON a string or a number."""
+PARAMETER_TYPES = {"STRING": str, "NUMBER_INTEGER": int, "NUMBER_DOUBLE": (int, float), "BOOLEAN": bool}
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Refused(Exception):
+    """An answer that is not 200."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    query: dict
+    headers: dict
+    body: object = None
+
+    def __str__(self):
+        return f"{self.method} {self.path}"
+
+
+@dataclass
+class Script:
+    """What the server does beside its work.
+
+    `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
+    through, one further with every question; `token` and `cookie` what a request must bring, if set.
+    """
+
+    faults: list = field(default_factory=list)
+    frames: list = field(default_factory=list)
+    token: str = ""
+    cookie: str = ""
+    multi_user: bool = False
+    most_per_page: int = 100
+    login_page: bool = False
+    requests: list[Request] = field(default_factory=list)
+
+    def fail(self, method, pattern, status, message="", times=10**9):
+        self.faults.append([method, re.compile(pattern), status, message, times])
+
+    def sent(self, method="POST"):
+        """Paths of the requests with this method, in order."""
+        return [request.path for request in self.requests if request.method == method]
+
+
+def frame(state, error="", **tasks):
+    """A run's state, and its tasks': `build_dataset="RUNNING"`, or ("FAILED", message)."""
+    return state, error, {name.replace("_", "-"): value for name, value in tasks.items()}
+
+
+def checked(data, type_name, place="body"):
+    """The data as a model of `kfp-server-api`, or `Refused` for what its server's parser would refuse."""
+    _check(data, type_name, place)
+    response = type("Response", (), {"data": json.dumps(data)})
+    return kfp_server_api.ApiClient().deserialize(response, type_name)
+
+
+def _check(value, type_name, place):
+    if match := re.fullmatch(r"list\[(.*)\]", type_name):
+        _expect(isinstance(value, list), place, "a list", value)
+        for number, each in enumerate(value):
+            _check(each, match[1], f"{place}[{number}]")
+    elif match := re.fullmatch(r"dict\(str, (.*)\)", type_name):
+        _expect(isinstance(value, dict), place, "an object", value)
+        for name, each in value.items():
+            _check(each, match[1], f"{place}.{name}")
+    elif type_name in ("str", "bool", "int"):
+        _expect(type(value) is {"str": str, "bool": bool, "int": int}[type_name], place, type_name, value)
+    elif type_name == "datetime":
+        _expect(isinstance(value, str) and "T" in value, place, "a time", value)
+    elif type_name != "object":
+        _check_model(value, type_name, place)
+
+
+def _check_model(value, type_name, place):
+    model = getattr(kfp_server_api.models, type_name)
+    allowed = getattr(model, "allowable_values", None)
+    if allowed:
+        _expect(value in allowed, place, f"one of {allowed}", value)
+        return
+    _expect(isinstance(value, dict), place, type_name, value)
+    types = {model.attribute_map[name]: kind for name, kind in model.openapi_types.items()}
+    for name, each in value.items():
+        if name not in types:
+            raise Refused(400, f'{place}: unknown field "{name}" of {type_name}')
+        if (type_name, name) in INT64_FIELDS:
+            _expect(re.fullmatch(r"-?\d+", str(each)), f"{place}.{name}", "an integer", each)
+            value[name] = str(each)
+        else:
+            _check(each, types[name], f"{place}.{name}")
+
+
+def _expect(condition, place, wanted, found):
+    if not condition:
+        raise Refused(400, f"{place}: expected {wanted}, found {found!r}")
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: "KfpApiServer"
+
+    def do_GET(self):
+        self._answer("GET")
+
+    def do_POST(self):
+        self._answer("POST")
+
+    def log_message(self, *_):
+        pass
+
+    def _answer(self, method):
+        url = urlsplit(self.path)
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        request = Request(method, url.path, query, dict(self.headers), raw)
+        script = self.server.script
+        with self.server.lock:
+            script.requests.append(request)
+            try:
+                if script.login_page:
+                    self._reply(200, "<html>log in</html>", "text/html")
+                    return
+                self._admit(request)
+                content = self.server.route(request)
+                sanitized = kfp_server_api.ApiClient().sanitize_for_serialization(content)
+                self._reply(200, json.dumps(sanitized))
+            except Refused as refused:
+                self._reply(refused.status, json.dumps({"error": str(refused), "message": str(refused), "code": 3}))
+
+    def _admit(self, request):
+        script = self.server.script
+        for fault in script.faults:
+            method, pattern, status, message, times = fault
+            if times and method == request.method and pattern.search(request.path):
+                fault[4] -= 1
+                raise Refused(status, message or f"scripted {status}")
+        if script.token and self.headers.get("Authorization") != f"Bearer {script.token}":
+            raise Refused(401, f"no valid token: {self.headers.get('Authorization')}")
+        if script.cookie and self.headers.get("Cookie") != script.cookie:
+            raise Refused(401, f"no valid session: {self.headers.get('Cookie')}")
+
+    def _reply(self, status, text, kind="application/json"):
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class KfpApiServer(ThreadingHTTPServer):
+    """`url` is for `--host`; `script` for failures and for what was asked; the lists hold what was created."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lock = threading.Lock()
+        self.script = Script()
+        self.experiments, self.pipelines, self.versions = [], [], []
+        self.runs, self.recurring_runs = [], []
+        self._created = 0
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def route(self, request):
+        path = request.path.removeprefix("/apis/v2beta1/")
+        for method, pattern, handle in self._routes():
+            match = re.fullmatch(pattern, path)
+            if match and method == request.method:
+                if method == "POST" and path != "pipelines/upload_version":
+                    request.body = json.loads(request.body) if request.body else None
+                return handle(request, *match.groups())
+        raise Refused(404, f"this server does not know {request}")
+
+    def _routes(self):
+        return [
+            ("GET", "healthz", self._healthz),
+            ("GET", "experiments", self._list_experiments),
+            ("POST", "experiments", self._create_experiment),
+            ("GET", "pipelines", self._list_pipelines),
+            ("POST", "pipelines", self._create_pipeline),
+            ("POST", "pipelines/upload_version", self._upload_version),
+            ("GET", "pipelines/([^/]+)/versions", self._list_versions),
+            ("POST", "runs", self._create_run),
+            ("GET", "runs/([^/]+)", self._get_run),
+            ("GET", "recurringruns", self._list_recurring_runs),
+            ("POST", "recurringruns", self._create_recurring_run),
+            ("POST", "recurringruns/([^/:]+):(disable|enable)", self._set_mode),
+        ]
+
+    def _healthz(self, _):
+        return {"multi_user": self.script.multi_user}
+
+    def _list_experiments(self, request):
+        return self._page(request, "experiments", self.experiments)
+
+    def _create_experiment(self, request):
+        experiment = checked(request.body, "V2beta1Experiment")
+        self._need(experiment.display_name, "display_name")
+        self._no_second(self.experiments, experiment.display_name)
+        return self._stored(self.experiments, experiment, "experiment_id", "exp")
+
+    def _list_pipelines(self, request):
+        return self._page(request, "pipelines", self.pipelines)
+
+    def _create_pipeline(self, request):
+        pipeline = checked(request.body, "V2beta1Pipeline")
+        self._need(pipeline.name, "name")
+        self._no_second(self.pipelines, pipeline.display_name)
+        return self._stored(self.pipelines, pipeline, "pipeline_id", "pipe")
+
+    def _list_versions(self, request, pipeline_id):
+        return self._page(
+            request, "pipeline_versions", [each for each in self.versions if each.pipeline_id == pipeline_id]
+        )
+
+    def _upload_version(self, request):
+        pipeline_id, name = request.query.get("pipelineid"), request.query.get("name")
+        self._known(self.pipelines, "pipeline_id", pipeline_id)
+        self._no_second([each for each in self.versions if each.pipeline_id == pipeline_id], name)
+        head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
+        parts = list(email.message_from_bytes(head + request.body, policy=email.policy.HTTP).iter_parts())
+        if [part.get_param("name", header="Content-Disposition") for part in parts] != ["uploadfile"]:
+            raise Refused(400, "expected one file, uploadfile")
+        spec = next(yaml.safe_load_all(parts[0].get_payload(decode=True)))
+        version = {"pipeline_id": pipeline_id, "display_name": name, "name": name, "pipeline_spec": spec}
+        return self._stored(self.versions, checked(version, "V2beta1PipelineVersion"), "pipeline_version_id", "ver")
+
+    def _create_run(self, request):
+        run = checked(request.body, "V2beta1Run")
+        self._check_run(run)
+        run.state = "PENDING"
+        return self._stored(self.runs, run, "run_id", "run")
+
+    def _get_run(self, _, run_id):
+        run = self._known(self.runs, "run_id", run_id)
+        frames = self.script.frames
+        if frames:
+            state, error, tasks = frames.pop(0) if len(frames) > 1 else frames[0]
+            run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=list(_nodes(tasks)))
+            run.error = kfp_server_api.GoogleRpcStatus(code=2, message=error) if error else None
+            run.finished_at = run.created_at + timedelta(seconds=125) if state in ("SUCCEEDED", "FAILED") else None
+        return run
+
+    def _list_recurring_runs(self, request):
+        return self._page(request, "recurring_runs", self.recurring_runs)
+
+    def _create_recurring_run(self, request):
+        recurring = checked(request.body, "V2beta1RecurringRun")
+        self._check_run(recurring)
+        self._need(recurring.trigger and recurring.trigger.cron_schedule, "trigger.cron_schedule")
+        if len(recurring.trigger.cron_schedule.cron.split()) != 6:
+            raise Refused(400, f"cron {recurring.trigger.cron_schedule.cron} has not six fields")
+        if not 1 <= int(recurring.max_concurrency) <= 10:
+            raise Refused(400, f"max_concurrency {recurring.max_concurrency} is not from 1 to 10")
+        recurring.status = "ENABLED" if recurring.mode == "ENABLE" else "DISABLED"
+        return self._stored(self.recurring_runs, recurring, "recurring_run_id", "rec")
+
+    def _set_mode(self, _, recurring_run_id, action):
+        found = self._known(self.recurring_runs, "recurring_run_id", recurring_run_id)
+        found.mode, found.status = action.upper(), f"{action.upper()}D"
+        return {}
+
+    def _check_run(self, run):
+        self._need(run.display_name, "display_name")
+        self._known(self.experiments, "experiment_id", run.experiment_id)
+        if bool(run.pipeline_spec) == bool(run.pipeline_version_reference):
+            raise Refused(400, "give either pipeline_spec or pipeline_version_reference")
+        spec = run.pipeline_spec
+        if run.pipeline_version_reference:
+            reference = run.pipeline_version_reference
+            spec = self._known(self.versions, "pipeline_version_id", reference.pipeline_version_id).pipeline_spec
+        fields = spec["root"]["inputDefinitions"]["parameters"]
+        for name, value in (run.runtime_config.parameters or {}).items():
+            if name not in fields:
+                raise Refused(400, f"the pipeline has no parameter {name}")
+            kind = PARAMETER_TYPES[fields[name]["parameterType"]]
+            _expect(isinstance(value, kind) and not isinstance(value, bool), name, kind, value)
+
+    def _page(self, request, name, items):
+        if self.script.multi_user and "versions" not in name and not request.query.get("namespace"):
+            raise Refused(400, "a namespace is required in multi-user mode")
+        if "filter" in request.query:
+            (predicate,) = json.loads(request.query["filter"])["predicates"]
+            if predicate.keys() != {"operation", "key", "stringValue"} or predicate["operation"] not in ("EQUALS", 1):
+                raise Refused(400, f"this server cannot filter by {predicate}")
+            items = [each for each in items if getattr(each, predicate["key"]) == predicate["stringValue"]]
+        start = int(request.query.get("page_token") or 0)
+        size = min(int(request.query.get("page_size") or 20), self.script.most_per_page)
+        more = start + size < len(items)
+        return {name: items[start : start + size], "next_page_token": str(start + size) if more else ""}
+
+    def _stored(self, store, item, identity, prefix):
+        self._created += 1
+        setattr(item, identity, f"{prefix}-{self._created}")
+        item.created_at = EPOCH + timedelta(minutes=self._created)
+        store.append(item)
+        return item
+
+    def _known(self, store, identity, wanted):
+        for item in store:
+            if getattr(item, identity) == wanted:
+                return item
+        raise Refused(404, f"{identity} {wanted} not found")
+
+    def _no_second(self, store, name):
+        if any(each.display_name == name for each in store):
+            raise Refused(409, f"{name} exists already")
+
+    def _need(self, value, name):
+        if not value:
+            raise Refused(400, f"{name} is empty")
+
+
+def _nodes(tasks):
+    """The nodes that the backend shows for tasks: around all `root`, and driver, task and executor for each."""
+    make = kfp_server_api.V2beta1PipelineTaskDetail
+    child = kfp_server_api.PipelineTaskDetailChildTask
+    states = [value if isinstance(value, str) else value[0] for value in tasks.values()]
+    yield make(task_id="root", display_name="root", state="FAILED" if "FAILED" in states else "RUNNING")
+    for number, (name, value) in enumerate(tasks.items()):
+        state, message = (value, "") if isinstance(value, str) else value
+        created = EPOCH + timedelta(seconds=number)
+        executor = child(pod_name=f"pod-{name}"), child(task_id=f"{name}-executor")
+        yield make(task_id=f"{name}-driver", display_name=f"{name}-driver", state="SUCCEEDED", create_time=created)
+        yield make(task_id=name, display_name=name, state=state, create_time=created, child_tasks=list(executor))
+        error = kfp_server_api.GoogleRpcStatus(code=2, message=message) if message else None
+        yield make(task_id=f"{name}-executor", display_name="executor", state=state, create_time=created, error=error)
+
+
+@contextmanager
+def kfp_api_server() -> Iterator[KfpApiServer]:
+    """Serve on a free loopback port."""
+    server = KfpApiServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()

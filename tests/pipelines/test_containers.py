@@ -1,0 +1,109 @@
+"""The same pipeline in real containers, under the restrictions of a cluster."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import docker
+import pyarrow.parquet as pq
+import pytest
+
+QUICK = (
+    *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
+    *("--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
+)
+BYTE_EQUAL = (
+    *("build-dataset/pool", "build-dataset/validation", "build-dataset/test", "prefilter/kept", "embed/embeddings"),
+    *("optimize/best_sequence", "evaluate/predictions"),
+)
+
+
+def ease_run(*options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "ease_lib.cli", "run", *map(str, options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(process):
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, output + errors
+    return output
+
+
+def history(folder):
+    columns = pq.read_table(folder / "history.parquet").to_pydict()
+    return {name: values for name, values in columns.items() if "seconds" not in name and "request" not in name}
+
+
+def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):
+    """Without network, without rights, with a read-only root file system."""
+    output = docker.from_env().containers.run(
+        cpu_image,
+        ["python", "/opt/ease/smoke.py"],
+        network_mode="none",
+        read_only=True,
+        tmpfs={"/tmp": ""},
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        remove=True,
+    )
+    assert "uid 10001, gid 0" in output.decode()
+
+
+@pytest.fixture(scope="module")
+def in_processes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes")
+    finished(ease_run(*QUICK, "--output-dir", folder))
+    return folder
+
+
+def test_containers_write_the_bytes_that_processes_write(cpu_image, in_processes, tmp_path):
+    output = finished(ease_run(*QUICK, "--runner", "docker", "--output-dir", tmp_path))
+    assert "Winning prompt" in output
+    for name in BYTE_EQUAL:
+        (ours,), (theirs,) = (list(folder.glob(f"pipeline/*/{name}")) for folder in (tmp_path, in_processes))
+        assert ours.read_bytes() == theirs.read_bytes(), name
+    assert history(tmp_path) == history(in_processes)
+
+
+def test_a_killed_container_costs_nothing_that_was_answered(cpu_image, in_processes, tmp_path):
+    options = (*QUICK, "--runner", "docker", "--output-dir", tmp_path)
+    killed = ease_run(*options)
+    for line in killed.stdout:
+        if line.startswith("evaluation 3/7"):
+            break
+    for container in docker.from_env().containers.list(filters={"ancestor": cpu_image, "label": "ease-run"}):
+        container.kill()
+    killed.communicate(timeout=60)
+    assert killed.returncode != 0
+    output = finished(ease_run(*options))
+    assert "continuing:" in output
+    assert history(tmp_path) == history(in_processes)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["llm"]["new_requests"] < report["llm"]["requests"]
+
+
+def test_stopping_the_run_stops_its_container(cpu_image, tmp_path):
+    process = ease_run(*QUICK, "--runner", "docker", "--output-dir", tmp_path)
+    for line in process.stdout:
+        if line.startswith("check_prerequisites: started"):
+            break
+    process.terminate()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while left := docker.from_env().containers.list(filters={"label": "ease-run"}):
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.2)
+
+
+def test_without_a_daemon_the_remedy_is_named(tmp_path):
+    missing = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    command = [sys.executable, "-m", "ease_lib.cli", "run", *QUICK, "--runner", "docker", "--output-dir", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, env=missing, check=False)
+    assert ended.returncode == 2
+    assert "--runner docker: no Docker daemon answers" in ended.stderr
