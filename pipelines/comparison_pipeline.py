@@ -14,6 +14,7 @@ from components.plan_comparison import plan_comparison
 from components.report_comparison import report_comparison
 from components.run_cell import run_cell
 from ease_lib.config import ComparisonConfig, RunConfig
+from pipelines.placement import LIFETIME, place
 
 CELLS_AT_ONCE = 20
 
@@ -23,7 +24,7 @@ class Results(NamedTuple):
     page: dsl.HTML
 
 
-@dsl.pipeline(name="ease-comparison", display_name="EASE: which method is best?")
+@dsl.pipeline(name="ease-comparison", display_name="EASE: which method is best?", pipeline_config=LIFETIME)
 def comparison_pipeline(
     tasks: str = ComparisonConfig.tasks,
     methods: str = ComparisonConfig.methods,
@@ -46,19 +47,21 @@ def comparison_pipeline(
         store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
     """
-    planned = plan_comparison(
-        tasks=tasks,
-        methods=methods,
-        noise_ratios=noise_ratios,
-        endpoints=endpoints,
-        repeats=repeats,
-        seed=seed,
-        store_uri=store_uri,
-        parameters=parameters,
-    ).set_caching_options(False)
+    planned = place(
+        plan_comparison(
+            tasks=tasks,
+            methods=methods,
+            noise_ratios=noise_ratios,
+            endpoints=endpoints,
+            repeats=repeats,
+            seed=seed,
+            store_uri=store_uri,
+            parameters=parameters,
+        )
+    )
 
     with dsl.ParallelFor(planned.output, parallelism=CELLS_AT_ONCE) as cell:
-        finished = run_cell(cell=cell).set_caching_options(False)
+        finished = place(run_cell(cell=cell))
 
-    written = report_comparison(cells=dsl.Collected(finished.outputs["result"]))
+    written = place(report_comparison(cells=dsl.Collected(finished.outputs["result"])))
     return Results(results=written.outputs["results"], page=written.outputs["page"])

@@ -27,6 +27,7 @@ from ease_lib.config import (
     RunConfig,
     TaskConfig,
 )
+from pipelines.placement import LIFETIME, place
 
 
 class Results(NamedTuple):
@@ -34,7 +35,7 @@ class Results(NamedTuple):
     page: dsl.HTML
 
 
-@dsl.pipeline(name="ease", display_name="EASE: exemplar sequence search")
+@dsl.pipeline(name="ease", display_name="EASE: exemplar sequence search", pipeline_config=LIFETIME)
 def ease_pipeline(
     task: str = TaskConfig.task,
     task_uri: str = TaskConfig.task_uri,
@@ -91,75 +92,84 @@ def ease_pipeline(
         store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
     """
-    checked = check_prerequisites(
-        task=task,
-        task_uri=task_uri,
-        task_name=task_name,
-        input_columns=input_columns,
-        output_column=output_column,
-        metric=metric,
-        pool_size=pool_size,
-        validation_size=validation_size,
-        test_size=test_size,
-        noise_ratio=noise_ratio,
-        label_remapping=label_remapping,
-        prefilter=prefilter,
-        retained=retained,
-        embedder=embedder,
-        method=method,
-        k=k,
-        budget=budget,
-        initial_design=initial_design,
-        llm_base_url=llm_base_url,
-        llm_model=llm_model,
-        llm_concurrency=llm_concurrency,
-        max_llm_requests=max_llm_requests,
-        seed=seed,
-        store_uri=store_uri,
-        advanced=advanced,
-    ).set_caching_options(False)
-
-    data = build_dataset(config=checked.outputs["build_dataset"])
-    pool = filter_pool(
-        config=checked.outputs["prefilter"], pool=data.outputs["pool"], validation=data.outputs["validation"]
-    ).outputs["kept"]
-    instructions = (
-        propose_instructions(config=checked.outputs["propose_instructions"], pool=pool)
-        .set_caching_options(False)
-        .outputs["instructions"]
-    )
-    embedded = embed(
-        config=checked.outputs["embed"],
-        pool=pool,
-        validation=data.outputs["validation"],
-        instructions=instructions,
+    checked = place(
+        check_prerequisites(
+            task=task,
+            task_uri=task_uri,
+            task_name=task_name,
+            input_columns=input_columns,
+            output_column=output_column,
+            metric=metric,
+            pool_size=pool_size,
+            validation_size=validation_size,
+            test_size=test_size,
+            noise_ratio=noise_ratio,
+            label_remapping=label_remapping,
+            prefilter=prefilter,
+            retained=retained,
+            embedder=embedder,
+            method=method,
+            k=k,
+            budget=budget,
+            initial_design=initial_design,
+            llm_base_url=llm_base_url,
+            llm_model=llm_model,
+            llm_concurrency=llm_concurrency,
+            max_llm_requests=max_llm_requests,
+            seed=seed,
+            store_uri=store_uri,
+            advanced=advanced,
+        )
     )
 
-    search = optimize(
-        config=checked.outputs["optimize"],
-        pool=pool,
-        validation=data.outputs["validation"],
-        embeddings=embedded.outputs["embeddings"],
-        dataset=data.outputs["summary"],
-        instructions=instructions,
-    ).set_caching_options(False)
+    data = place(build_dataset(config=checked.outputs["build_dataset"]))
+    filtered = place(
+        filter_pool(
+            config=checked.outputs["prefilter"], pool=data.outputs["pool"], validation=data.outputs["validation"]
+        )
+    )
+    pool = filtered.outputs["kept"]
+    proposed = place(propose_instructions(config=checked.outputs["propose_instructions"], pool=pool))
+    embedded = place(
+        embed(
+            config=checked.outputs["embed"],
+            pool=pool,
+            validation=data.outputs["validation"],
+            instructions=proposed.outputs["instructions"],
+        )
+    )
 
-    tested = evaluate(
-        config=checked.outputs["evaluate"],
-        pool=pool,
-        test=data.outputs["test"],
-        dataset=data.outputs["summary"],
-        best_sequence=search.outputs["best_sequence"],
-    ).set_caching_options(False)
+    search = place(
+        optimize(
+            config=checked.outputs["optimize"],
+            pool=pool,
+            validation=data.outputs["validation"],
+            embeddings=embedded.outputs["embeddings"],
+            dataset=data.outputs["summary"],
+            instructions=proposed.outputs["instructions"],
+        )
+    )
 
-    written = report(
-        config=checked.outputs["report"],
-        pool=pool,
-        dataset=data.outputs["summary"],
-        best_sequence=search.outputs["best_sequence"],
-        history=search.outputs["history"],
-        search=search.outputs["summary"],
-        predictions=tested.outputs["predictions"],
-        test_scores=tested.outputs["summary"],
+    tested = place(
+        evaluate(
+            config=checked.outputs["evaluate"],
+            pool=pool,
+            test=data.outputs["test"],
+            dataset=data.outputs["summary"],
+            best_sequence=search.outputs["best_sequence"],
+        )
+    )
+
+    written = place(
+        report(
+            config=checked.outputs["report"],
+            pool=pool,
+            dataset=data.outputs["summary"],
+            best_sequence=search.outputs["best_sequence"],
+            history=search.outputs["history"],
+            search=search.outputs["summary"],
+            predictions=tested.outputs["predictions"],
+            test_scores=tested.outputs["summary"],
+        )
     )
     return Results(results=written.outputs["results"], page=written.outputs["page"])

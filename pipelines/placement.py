@@ -1,0 +1,182 @@
+"""How each stage runs in a cluster: image, resources, secrets, retries, caching, pod security; all in one place.
+
+The graphs pass every task through `place`; on a laptop the same calls are ignored. A stage that is not in `STAGES` is
+refused. What depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from kfp import dsl, kubernetes
+
+from components import images
+from ease_lib.errors import ConfigError
+
+USER, GROUP = 10001, 0
+HOUR = 3600
+LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_deadline_seconds=72 * HOUR)
+"""Of a run's pods in the cluster; its artifacts and records lie in the object store and stay."""
+
+LLM_SECRET = "ease-llm"  # noqa: S105
+LLM_KEYS = {"api-key": "EASE_LLM_API_KEY", "embedder-api-key": "EASE_EMBEDDER_API_KEY"}
+OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
+OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
+OBJECT_STORE_CONFIG = "ease-object-store"
+OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
+ENDPOINT_LABEL = "ease/reaches-endpoint"
+"""Of pods that may reach the endpoint; the network policy selects by it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a stage needs.
+
+    Args:
+        cpu, memory: requested and at most.
+        reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
+        uses_store: gets the object store's credentials for task data, journal or answers.
+        on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
+        cached: an equal step of an earlier run may stand in for it; never where an LLM is asked.
+        scratch: size of /tmp.
+    """
+
+    cpu: tuple[str, str] = ("250m", "1")
+    memory: tuple[str, str] = ("1Gi", "2Gi")
+    reaches_endpoint: bool = False
+    uses_store: bool = False
+    on_gpu: bool = False
+    cached: bool = True
+    retries: int = 3
+    timeout_seconds: int = HOUR
+    scratch: str = "1Gi"
+
+
+STAGES = {
+    # tries what the run will need; a problem of the user's is not cured by another try
+    "check_prerequisites": Stage(reaches_endpoint=True, uses_store=True, cached=False, retries=0, timeout_seconds=900),
+    # reads task data of which KFP knows the address only, not the content
+    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), uses_store=True, cached=False, scratch="4Gi"),
+    "prefilter": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    "propose_instructions": Stage(reaches_endpoint=True, uses_store=True, cached=False),
+    "embed": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    "optimize": Stage(
+        cpu=("2", "4"),
+        memory=("2Gi", "8Gi"),
+        reaches_endpoint=True,
+        uses_store=True,
+        on_gpu=True,
+        cached=False,
+        timeout_seconds=48 * HOUR,
+        scratch="4Gi",
+    ),
+    "evaluate": Stage(reaches_endpoint=True, uses_store=True, cached=False, timeout_seconds=12 * HOUR),
+    "report": Stage(),
+    "plan_comparison": Stage(reaches_endpoint=True, uses_store=True, cached=False, retries=0, timeout_seconds=900),
+    "run_cell": Stage(
+        cpu=("1", "2"),
+        memory=("2Gi", "4Gi"),
+        reaches_endpoint=True,
+        uses_store=True,
+        cached=False,
+        timeout_seconds=48 * HOUR,
+        scratch="4Gi",
+    ),
+    "report_comparison": Stage(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """What differs between clusters.
+
+    Args:
+        cpu_image, gpu_image: with registry and, best, digest.
+        gpu: give the stages that can use one a GPU.
+        gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
+        gpu_node_label: `label=value` of the nodes to take.
+    """
+
+    cpu_image: str = images.CPU
+    gpu_image: str = images.GPU
+    gpu: bool = False
+    gpu_resource: str = "nvidia.com/gpu"
+    gpu_node_label: str = ""
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"image {image} may be another one tomorrow; give a version as tag or, better, a digest (@sha256:...)"
+            for image in (self.cpu_image, self.gpu_image)
+            if not _is_immutable(image)
+        ]
+        if self.gpu_node_label and not all(self.gpu_node_label.partition("=")):
+            problems.append(f"--gpu-node-label {self.gpu_node_label} is not label=value")
+        if problems:
+            raise ConfigError(*problems)
+
+
+def _is_immutable(image: str) -> bool:
+    """A digest, or a tag that is a version."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return "@sha256:" in image or tag[:1].isdigit() or (tag[:1] == "v" and tag[1:2].isdigit())
+
+
+_placement: ContextVar[Placement] = ContextVar("placement", default=Placement())  # noqa: B039  (it is frozen)
+
+
+@contextmanager
+def placed_by(placement: Placement) -> Iterator[None]:
+    """Inside, graphs are traced with these options."""
+    token = _placement.set(placement)
+    try:
+        yield
+    finally:
+        _placement.reset(token)
+
+
+def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
+    """Everything that Kubernetes must know about a task; the task itself."""
+    stage, placement = STAGES[task.component_spec.name.replace("-", "_")], _placement.get()
+    task.set_caching_options(stage.cached)
+    task.set_cpu_request(stage.cpu[0]).set_cpu_limit(stage.cpu[1])
+    task.set_memory_request(stage.memory[0]).set_memory_limit(stage.memory[1])
+    if stage.retries:
+        task.set_retry(stage.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
+    if stage.on_gpu and placement.gpu:
+        _on_gpu(task, placement)
+    elif placement.cpu_image != images.CPU:
+        task.set_container_image(placement.cpu_image)
+    _harden(task, stage)
+    _pass_secrets(task, stage)
+    return task
+
+
+def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
+    task.set_container_image(placement.gpu_image)
+    task.set_accelerator_type(placement.gpu_resource).set_accelerator_limit(1)
+    kubernetes.add_toleration(task, key=placement.gpu_resource, operator="Exists", effect="NoSchedule")
+    if placement.gpu_node_label:
+        label, _, value = placement.gpu_node_label.partition("=")
+        kubernetes.add_node_selector(task, label_key=label, label_value=value)
+
+
+def _harden(task: dsl.PipelineTask, stage: Stage) -> None:
+    """What the pod security standard `restricted` wants beyond what KFP sets by itself, and where a stage may write."""
+    kubernetes.set_security_context(task, run_as_user=USER, run_as_group=GROUP, run_as_non_root=True)
+    kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=stage.scratch)  # noqa: S108
+    kubernetes.empty_dir_mount(task, volume_name="shm", mount_path="/dev/shm", medium="Memory", size_limit="1Gi")  # noqa: S108
+    kubernetes.set_image_pull_policy(task, "IfNotPresent")
+    kubernetes.set_timeout(task, stage.timeout_seconds)
+    # a search continues where it was, but moving it for the sake of an emptier node only costs time
+    kubernetes.add_pod_annotation(task, "cluster-autoscaler.kubernetes.io/safe-to-evict", "false")
+
+
+def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
+    """Keys from named Secrets into the environment; absent ones are left out: a local LLM needs none."""
+    if stage.reaches_endpoint:
+        kubernetes.add_pod_label(task, ENDPOINT_LABEL, "true")
+        kubernetes.use_secret_as_env(task, LLM_SECRET, LLM_KEYS, optional=True)
+    if stage.uses_store:
+        kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
+        kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)

@@ -1,0 +1,136 @@
+"""The compiled platform spec: every pod of every pipeline is placed, hardened and given its secrets, and no others."""
+
+import json
+import re
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from kfp import dsl
+from kfp.kubernetes import kubernetes_executor_config_pb2
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from ease_lib.errors import ConfigError
+from pipelines.__main__ import COMPILED, FOLDER, compile_all
+from pipelines.placement import STAGES, Placement, place
+
+DIGEST = "@sha256:" + "a" * 64
+
+
+def pods(folder):
+    """(pipeline/executor, its container, its Kubernetes settings) of all compiled pipelines."""
+    for name in COMPILED:
+        spec, platform = yaml.safe_load_all((folder / name).read_text())
+        settings = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+        containers = spec["deploymentSpec"]["executors"]
+        assert set(settings) == set(containers)
+        for executor in containers:
+            yield pytest.param(containers[executor]["container"], settings[executor], id=f"{name}/{executor}")
+
+
+PODS = list(pods(FOLDER))
+
+
+def stage_of(container):
+    """The component's function stands in its command."""
+    return STAGES[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_is_not_root_and_writes_to_tmp_only(container, settings):
+    assert settings["securityContext"] == {"runAsUser": "10001", "runAsGroup": "0", "runAsNonRoot": True}
+    mounts = {mount["mountPath"]: mount for mount in settings["emptyDirMounts"]}
+    assert set(mounts) == {"/tmp", "/dev/shm"}
+    assert all(mount["sizeLimit"] for mount in mounts.values())
+    assert mounts["/dev/shm"]["medium"] == "Memory"
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_has_requests_limits_and_an_end(container, settings):
+    resources = container["resources"]
+    for bound in ("Request", "Limit"):
+        assert resources[f"resourceCpu{bound}"]
+        assert resources[f"resourceMemory{bound}"]
+    assert int(settings["activeDeadlineSeconds"]) == stage_of(container).timeout_seconds
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
+    stage = stage_of(container)
+    environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
+    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY"} if stage.reaches_endpoint else set()
+    wanted |= {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} if stage.uses_store else set()
+    assert environment == wanted
+    assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
+    labels = settings["podMetadata"].get("labels", {})
+    assert labels == ({"ease/reaches-endpoint": "true"} if stage.reaches_endpoint else {})
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_installs_nothing_and_carries_no_secret(container, settings):
+    text = json.dumps([container, settings])
+    assert "pip install" not in text
+    assert not re.search(r"sk-[A-Za-z0-9]{8}|AKIA[A-Z0-9]{12}|Bearer [A-Za-z0-9]", text)
+    assert "env" not in container
+    assert re.search(r":\d+\.\d+\.\d+$|@sha256:[0-9a-f]{64}$", container["image"])
+    assert settings["imagePullPolicy"] == "IfNotPresent"
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
+    spec, _ = yaml.safe_load_all((FOLDER / name).read_text())
+    levels = [spec["root"]["dag"], *(c["dag"] for c in spec["components"].values() if "dag" in c)]
+    tasks = {task: body for level in levels for task, body in level["tasks"].items() if "for-loop" not in task}
+    for task, body in tasks.items():
+        stage = STAGES[task.replace("-", "_")]
+        if not stage.retries:
+            assert "retryPolicy" not in body
+        else:
+            policy = body["retryPolicy"]
+            assert policy["maxRetryCount"] == stage.retries
+            assert (policy["backoffDuration"], policy["backoffFactor"]) == ("30s", 2.0)
+        assert bool(body["cachingOptions"].get("enableCache")) == stage.cached
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_files_are_what_kubeflow_reads(name):
+    """Strictly: an unknown or misspelt field raises."""
+    spec, platform = yaml.safe_load_all((FOLDER / name).read_text())
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    json_format.ParseDict(platform, pipeline_spec_pb2.PlatformSpec())
+    for settings in platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values():
+        json_format.ParseDict(settings, kubernetes_executor_config_pb2.KubernetesExecutorConfig())
+    assert platform["platforms"]["kubernetes"]["pipelineConfig"]["resourceTtlOnCompletion"] > 0
+
+
+def test_gpus_go_to_the_stages_that_use_one(tmp_path):
+    placement = Placement(gpu=True, gpu_image=f"reg/gpu{DIGEST}", cpu_image=f"reg/cpu{DIGEST}", gpu_node_label="a=b")
+    assert compile_all(tmp_path, placement) == 0
+    for pod in pods(tmp_path):
+        container, settings = pod.values
+        if stage_of(container).on_gpu:
+            assert container["image"] == f"reg/gpu{DIGEST}"
+            accelerator = container["resources"]["accelerator"]
+            assert (accelerator["resourceType"], accelerator["resourceCount"]) == ("nvidia.com/gpu", "1")
+            assert [entry["key"] for entry in settings["tolerations"]] == ["nvidia.com/gpu"]
+            assert settings["nodeSelector"]["labels"] == {"a": "b"}
+        else:
+            assert container["image"] == f"reg/cpu{DIGEST}"
+            assert "accelerator" not in container["resources"]
+
+
+@pytest.mark.parametrize("image", ["reg/ease", "reg:5000/ease", "reg/ease:latest", "reg/ease:main", "reg/ease:nightly"])
+def test_an_image_that_may_change_is_refused(image):
+    with pytest.raises(ConfigError, match="may be another one tomorrow"):
+        Placement(cpu_image=image)
+
+
+def test_a_stage_without_a_place_is_refused():
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def unknown(): ...
+
+    def graph():
+        place(unknown())
+
+    with pytest.raises(KeyError, match="unknown"):
+        dsl.pipeline(graph)
