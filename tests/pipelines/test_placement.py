@@ -105,7 +105,7 @@ def test_the_files_are_what_kubeflow_reads(name):
 
 def test_gpus_go_to_the_stages_that_use_one(tmp_path):
     placement = Placement(gpu=True, gpu_image=f"reg/gpu{DIGEST}", cpu_image=f"reg/cpu{DIGEST}", gpu_node_label="a=b")
-    assert compile_all(tmp_path, placement) == 0
+    compile_all(tmp_path, placement)
     for pod in pods(tmp_path):
         container, settings = pod.values
         if stage_of(container).on_gpu:

@@ -1,0 +1,177 @@
+"""What `kubectl apply -k` sends: valid objects, hardened pods, no secret in git, nothing that refers to nothing."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from ease_lib import __version__
+from pipelines.placement import LLM_SECRET, OBJECT_STORE_CONFIG, OBJECT_STORE_SECRET, OBJECT_STORE_SETTINGS
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+BUILDS = ("base", "overlays/local", "overlays/production")
+COMPONENTS = sorted(path.name for path in (MANIFESTS / "components").iterdir())
+KUBERNETES = "1.34"
+CLUSTER_SCOPED = ("Namespace", "Profile", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+CUSTOM_FIELDS = {  # of objects that Kubernetes itself does not know
+    "ExternalSecret": {"refreshInterval", "secretStoreRef", "target", "data"},
+    "Profile": {"owner", "plugins", "resourceQuotaSpec"},
+    "Pipeline": {"displayName", "description", "tags"},
+    "PipelineVersion": {
+        *("pipelineName", "displayName", "description", "versionName", "codeSourceURL", "pipelineSpec"),
+        *("platformSpec", "pipelineSpecURI", "tags"),
+    },
+}
+NEEDED_EGRESS = {"to-name-service", "to-kubeflow", "to-api-server"}
+
+
+def built(folder):
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine: install it to check the manifests")
+    done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def with_component(name, folder):
+    """The base with one component, as an overlay would have it."""
+    shutil.copytree(MANIFESTS, folder / "manifests")
+    overlay = folder / "manifests" / "overlay"
+    overlay.mkdir()
+    kustomization = {"resources": ["../base"], "components": [f"../components/{name}"]}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return built(overlay)
+
+
+@pytest.fixture(scope="module", params=[*BUILDS, *COMPONENTS])
+def objects(request, tmp_path_factory):
+    if request.param in BUILDS:
+        return built(MANIFESTS / request.param)
+    return with_component(request.param, tmp_path_factory.mktemp("overlay"))
+
+
+def pods_of(objects):
+    return [item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment"]
+
+
+def named(objects, kind):
+    return {item["metadata"]["name"]: item for item in objects if item["kind"] == kind}
+
+
+def test_every_object_is_valid(objects):
+    for item in objects:
+        if item["kind"] in CUSTOM_FIELDS:
+            assert set(item["spec"]) <= CUSTOM_FIELDS[item["kind"]]
+        else:
+            kubernetes_validate.validate(item, KUBERNETES, strict=True)
+
+
+def test_every_object_is_in_the_one_namespace_or_in_none(objects):
+    assert {item["metadata"].get("namespace") for item in objects if item["kind"] in CLUSTER_SCOPED} <= {None}
+    namespaces = {item["metadata"].get("namespace") for item in objects if item["kind"] not in CLUSTER_SCOPED}
+    assert namespaces in ({"ease"}, {"kubeflow"})
+
+
+def test_names_are_unique(objects):
+    names = [(item["kind"], item["metadata"]["name"]) for item in objects]
+    assert len(names) == len(set(names))
+
+
+def test_pods_meet_the_restricted_standard_with_a_read_only_root(objects):
+    for pod in pods_of(objects):
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not any("hostPath" in volume for volume in pod["volumes"])
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_pods_have_probes_resources_and_fixed_images(objects):
+    for pod in pods_of(objects):
+        for container in pod["containers"]:
+            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)
+            assert {"cpu", "memory"} <= set(container["resources"]["requests"]) & set(container["resources"]["limits"])
+            assert re.search(r":v?\d+\.\d+\.\d+$|@sha256:[0-9a-f]{64}$", container["image"])
+            if container["image"].startswith("ease-"):
+                assert container["image"].endswith(f":{__version__}")
+
+
+def test_services_find_their_pods(objects):
+    labels = [item["spec"]["template"]["metadata"]["labels"] for item in objects if item["kind"] == "Deployment"]
+    for service in named(objects, "Service").values():
+        selector = service["spec"]["selector"].items()
+        assert any(selector <= label.items() for label in labels)
+
+
+def test_no_secret_stands_in_git(objects):
+    assert not named(objects, "Secret")
+    assert not re.search(r"sk-[A-Za-z0-9]{8}|AKIA[A-Z0-9]{12}|minio123", json.dumps(objects))
+
+
+def test_roles_name_what_they_may_read_and_have_an_account(objects):
+    for role in named(objects, "Role").values():
+        for rule in role["rules"]:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            if {"secrets", "configmaps"} & set(rule["resources"]):
+                assert rule["resourceNames"]
+                assert rule["verbs"] == ["get"]
+    for binding in named(objects, "RoleBinding").values():
+        assert binding["roleRef"]["name"] in named(objects, "Role")
+        assert all(subject["name"] in named(objects, "ServiceAccount") for subject in binding["subjects"])
+        assert {subject["namespace"] for subject in binding["subjects"]} == {binding["metadata"]["namespace"]}
+
+
+def test_a_namespace_of_our_own_lets_nothing_in_and_out_only_what_a_run_needs(objects):
+    policies = named(objects, "NetworkPolicy")
+    if "default-deny" in policies:
+        assert policies["default-deny"]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+        assert set(policies) >= NEEDED_EGRESS
+        assert all(policies[name]["spec"]["podSelector"] == {} for name in NEEDED_EGRESS)
+        assert named(objects, "LimitRange"), "with a quota, Argo's containers need defaults"
+    else:  # elsewhere a policy for our stages' way out would cut off everything else of theirs
+        stages = [item for item in policies.values() if "ease/reaches-endpoint" in str(item["spec"]["podSelector"])]
+        assert not stages
+        assert not named(objects, "ResourceQuota")
+
+
+def test_a_namespace_enforces_the_restricted_standard(objects):
+    for namespace in named(objects, "Namespace").values():
+        assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_settings_have_the_names_that_the_stages_read(objects):
+    assert set(named(objects, "ConfigMap")[OBJECT_STORE_CONFIG]["data"]) == set(OBJECT_STORE_SETTINGS)
+    wanted = {LLM_SECRET, OBJECT_STORE_SECRET}
+    for name, external in named(objects, "ExternalSecret").items():
+        assert name == external["spec"]["target"]["name"]
+        assert name in wanted
+
+
+def test_the_object_stores_settings_agree():
+    store, launcher = (
+        named(built(MANIFESTS / "base"), "ConfigMap")[name]["data"] for name in (OBJECT_STORE_CONFIG, "kfp-launcher")
+    )
+    provider = yaml.safe_load(launcher["providers"])["s3"]["default"]
+    assert store["endpoint"] == f"http://{provider['endpoint']}"
+    assert store["region"] == provider["region"]
+    assert launcher["defaultPipelineRoot"].startswith("s3://mlpipeline/private-artifacts/ease/")
+
+
+def test_a_name_prefix_renames_the_pipeline_that_a_version_refers_to(tmp_path):
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    overlay = tmp_path / "manifests" / "overlay"
+    overlay.mkdir()
+    kustomization = {"namePrefix": "team-", "components": ["../components/native-pipelines"]}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    objects = built(overlay)
+    for version in named(objects, "PipelineVersion").values():
+        assert version["spec"]["pipelineName"] in named(objects, "Pipeline")
