@@ -32,7 +32,7 @@ from ease_lib.config import (
     stage_parameters,
 )
 from ease_lib.errors import ConfigError, EaseError
-from ease_lib.stages import report_comparison
+from ease_lib.stages import doctor, report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
 from ease_lib.stages.compare import Done, run_cells
 from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute, sigterm_as_interrupt
@@ -55,6 +55,13 @@ COMPARE_EXAMPLES = """examples:
   ease compare --params knowledge                   how much selection matters to models that know the task
 entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
 with more methods, tasks or repeats, runs only what is not finished yet
+"""
+
+
+DOCTOR_EXAMPLES = """examples:
+  ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
+  ease doctor --params demo                         everything that `make run` will need
+  kubectl run ease-doctor --rm -it --image ease-pipelines-cpu:VERSION -- ease doctor --llm-base-url URL
 """
 
 
@@ -86,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_run(commands)
     _add_compare(commands)
+    _add_doctor(commands)
     for name in STAGE_CONFIGS:
         _add_stage(commands, name)
     return parser
@@ -133,6 +141,21 @@ def _add_compare(commands: Any) -> None:
     _add_parameters(compare, ComparisonAxes, "what varies")
     _add_parameters(compare, Parameters, "parameters of every run")
     compare.set_defaults(command=_compare)
+
+
+def _add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="try everything that a run needs, and say what is wrong and what to do",
+        description="Try the task data, the embedder, the object store, the endpoint and this machine, as a run would "
+        "meet them. Costs one short LLM request.",
+        epilog=DOCTOR_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    doctor.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
+    doctor.add_argument("--output-dir", metavar="DIR", default="runs", help="folder to write to (default: runs)")
+    _add_parameters(doctor, Parameters, "parameters")
+    doctor.set_defaults(command=_doctor)
 
 
 def _add_stage(commands: Any, name: str) -> None:
@@ -257,6 +280,18 @@ def _run(parsed: argparse.Namespace) -> int:
     local_run.run_pipeline(parameters, output_dir, parsed.runner)
     print(result_text(output_dir, time.perf_counter() - start))
     return 0
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    parameters = parse_parameters(_values(parsed))
+    problems = 0
+    for finding in doctor.examine(parameters, Path(parsed.output_dir).expanduser().absolute()):
+        print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
+        for problem in finding.problems:
+            print(f"        {problem}")
+        problems += len(finding.problems)
+    print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "everything that this run needs is there")
+    return EXIT_ERROR if problems else 0
 
 
 def _described(parameters: Parameters) -> str:

@@ -1,21 +1,25 @@
 """`python -m pipelines compile | params | submit | schedule`: the graphs as files for a cluster, and as its runs."""
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kfp import compiler
+from kfp import compiler, dsl
 
 from ease_lib.config import declared_parameters
 from ease_lib.errors import EaseError
 from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
+from pipelines.native_objects import native_objects
+from pipelines.placement import LIFETIME, Placement, placed_by
 
 COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}
 FOLDER = Path(__file__).parent / "compiled"
+NATIVE_OBJECTS = Path(__file__).parents[1] / "manifests" / "components" / "native-pipelines" / "pipelines.yaml"
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -26,6 +30,7 @@ def main(given: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     compiling = commands.add_parser("compile", help="write pipelines/compiled/, or check that it is current")
     compiling.add_argument("--check", action="store_true", help="write nothing; fail when a committed file differs")
+    add_placement(compiling)
     commands.add_parser("params", help="list all parameters as a Markdown table")
     shape = argparse.RawDescriptionHelpFormatter
     submit.add_submit_options(
@@ -36,15 +41,25 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     arguments = parser.parse_args(given)
     if arguments.command in ("submit", "schedule"):
-        return _on_cluster(submit.submit if arguments.command == "submit" else schedules.schedule, arguments)
+        return _with_messages(submit.submit if arguments.command == "submit" else schedules.schedule, arguments)
     if arguments.command == "params":
         print(parameter_table())
         return 0
-    return check_compiled() if arguments.check else compile_all(FOLDER)
+    return check_compiled() if arguments.check else _with_messages(_compile, arguments)
 
 
-def _on_cluster(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Run a command that talks to a cluster; its errors are messages."""
+def _compile(arguments: argparse.Namespace) -> int:
+    """Write the compiled pipelines and, where asked for, the same as Kubernetes objects."""
+    folder, objects = arguments.output_dir, arguments.native_objects
+    compile_all(folder, placement_of(arguments))
+    if objects or folder == FOLDER:
+        text = native_objects(folder, arguments.commit, arguments.code_url)
+        (objects or NATIVE_OBJECTS).write_text(text, encoding="utf-8")
+    return 0
+
+
+def _with_messages(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run a command; errors of the user's making are messages."""
     try:
         return command(arguments)
     except EaseError as error:
@@ -56,22 +71,48 @@ def _on_cluster(command: Callable[[argparse.Namespace], int], arguments: argpars
         return EXIT_STOPPED
 
 
-def compile_all(folder: Path) -> int:
+def add_placement(parser: argparse.ArgumentParser) -> None:
+    """The options that depend on the cluster (`pipelines/placement.py`)."""
+    default = Placement()
+    options = parser.add_argument_group("what depends on the cluster")
+    options.add_argument("--output-dir", type=Path, default=FOLDER, help=f"default: {FOLDER.name}/, which is committed")
+    options.add_argument("--native-objects", type=Path, metavar="FILE", help="write Kubernetes objects of them too")
+    options.add_argument("--commit", default="", help="of the source, as a tag of these objects")
+    options.add_argument("--code-url", default="", help="of the source, for the dashboard's link")
+    options.add_argument(
+        "--cpu-image", default=default.cpu_image, help="with registry and digest (default: %(default)s)"
+    )
+    options.add_argument("--gpu-image", default=default.gpu_image, help="likewise (default: %(default)s)")
+    options.add_argument("--gpu", action="store_true", help="run prefilter, embed and optimize on a GPU each")
+    options.add_argument("--gpu-resource", default=default.gpu_resource, help="and taint (default: %(default)s)")
+    options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
+
+
+def placement_of(arguments: argparse.Namespace) -> Placement:
+    return Placement(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Placement)})
+
+
+def compile_all(folder: Path, placement: Placement = Placement()) -> None:  # noqa: B008  (it is frozen)
     """Compile every pipeline into `folder`."""
-    folder.mkdir(exist_ok=True)
-    for name, pipeline in COMPILED.items():
-        compiler.Compiler().compile(pipeline, str(folder / name))
-    return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, graph in COMPILED.items():
+        with placed_by(placement):
+            info = graph.pipeline_spec.pipeline_info
+            again = dsl.pipeline(name=info.name, display_name=info.display_name, pipeline_config=LIFETIME)
+            compiler.Compiler().compile(again(graph.pipeline_func), str(folder / name))
 
 
 def check_compiled() -> int:
     """Say which committed files are not what the sources compile to."""
     with tempfile.TemporaryDirectory() as folder:
         compile_all(Path(folder))
-        stale = [name for name in COMPILED if not _same(FOLDER / name, Path(folder) / name)]
-    for name in stale:
+        stale = [FOLDER / name for name in COMPILED if not _same(FOLDER / name, Path(folder) / name)]
+    current = NATIVE_OBJECTS.is_file() and NATIVE_OBJECTS.read_text(encoding="utf-8") == native_objects(FOLDER)
+    if not stale and not current:
+        stale.append(NATIVE_OBJECTS)
+    for path in stale:
         print(
-            f"pipelines/compiled/{name} is not current: run `python -m pipelines compile` and commit it",
+            f"{path.relative_to(FOLDER.parents[1])} is not current: run `python -m pipelines compile` and commit it",
             file=sys.stderr,
         )
     return 1 if stale else 0

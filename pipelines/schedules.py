@@ -164,7 +164,9 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
     diff = actions.add_parser("diff", help="print what apply would do; exit code 1 if that is anything")
     for action in (apply, diff):
         action.add_argument("files", nargs="+", type=Path, metavar="FILE", help="schedule file, or folder of them")
-        action.add_argument("--package", type=Path, default=PACKAGE, metavar="FILE", help="default: the committed one")
+        action.add_argument(
+            "--package", type=Path, default=PACKAGE, metavar="FILE", help="compiled pipeline (default: committed)"
+        )
     listing = actions.add_parser("list", help="our schedules on the cluster")
     listing.add_argument("--all", action="store_true", help="those too that were replaced")
     pause = actions.add_parser("pause", help="disable schedules; the next apply of an enabled file starts them again")

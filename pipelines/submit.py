@@ -53,7 +53,9 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--service-account", default="", metavar="NAME", help="default: the cluster's")
     parser.add_argument("--pipeline-root", default="", metavar="URI", help="where artifacts go; default: the cluster's")
     parser.add_argument("--no-cache", action="store_true", help="run every step anew, whatever the cluster has cached")
-    parser.add_argument("--package", type=Path, default=PACKAGE, metavar="FILE", help="default: the committed one")
+    parser.add_argument(
+        "--package", type=Path, default=PACKAGE, metavar="FILE", help="compiled pipeline (default: committed)"
+    )
     add_connection_options(parser)
 
 

@@ -19,14 +19,20 @@ IDENTITIES = (
 
 
 class S3Server:
-    """The server on free loopback ports, with its data in `folder`."""
+    """The server on free loopback ports, with its data in `folder`.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        certificate, key: PEM files, for a server that speaks TLS.
+    """
+
+    def __init__(self, folder: Path, certificate: Path | None = None, key: Path | None = None) -> None:
         self._folder = folder
+        self._certificate = certificate
+        self._tls = [f"-s3.cert.file={certificate}", f"-s3.key.file={key}"] if certificate else []
         self._ports = dict(zip(("master", "volume", "filer", "s3"), free_ports(8)[::2], strict=True))
         self._grpc_ports = dict(zip(self._ports, free_ports(4), strict=True))
         self._process = None
-        self.url = f"http://127.0.0.1:{self._ports['s3']}"
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._ports['s3']}"
 
     @staticmethod
     def executable() -> str | None:
@@ -43,6 +49,7 @@ class S3Server:
             "AWS_DEFAULT_REGION": REGION,
             "AWS_CONFIG_FILE": "/dev/null",
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            **({"AWS_CA_BUNDLE": str(self._certificate)} if self._certificate else {}),
         }
 
     def start(self) -> None:
@@ -57,6 +64,7 @@ class S3Server:
                 "-master.volumeSizeLimitMB=64",
                 "-volume.max=200",
             ),
+            *self._tls,
             *(f"-{name}.port={port}" for name, port in self._ports.items()),
             *(f"-{name}.port.grpc={port}" for name, port in self._grpc_ports.items()),
         ]
@@ -75,6 +83,7 @@ class S3Server:
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
             region_name=REGION,
+            verify=str(self._certificate) if self._certificate else None,
         )
 
     def _wait_for_round_trip(self, seconds: float = 60) -> None:

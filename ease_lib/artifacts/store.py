@@ -138,10 +138,15 @@ class S3Store:
         return names
 
     def find_names(self) -> list[str]:
-        """As `list_names`, but none is no error. Strongly consistent on S3."""
-        pager = self._client.get_paginator("list_objects_v2")
-        pages = self._ask(lambda: list(pager.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/")))
-        names = [item["Key"].removeprefix(self._prefix) for page in pages for item in page.get("Contents", [])]
+        """As `list_names`, but none is no error. Strongly consistent on S3; an outage repeats a page, not the list."""
+        names: list[str] = []
+        place = {"Bucket": self._bucket, "Prefix": self._prefix, "Delimiter": "/"}
+        more = True
+        while more:
+            page = self._ask(lambda: self._client.list_objects_v2(**place))
+            names += [item["Key"].removeprefix(self._prefix) for item in page.get("Contents", [])]
+            more = page.get("IsTruncated", False)
+            place["ContinuationToken"] = page.get("NextContinuationToken", "")
         return sorted(name for name in names if name)
 
     def fetch(self, name: str, into: Path) -> Path:
@@ -181,11 +186,11 @@ class S3Store:
     def delete(self, name: str) -> None:
         self._ask(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name), name)
 
-    def check_conditional_create(self) -> None:
-        """Try on a probe object that the store creates only what is absent: a journal's safety rests on it.
+    def check(self) -> None:
+        """Try on a probe object what a run rests on: to write, read, list, delete, and to create only what is absent.
 
         Raises:
-            StoreError: when the store overwrites all the same, or cannot be written.
+            StoreError: when the store cannot do one of them, or overwrites what a condition protects.
         """
         probe = f".probe-{uuid.uuid4().hex}"
         self.create(probe, b"first")
@@ -195,15 +200,29 @@ class S3Store:
                     f"{self.uri}: this store ignores If-None-Match and overwrites objects, so two runs could destroy "
                     "each other's journal; use a store with conditional writes, or a folder"
                 )
+            if self.read(probe) != b"first" or probe not in self.find_names():
+                raise StoreError(f"{self.uri}: what was written is not read or listed at once; use another store")
         finally:
             self.delete(probe)
 
-    def _put(self, name: str, content: bytes, **condition: str) -> None:
+    def refuses_damage(self) -> bool:
+        """Whether the store notices content that is not what was sent: one that does not is no error, but weaker."""
+        probe = f".probe-{uuid.uuid4().hex}"
+        try:
+            self._ask(lambda: self._put(probe, b"damaged", sha256=hashlib.sha256(b"whole").digest()), probe)
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            return True
+        self.delete(probe)
+        return False
+
+    def _put(self, name: str, content: bytes, sha256: bytes = b"", **condition: str) -> None:
         self._client.put_object(
             Bucket=self._bucket,
             Key=self._prefix + name,
             Body=content,
-            ChecksumSHA256=base64.b64encode(hashlib.sha256(content).digest()).decode(),
+            ChecksumSHA256=base64.b64encode(sha256 or hashlib.sha256(content).digest()).decode(),
             **condition,
         )
 

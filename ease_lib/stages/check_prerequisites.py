@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,30 +70,41 @@ def read_form(form: Mapping[str, object], advanced: str) -> Parameters:
     return parse_parameters({**form, **more})
 
 
-def check(*runs: Parameters) -> None:
-    """Try the data, the embedder, the instructions, the store and the endpoint; what several runs share is tried once.
+@dataclass(frozen=True)
+class Finding:
+    """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy."""
 
-    Raises:
-        ConfigError: listing every problem found.
-    """
-    sections: list[tuple[Callable[[Any], None], Iterable[Any]]] = [
-        (_check_data, (run.task for run in runs)),
-        (check_embedder, (run.embedding for run in runs)),
-        (_check_instructions, (run.instructions.instructions_uri for run in runs)),
-        (_check_store, (run.run.store_uri for run in runs)),
-        (_check_endpoint, (run.endpoint for run in runs)),
+    what: str
+    which: str
+    problems: tuple[str, ...] = ()
+
+
+def check(*runs: Parameters) -> None:
+    """Raises `ConfigError` with every problem of `findings`."""
+    problems = [problem for finding in findings(*runs) for problem in finding.problems]
+    if problems:
+        raise ConfigError(*dict.fromkeys(problems))
+
+
+def findings(*runs: Parameters) -> Iterator[Finding]:
+    """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
+    sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
+        ("task data", _check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
+        ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
+        ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
+        ("store", _check_store, [run.run.store_uri for run in runs], str),
+        ("endpoint", _check_endpoint, [run.endpoint for run in runs], lambda endpoint: endpoint.llm_base_url),
     ]
-    problems: list[str] = []
-    for check_one, tried in sections:
+    for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
+            problems: tuple[str, ...] = ()
             try:
                 check_one(section)
             except ConfigError as error:
-                problems += error.problems
+                problems = tuple(error.problems)
             except EaseError as error:
-                problems.append(str(error))
-    if problems:
-        raise ConfigError(*dict.fromkeys(problems))
+                problems = (str(error),)
+            yield Finding(what, described(section) or "none", problems)
 
 
 def _check_data(task: TaskConfig) -> None:
@@ -119,7 +130,7 @@ def _check_store(store_uri: str) -> None:
     if not store_uri:
         return
     if is_s3(store_uri):
-        S3Store(store_uri).check_conditional_create()
+        S3Store(store_uri).check()
         return
     if "://" in store_uri:
         raise ConfigError(f"store_uri={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")

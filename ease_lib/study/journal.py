@@ -145,7 +145,7 @@ class ObjectJournal:
 
     def __init__(self, store: S3Store, key: str) -> None:
         self._store = store
-        store.check_conditional_create()
+        store.check()
         if not store.create(HEADER, _header(key)):
             _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
         names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]

