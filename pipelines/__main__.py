@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kfp import compiler, dsl
+from kfp import compiler
 
 from ease_lib.config import declared_parameters
 from ease_lib.errors import EaseError
@@ -15,7 +15,7 @@ from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
-from pipelines.placement import LIFETIME, Placement, placed_by
+from pipelines.placement import Placement, placed
 
 COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}
 FOLDER = Path(__file__).parent / "compiled"
@@ -89,17 +89,16 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
 
 
 def placement_of(arguments: argparse.Namespace) -> Placement:
-    return Placement(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Placement)})
+    """The options as given; what is no option keeps its default."""
+    given = {field.name for field in dataclasses.fields(Placement)} & set(vars(arguments))
+    return Placement(**{name: getattr(arguments, name) for name in given})
 
 
 def compile_all(folder: Path, placement: Placement = Placement()) -> None:  # noqa: B008  (it is frozen)
     """Compile every pipeline into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, graph in COMPILED.items():
-        with placed_by(placement):
-            info = graph.pipeline_spec.pipeline_info
-            again = dsl.pipeline(name=info.name, display_name=info.display_name, pipeline_config=LIFETIME)
-            compiler.Compiler().compile(again(graph.pipeline_func), str(folder / name))
+        compiler.Compiler().compile(placed(graph, placement), str(folder / name))
 
 
 def check_compiled() -> int:

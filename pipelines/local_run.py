@@ -20,8 +20,10 @@ from ease_lib.config import Parameters, Value, changed_parameters, declared_para
 from ease_lib.errors import EaseError
 from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
+from pipelines.placement import Placement, placed
 
 LOG_FILE = "log.txt"
+ON_ONE_MACHINE = Placement(retries=False)
 STAGE_STOP_SECONDS = 15.0
 """How long a stage that was told to stop may take; Kubernetes gives a pod 30 s."""
 
@@ -80,7 +82,7 @@ def _run_logged(parameters: Parameters, pipeline_root: Path) -> Any:
         with _quiet_kfp(log), contextlib.redirect_stdout(lines):
             try:
                 with _stages_end_with_us():
-                    return ease_pipeline(**form_arguments(parameters))
+                    return placed(ease_pipeline, ON_ONE_MACHINE)(**form_arguments(parameters))
             except RuntimeError as error:
                 if lines.stopped:
                     raise KeyboardInterrupt from None

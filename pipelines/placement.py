@@ -4,10 +4,9 @@ The graphs pass every task through `place`; on a laptop the same calls are ignor
 refused. What depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from kfp import dsl, kubernetes
 
@@ -96,6 +95,7 @@ class Placement:
         gpu: give the stages that can use one a GPU.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
+        retries: try a failed stage again. On one machine whoever started the run sees what failed, and starts it again.
     """
 
     cpu_image: str = images.CPU
@@ -103,6 +103,7 @@ class Placement:
     gpu: bool = False
     gpu_resource: str = "nvidia.com/gpu"
     gpu_node_label: str = ""
+    retries: bool = True
 
     def __post_init__(self) -> None:
         problems = [
@@ -125,12 +126,14 @@ def _is_immutable(image: str) -> bool:
 _placement: ContextVar[Placement] = ContextVar("placement", default=Placement())  # noqa: B039  (it is frozen)
 
 
-@contextmanager
-def placed_by(placement: Placement) -> Iterator[None]:
-    """Inside, graphs are traced with these options."""
+def placed(graph: Any, placement: Placement) -> Any:
+    """A pipeline like `graph`, traced with these options."""
+    info = graph.pipeline_spec.pipeline_info
     token = _placement.set(placement)
     try:
-        yield
+        return dsl.pipeline(name=info.name, display_name=info.display_name, pipeline_config=LIFETIME)(
+            graph.pipeline_func
+        )
     finally:
         _placement.reset(token)
 
@@ -141,7 +144,7 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     task.set_caching_options(stage.cached)
     task.set_cpu_request(stage.cpu[0]).set_cpu_limit(stage.cpu[1])
     task.set_memory_request(stage.memory[0]).set_memory_limit(stage.memory[1])
-    if stage.retries:
+    if stage.retries and placement.retries:
         task.set_retry(stage.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
     if stage.on_gpu and placement.gpu:
         _on_gpu(task, placement)

@@ -10,6 +10,8 @@ import docker
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.testing.faulty_endpoint import faulty_endpoint
+
 QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
     *("--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
@@ -56,29 +58,40 @@ def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):
 
 
 @pytest.fixture(scope="module")
-def in_processes(tmp_path_factory):
+def options():
+    """Of a short run whose endpoint is slow enough to be interrupted."""
+    with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 3 else "question", latency_seconds=0.5) as server:
+        yield (*QUICK, "--llm-base-url", server.base_url)
+
+
+@pytest.fixture(scope="module")
+def in_processes(options, tmp_path_factory):
     folder = tmp_path_factory.mktemp("processes")
-    finished(ease_run(*QUICK, "--output-dir", folder))
+    finished(ease_run(*options, "--output-dir", folder))
     return folder
 
 
-def test_containers_write_the_bytes_that_processes_write(cpu_image, in_processes, tmp_path):
-    output = finished(ease_run(*QUICK, "--runner", "docker", "--output-dir", tmp_path))
+def test_containers_on_an_object_store_write_the_bytes_that_processes_on_files_write(
+    cpu_image, options, in_processes, tmp_path, s3_prefix
+):
+    """`s3_prefix` puts the store's address and keys into the environment, from where they reach the containers."""
+    output = finished(ease_run(*options, "--runner", "docker", "--output-dir", tmp_path, "--store-uri", s3_prefix))
     assert "Winning prompt" in output
+    assert not (tmp_path / "store").exists()
     for name in BYTE_EQUAL:
         (ours,), (theirs,) = (list(folder.glob(f"pipeline/*/{name}")) for folder in (tmp_path, in_processes))
         assert ours.read_bytes() == theirs.read_bytes(), name
     assert history(tmp_path) == history(in_processes)
 
 
-def test_a_killed_container_costs_nothing_that_was_answered(cpu_image, in_processes, tmp_path):
-    options = (*QUICK, "--runner", "docker", "--output-dir", tmp_path)
+def test_a_killed_container_costs_nothing_that_was_answered(cpu_image, options, in_processes, tmp_path):
+    options = (*options, "--runner", "docker", "--output-dir", tmp_path)
     killed = ease_run(*options)
     for line in killed.stdout:
         if line.startswith("evaluation 3/7"):
             break
-    for container in docker.from_env().containers.list(filters={"ancestor": cpu_image, "label": "ease-run"}):
-        container.kill()
+    (container,) = docker.from_env().containers.list(filters={"label": "ease-run"})
+    container.kill()
     killed.communicate(timeout=60)
     assert killed.returncode != 0
     output = finished(ease_run(*options))
