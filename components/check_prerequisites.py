@@ -38,6 +38,7 @@ def check_prerequisites(
     "StageParameters",
     [
         ("build_dataset", str),
+        ("Output", list),  # of rank_pool, for each shard: kfp.local loops over an output of this name only
         ("prefilter", str),
         ("propose_instructions", str),
         ("embed", str),

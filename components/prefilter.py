@@ -9,7 +9,7 @@ from components import images
 def prefilter(
     config: str,
     pool: dsl.Input[dsl.Dataset],
-    validation: dsl.Input[dsl.Dataset],
+    tops: dsl.Input[list[dsl.Dataset]],
     kept: dsl.Output[dsl.Dataset],
     metrics: dsl.Output[dsl.Metrics],
 ) -> None:
@@ -18,13 +18,13 @@ def prefilter(
     Args:
         config: Parameters of this stage, as check_prerequisites passes them.
         pool: Exemplar pool.
-        validation: Validation set.
+        tops: What rank_pool found in each shard.
         kept: Exemplars kept.
         metrics: A few numbers for the dashboard.
     """
     from ease_lib.stages import prefilter as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, validation=validation.path)
+    inputs = stage.Inputs(pool=pool.path, tops=[shard.path for shard in tops])
     outputs = stage.Outputs(kept=kept.path)
     execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -171,6 +171,7 @@ def _add_stage(commands: Any, name: str) -> None:
                 f"--{prefix}{field.name.replace('_', '-')}",
                 dest=f"{kind}_{field.name}",
                 metavar="PATH",
+                nargs="+" if field.metadata["many"] else None,
                 required=True,
                 help=f"{kind}: {contract}",
             )

@@ -114,6 +114,8 @@ class PrefilterConfig:
         form=True,
     )
     retained: int = param(100, "Exemplars kept by the prefilter.", low=1, high=1_000_000, form=True)
+    shards: int = param(1, "Processes that rank a pool of millions side by side, for the prefilter.", low=1, high=1000)
+    shard: int = param(0, "Which of them this is, from 0; a pipeline sets it by itself.", low=0, high=999)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,6 +352,8 @@ def validate_run(parameters: Parameters) -> None:
         problems.append(f"k={search.k} exceeds pool_size={task.pool_size}; lower k or raise pool_size")
     if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
         problems.append(f"k={search.k} exceeds retained={parameters.prefilter.retained}; lower k or raise retained")
+    if parameters.prefilter.shard >= parameters.prefilter.shards:
+        problems.append(f"shard={parameters.prefilter.shard} is not below shards={parameters.prefilter.shards}")
     if search.method in ("ease", "evolution") and search.initial_design >= search.budget:
         problems.append(
             f"initial_design={search.initial_design} leaves nothing of budget={search.budget} for the search; "

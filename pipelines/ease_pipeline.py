@@ -1,6 +1,7 @@
 """The production pipeline: from a task's data to a prompt that works for every query of it.
 
-    check_prerequisites -> build_dataset -> prefilter -> propose_instructions -> embed -> optimize -> evaluate -> report
+    check_prerequisites -> build_dataset -> rank_pool -> prefilter -> propose_instructions -> embed -> optimize
+        -> evaluate -> report
 
 `optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the stages before it make
 its exemplar pool D, validation set D_V and embeddings h, those behind it say what its result is worth.
@@ -17,6 +18,7 @@ from components.evaluate import evaluate
 from components.optimize import optimize
 from components.prefilter import prefilter as filter_pool
 from components.propose_instructions import propose_instructions
+from components.rank_pool import rank_pool
 from components.report import report
 from ease_lib.config import (
     CapsConfig,
@@ -28,6 +30,8 @@ from ease_lib.config import (
     TaskConfig,
 )
 from pipelines.placement import LIFETIME, place
+
+SHARDS_AT_ONCE = 20
 
 
 class Results(NamedTuple):
@@ -123,9 +127,13 @@ def ease_pipeline(
     )
 
     data = place(build_dataset(config=checked.outputs["build_dataset"]))
+    with dsl.ParallelFor(checked.outputs["Output"], parallelism=SHARDS_AT_ONCE) as shard_config:
+        ranked = place(rank_pool(config=shard_config, pool=data.outputs["pool"], validation=data.outputs["validation"]))
     filtered = place(
         filter_pool(
-            config=checked.outputs["prefilter"], pool=data.outputs["pool"], validation=data.outputs["validation"]
+            config=checked.outputs["prefilter"],
+            pool=data.outputs["pool"],
+            tops=dsl.Collected(ranked.outputs["tops"]),
         )
     )
     pool = filtered.outputs["kept"]

@@ -57,7 +57,8 @@ STAGES = {
     "check_prerequisites": Stage(reaches_endpoint=True, uses_store=True, cached=False, retries=0, timeout_seconds=900),
     # reads task data of which KFP knows the address only, not the content
     "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), uses_store=True, cached=False, scratch="4Gi"),
-    "prefilter": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    "rank_pool": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    "prefilter": Stage(memory=("1Gi", "8Gi"), scratch="4Gi"),
     "propose_instructions": Stage(reaches_endpoint=True, uses_store=True, cached=False),
     "embed": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
     "optimize": Stage(

@@ -85,6 +85,17 @@ _ROW_CHECKS = (_not_empty, _unique_ids, _has_outputs)
 EXEMPLAR_POOL = TableContract(
     name="exemplar_pool", version=1, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
 )
+POOL_TOPS = TableContract(
+    name="pool_tops",
+    version=1,
+    schema=pa.schema(
+        [
+            pa.field("validation_row", pa.int32(), nullable=False),
+            pa.field("position", pa.int64(), nullable=False),
+            pa.field("similarity", pa.float64(), nullable=False),
+        ]
+    ),
+)
 VALIDATION_SET = TableContract(name="validation_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 TEST_SET = TableContract(name="test_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 
@@ -279,6 +290,7 @@ TABLES = {
     contract.name: contract
     for contract in (
         EXEMPLAR_POOL,
+        POOL_TOPS,
         VALIDATION_SET,
         TEST_SET,
         INSTRUCTIONS,

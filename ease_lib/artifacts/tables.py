@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,11 @@ def write_table(
         )
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ContractError(f"{path.name} ({contract.stamp}): columns do not fit: {error}") from error
+    write_rows(path, contract, table)
+
+
+def write_rows(path: Path, contract: TableContract, table: pa.Table) -> None:
+    """Write a table that has the contract's columns and stamp already, such as some rows of one that was read."""
     _check(table, contract, path)
     partial = path.with_name(path.name + ".partial")
     pq.write_table(table, partial)
@@ -49,15 +54,7 @@ def read_table(path: Path, contract: TableContract) -> pa.Table:
     Raises:
         ContractError: naming file, column, expected and found.
     """
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise ContractError(
-            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
-        ) from error
-    found = (table.schema.metadata or {}).get(STAMP.encode(), b"none").decode()
-    if found != contract.stamp:
-        raise ContractError(f"{path}: expected contract {contract.stamp}, found {found}")
+    table = _parquet(path, contract).read()
     if table.schema.names != contract.schema.names:
         raise ContractError(
             f"{path} ({contract.stamp}): expected columns {contract.schema.names}, found {table.schema.names}"
@@ -112,12 +109,30 @@ def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exe
     write_table(path, contract, columns)
 
 
-def read_exemplars(path: Path, contract: TableContract) -> list[Exemplar]:
-    """Read a pool, validation or test set."""
+def read_exemplars(path: Path, contract: TableContract, part: range | None = None) -> list[Exemplar]:
+    """Read a pool, validation or test set.
+
+    Args:
+        part: the rows wanted; None is all.
+    """
+    table = read_table(path, contract)
+    if part is not None:
+        table = table.slice(part.start, len(part))
     return [
         Exemplar(row["exemplar_id"], row["input"], tuple(row["outputs"]), row.get("is_noisy"))
-        for row in read_table(path, contract).to_pylist()
+        for row in table.to_pylist()
     ]
+
+
+def count_rows(path: Path, contract: TableContract) -> int:
+    """Rows of a table, without reading them."""
+    return int(_parquet(path, contract).metadata.num_rows)
+
+
+def iterate_inputs(path: Path, contract: TableContract) -> Iterator[str]:
+    """The input texts of a pool, validation or test set, a few thousand in memory at a time."""
+    for batch in _parquet(path, contract).iter_batches(columns=["input"]):
+        yield from batch.column(0).to_pylist()
 
 
 def sha256_of_files(paths: Iterable[Path]) -> str:
@@ -127,6 +142,20 @@ def sha256_of_files(paths: Iterable[Path]) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+def _parquet(path: Path, contract: TableContract) -> pq.ParquetFile:
+    """The open file, its stamp checked."""
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ContractError(
+            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
+        ) from error
+    found = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"none").decode()
+    if found != contract.stamp:
+        raise ContractError(f"{path}: expected contract {contract.stamp}, found {found}")
+    return file
 
 
 def _check(table: pa.Table, contract: TableContract, path: Path) -> None:

@@ -23,7 +23,7 @@ from ease_lib.config import (
 )
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.llm_client import Sampling
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, report
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool, report
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.embedder import check_embedder
 from ease_lib.stages.execution import logger, user_errors
@@ -31,6 +31,7 @@ from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
 
 STAGE_CONFIGS: dict[str, type] = {
     "build_dataset": build_dataset.Config,
+    "rank_pool": rank_pool.Config,
     "prefilter": prefilter.Config,
     "propose_instructions": propose_instructions.Config,
     "embed": embed.Config,
@@ -38,19 +39,21 @@ STAGE_CONFIGS: dict[str, type] = {
     "evaluate": evaluate.Config,
     "report": report.Config,
 }
+SHARDS = "Output"
+"""The only name of an output that `kfp.local` can loop over."""
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
-def execute(form: Mapping[str, object], advanced: str) -> dict[str, str]:
+def execute(form: Mapping[str, object], advanced: str) -> dict[str, Any]:
     """Check as a task of a pipeline; `advanced` is the form's field for all other parameters, as YAML or JSON."""
     with user_errors("check_prerequisites"):
         return run(form, advanced)
 
 
-def run(form: Mapping[str, object], advanced: str) -> dict[str, str]:
-    """The parameters of each stage, as JSON.
+def run(form: Mapping[str, object], advanced: str) -> dict[str, Any]:
+    """The parameters of each stage, as JSON; under `SHARDS` a list of those of `rank_pool` for each shard.
 
     Raises:
         ConfigError: listing every problem found.
@@ -58,7 +61,15 @@ def run(form: Mapping[str, object], advanced: str) -> dict[str, str]:
     parameters = read_form(form, advanced)
     check(parameters)
     logger.info("all prerequisites are met")
-    return {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
+    passed: dict[str, Any] = {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
+    del passed["rank_pool"]
+    return {**passed, SHARDS: [stage_parameters(rank_pool.Config, shard) for shard in _shards(parameters)]}
+
+
+def _shards(parameters: Parameters) -> list[Parameters]:
+    """The parameters for each shard of the pool."""
+    settings = parameters.prefilter
+    return [replace(parameters, prefilter=replace(settings, shard=shard)) for shard in range(settings.shards)]
 
 
 def read_form(form: Mapping[str, object], advanced: str) -> Parameters:

@@ -53,9 +53,13 @@ class StageReport:
             metrics.log_metric(name, value)
 
 
-def artifact(contract: TableContract | DocumentContract | None = None) -> Any:
-    """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders."""
-    return dataclasses.field(metadata={"contract": contract.stamp if contract else None})
+def artifact(contract: TableContract | DocumentContract | None = None, *, many: bool = False) -> Any:
+    """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders.
+
+    Args:
+        many: the paths of several files, one from each of several tasks.
+    """
+    return dataclasses.field(metadata={"contract": contract.stamp if contract else None, "many": many})
 
 
 def execute(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from ease_lib.config import Parameters, parse_stage_config, stage_parameters
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, report
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool, report
 from ease_lib.stages.execution import StageReport
 
-BEFORE_SEARCH = (build_dataset, prefilter, propose_instructions, embed)
+BEFORE_SEARCH = (build_dataset, rank_pool, prefilter, propose_instructions, embed)
 AFTER_SEARCH = (evaluate, report)
 NAMES = {
     **{(stage, "pool"): "kept" for stage in (propose_instructions, embed, optimize, evaluate, report)},
@@ -35,6 +36,7 @@ class Artifacts:
     def run(self, parameters: Parameters, *stages: ModuleType) -> StageReport:
         """Run stages in order; the report of the last."""
         report = StageReport()
+        parameters = replace(parameters, prefilter=replace(parameters.prefilter, shards=1, shard=0))
         for stage in stages:
             config = parse_stage_config(stage.Config, stage_parameters(stage.Config, parameters))
             report = stage.run(self._paths(stage, stage.Inputs), self._paths(stage, stage.Outputs), config)
@@ -54,5 +56,8 @@ class Artifacts:
 
     def _paths(self, stage: ModuleType, declared: type) -> object:
         """The stage's `Inputs` or `Outputs` with the paths of these artifacts."""
-        fields = dataclasses.fields(declared)
-        return declared(**{field.name: getattr(self, NAMES.get((stage, field.name), field.name)) for field in fields})
+        paths: dict[str, str | list[str]] = {}
+        for field in dataclasses.fields(declared):
+            path = getattr(self, NAMES.get((stage, field.name), field.name))
+            paths[field.name] = [path] if field.metadata["many"] else path
+        return declared(**paths)

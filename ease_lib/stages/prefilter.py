@@ -1,24 +1,24 @@
-"""Stage `prefilter`: keep the exemplars most similar to the validation set."""
+"""Stage `prefilter`: keep the exemplars most similar to the validation set, by the tops of all shards of the pool."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_exemplars, write_exemplars
-from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig
-from ease_lib.evaluation.prompt import exemplar_text
-from ease_lib.prefilter import retain_by_bm25, retain_by_cosine
-from ease_lib.stages.embedder import open_embedder
+from ease_lib.artifacts.tables import read_table, write_rows
+from ease_lib.config import PrefilterConfig
+from ease_lib.errors import ContractError
+from ease_lib.prefilter import Tops
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
-from ease_lib.tasks.base import Exemplar
+from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     pool: str = artifact(contracts.EXEMPLAR_POOL)
-    validation: str = artifact(contracts.VALIDATION_SET)
+    tops: Sequence[str] = artifact(contracts.POOL_TOPS, many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,27 +29,22 @@ class Outputs:
 @dataclass(frozen=True, kw_only=True)
 class Config:
     prefilter: PrefilterConfig
-    embedding: EmbeddingConfig
-    hardware: HardwareConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
-    """Filter the pool by `prefilter`; `none` passes it on."""
-    pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
-    validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
-    kept = [pool[position] for position in _retained(pool, validation, config)]
-    write_exemplars(output_path(outputs.kept), contracts.EXEMPLAR_POOL, kept)
-    logger.info("prefilter %s kept %d of %d exemplars", config.prefilter.prefilter, len(kept), len(pool))
-    return StageReport(metrics={"pool": len(pool), "retained": len(kept)})
+    """Filter the pool; what `rank_pool` had nothing to rank of is passed on whole.
 
-
-def _retained(pool: list[Exemplar], validation: list[Exemplar], config: Config) -> list[int]:
-    retained = config.prefilter.retained
-    if config.prefilter.prefilter == "none" or retained >= len(pool):
-        return list(range(len(pool)))
-    if config.prefilter.prefilter == "bm25":
-        return retain_by_bm25([row.input for row in pool], [row.input for row in validation], retained)
-    embedder = open_embedder(config.embedding, config.hardware)
-    logger.info("embedding %d texts for the cosine prefilter", len(pool) + len(validation))
-    vectors = embedder.embed([exemplar_text(row) for row in (*pool, *validation)])
-    return retain_by_cosine(vectors[: len(pool)], vectors[len(pool) :], retained)
+    Raises:
+        ContractError: when a shard's tops are missing.
+    """
+    settings = config.prefilter
+    if len(inputs.tops) != settings.shards:
+        raise ContractError(f"{len(inputs.tops)} files of tops for shards={settings.shards}; rank every shard once")
+    pool = read_table(Path(inputs.pool), contracts.EXEMPLAR_POOL)
+    kept = pool
+    if not keeps_everything(settings, pool.num_rows):
+        tops = Tops.merged([read_tops(Path(path)) for path in inputs.tops], settings.retained)
+        kept = pool.take(tops.union(settings.retained))
+    write_rows(output_path(outputs.kept), contracts.EXEMPLAR_POOL, kept)
+    logger.info("prefilter %s kept %d of %d exemplars", settings.prefilter, kept.num_rows, pool.num_rows)
+    return StageReport(metrics={"pool": pool.num_rows, "retained": kept.num_rows})

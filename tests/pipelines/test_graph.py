@@ -21,6 +21,7 @@ from ease_lib.stages import (
     optimize,
     prefilter,
     propose_instructions,
+    rank_pool,
     report,
 )
 from pipelines import parameter_sets
@@ -30,7 +31,7 @@ from pipelines.local_run import form_arguments
 
 STAGES = {
     module.__name__.rpartition(".")[2].replace("_", "-"): module
-    for module in (build_dataset, prefilter, propose_instructions, embed, optimize, evaluate, report)
+    for module in (build_dataset, rank_pool, prefilter, propose_instructions, embed, optimize, evaluate, report)
 }
 ROOT = Path(__file__).parents[2]
 
@@ -74,35 +75,53 @@ def test_run_form_is_what_is_declared_in_order_with_help(spec):
         assert inputs[parameter.name]["description"] == parameter.help
 
 
-def test_every_edge_of_the_graph_keeps_its_contract(spec):
+def edges(spec):
+    """(task, its input, producing task, its output) of every artifact, into the loop over shards and out of it too."""
     tasks = spec["root"]["dag"]["tasks"]
-    edges = 0
+    (loop,) = (name for name in tasks if name.startswith("for-loop"))
+    inside = spec["components"][f"comp-{loop}"]["dag"]
     for name, task in tasks.items():
         for field, source in task.get("inputs", {}).get("artifacts", {}).items():
-            producer = source["taskOutputArtifact"]
-            wanted = STAGES[name].Inputs.__dataclass_fields__[field].metadata["contract"]
-            given = (
-                STAGES[producer["producerTask"]]
-                .Outputs.__dataclass_fields__[producer["outputArtifactKey"]]
-                .metadata["contract"]
-            )
-            assert wanted == given, (name, field)
-            edges += 1
-    assert edges == sum(len(module.Inputs.__dataclass_fields__) for module in STAGES.values())
+            given = source["taskOutputArtifact"]
+            producer, output = given["producerTask"], given["outputArtifactKey"]
+            if producer == loop:
+                (selected,) = inside["outputs"]["artifacts"][output]["artifactSelectors"]
+                producer, output = selected["producerSubtask"], selected["outputArtifactKey"]
+            if name != loop:
+                yield name, field, producer, output
+    for name, task in inside["tasks"].items():
+        for field, source in task["inputs"]["artifacts"].items():
+            outer = tasks[loop]["inputs"]["artifacts"][source["componentInputArtifact"]]["taskOutputArtifact"]
+            yield name, field, outer["producerTask"], outer["outputArtifactKey"]
+
+
+def test_every_edge_of_the_graph_keeps_its_contract(spec):
+    found = list(edges(spec))
+    for name, field, producer, output in found:
+        wanted = STAGES[name].Inputs.__dataclass_fields__[field].metadata["contract"]
+        given = STAGES[producer].Outputs.__dataclass_fields__[output].metadata["contract"]
+        assert wanted == given, (name, field)
+    assert len(found) == sum(len(module.Inputs.__dataclass_fields__) for module in STAGES.values())
 
 
 def test_every_stage_gets_its_own_parameters(spec):
     tasks = spec["root"]["dag"]["tasks"]
     assert set(check_prerequisites.STAGE_CONFIGS) == {name.replace("-", "_") for name in STAGES}
-    for name in STAGES:
+    for name in set(STAGES) - {"rank-pool"}:
         source = tasks[name]["inputs"]["parameters"]["config"]["taskOutputParameter"]
         assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", name.replace("-", "_"))
+    loop = tasks["for-loop-1"]
+    (channel,) = loop["inputs"]["parameters"]
+    source = loop["inputs"]["parameters"][channel]["taskOutputParameter"]
+    assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", check_prerequisites.SHARDS)
+    assert loop["parameterIterator"]["items"]["inputParameter"] == channel
 
 
 def test_only_stages_that_read_artifacts_and_ask_no_llm_are_cached(spec):
-    tasks = spec["root"]["dag"]["tasks"]
-    cached = {name for name, task in tasks.items() if task["cachingOptions"].get("enableCache")}
-    assert cached == {"prefilter", "embed", "report"}
+    dags = [spec["root"]["dag"], *(body["dag"] for body in spec["components"].values() if "dag" in body)]
+    tasks = {name: task for dag in dags for name, task in dag["tasks"].items()}
+    cached = {name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")}
+    assert cached == {"rank-pool", "prefilter", "embed", "report"}
 
 
 def test_containers_install_nothing_and_have_pinned_images(spec, comparison_spec):

@@ -14,7 +14,7 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table,
 from ease_lib.config import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
-from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, report
+from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool, report
 from ease_lib.stages.one_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
@@ -267,7 +267,7 @@ def test_k_above_the_retained_pool_is_refused(finished, prepared, tmp_path):
 @pytest.mark.parametrize("kind", ["cosine", "bm25"])
 def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
     at = Artifacts(tmp_path, pool=finished.pool, validation=finished.validation)
-    run(at, prefilter, prefilter=kind, retained=12)
+    run(at, rank_pool, prefilter, prefilter=kind, retained=12)
     kept = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
     assert len(kept) == 12
     assert set(kept) <= set(read_exemplars(Path(finished.pool), contracts.EXEMPLAR_POOL))

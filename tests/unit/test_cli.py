@@ -25,8 +25,6 @@ def test_a_stage_runs_on_files(tmp_path, capsys):
 def test_a_stage_names_bad_files(tmp_path, capsys):
     (tmp_path / "pool").write_text("x")
     with pytest.raises(SystemExit) as ended:
-        cli.main(
-            ["prefilter", "--pool", str(tmp_path / "pool"), "--validation", "v", "--out-kept", str(tmp_path / "kept")]
-        )
+        cli.main(["prefilter", "--pool", str(tmp_path / "pool"), "--tops", "v", "--out-kept", str(tmp_path / "kept")])
     assert ended.value.code == 2
     assert "cannot be read" in capsys.readouterr().err

@@ -1,0 +1,30 @@
+"""Component `rank_pool`."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def rank_pool(
+    config: str,
+    pool: dsl.Input[dsl.Dataset],
+    validation: dsl.Input[dsl.Dataset],
+    tops: dsl.Output[dsl.Dataset],
+    metrics: dsl.Output[dsl.Metrics],
+) -> None:
+    """Find what each validation row ranks first in one shard of the pool.
+
+    Args:
+        config: Parameters of this stage and shard, as check_prerequisites passes them.
+        pool: Exemplar pool.
+        validation: Validation set.
+        tops: Positions in the pool with their similarities.
+        metrics: A few numbers for the dashboard.
+    """
+    from ease_lib.stages import rank_pool as stage
+    from ease_lib.stages.execution import execute
+
+    inputs = stage.Inputs(pool=pool.path, validation=validation.path)
+    outputs = stage.Outputs(tops=tops.path)
+    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -1,0 +1,79 @@
+"""Stage `rank_pool`: what each validation row ranks first in one shard of the pool, by the prefilter's similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
+from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig
+from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
+from ease_lib.stages.embedder import open_embedder
+from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    pool: str = artifact(contracts.EXEMPLAR_POOL)
+    validation: str = artifact(contracts.VALIDATION_SET)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    tops: str = artifact(contracts.POOL_TOPS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    prefilter: PrefilterConfig
+    embedding: EmbeddingConfig
+    hardware: HardwareConfig
+
+
+def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+    """Rank one shard; nothing is ranked where the whole pool is kept anyway."""
+    size, settings = count_rows(Path(inputs.pool), contracts.EXEMPLAR_POOL), config.prefilter
+    part = shard_range(size, settings.shard, settings.shards)
+    if keeps_everything(settings, size):
+        tops = Tops(np.empty((0, 0), dtype=np.int64), np.empty((0, 0)))
+    else:
+        logger.info("ranking exemplars %d to %d of %d by %s", part.start, part.stop, size, settings.prefilter)
+        tops = _tops(inputs, config, part)
+    rows, depth = tops.positions.shape
+    columns = {
+        "validation_row": np.repeat(np.arange(rows), depth),
+        "position": tops.positions.ravel(),
+        "similarity": tops.similarities.ravel(),
+    }
+    write_table(output_path(outputs.tops), contracts.POOL_TOPS, columns)
+    return StageReport(metrics={"ranked": len(part) if rows else 0})
+
+
+def keeps_everything(settings: PrefilterConfig, size: int) -> bool:
+    """Whether the prefilter passes a pool of this size on as it is."""
+    return settings.prefilter == "none" or settings.retained >= size
+
+
+def read_tops(path: Path) -> Tops:
+    """What `run` wrote; without rows when nothing had to be ranked."""
+    table = read_table(path, contracts.POOL_TOPS)
+    rows = table["validation_row"].to_numpy()
+    shape = (int(rows.max()) + 1, -1) if len(rows) else (0, 0)
+    return Tops(table["position"].to_numpy().reshape(shape), table["similarity"].to_numpy().reshape(shape))
+
+
+def _tops(inputs: Inputs, config: Config, part: range) -> Tops:
+    validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
+    depth = config.prefilter.retained
+    if config.prefilter.prefilter == "bm25":
+        return tops_by_bm25(
+            iterate_inputs(Path(inputs.pool), contracts.EXEMPLAR_POOL), part, [row.input for row in validation], depth
+        )
+    embedder = open_embedder(config.embedding, config.hardware)
+    texts = [exemplar_text(row) for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL, part)]
+    vectors = embedder.embed([exemplar_text(row) for row in validation])
+    return tops_by_cosine(texts, part, vectors, depth, embedder.embed)
