@@ -13,7 +13,8 @@ from ease_lib.errors import ConfigError
 from pipelines import schedules
 from pipelines.__main__ import main
 from pipelines.cluster import read_package
-from pipelines.schedules import Schedule, parse_cron, read_schedules
+from pipelines.cron import parse_cron
+from pipelines.schedules import Schedule, read_schedules
 from pipelines.submit import PACKAGE
 from tests.pipelines.kfp_api_server import graph, kfp_api_server
 
