@@ -8,6 +8,9 @@ The same search runs twice through the real command (`ease optimize`), journal a
             context length) and end the process; the process is killed (SIGKILL) at random moments; the store is killed
             and comes back later. After each end the same command is run again, as Kubeflow's retry does.
 
+With `--image` the command of the second run is in a container of that image each time, hardened as in a cluster, and
+the kills are `docker kill`.
+
 It prints what happened and what it did to the search, and exits with 1 unless both histories are equal, no observation
 was lost, and no request was asked again although its answer was stored.
 """
@@ -43,6 +46,8 @@ from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
 
 TIMEOUT_SECONDS = 1.0
+KILLED = (-9, 137)
+"""Exit codes of a process and of a container after SIGKILL."""
 PASSING_FAULTS = {
     "429": faults.status(429),
     "429, Retry-After in seconds": faults.status(429, retry_after="1"),
@@ -128,6 +133,9 @@ def main() -> int:
     parser.add_argument("--lasting-faults", type=int, default=5, help="failures no retry cures (default: 5)")
     parser.add_argument("--outage-seconds", type=float, default=30, help="the store is away for (default: 30)")
     parser.add_argument("--seed", type=int, default=0, help="of the trouble and of the search (default: 0)")
+    parser.add_argument(
+        "--image", default="", help="run the search in containers of this image, e.g. that of make images"
+    )
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the search")
     arguments = parser.parse_args()
     trouble = Trouble(
@@ -135,13 +143,15 @@ def main() -> int:
     )
     parameters = dict(setting.split("=", 1) for setting in arguments.set)
     with tempfile.TemporaryDirectory() as folder:
-        counts = run(Path(folder), trouble, {"task": "lr", "noise_ratio": "0.1", "seed": "0", **parameters})
+        counts = run(
+            Path(folder), trouble, {"task": "lr", "noise_ratio": "0.1", "seed": "0", **parameters}, arguments.image
+        )
     print(counts)
     return 0 if counts.unharmed else 1
 
 
-def run(folder: Path, trouble: Trouble, parameters: dict[str, str]) -> Counts:
-    """Both searches, in `folder`; the counts are of the second."""
+def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str = "") -> Counts:
+    """Both searches, in `folder`; the counts are of the second, which runs in containers when an image is given."""
     artifacts = Artifacts(folder)
     artifacts.run(parse_parameters(parameters), *BEFORE_SEARCH)
     (folder / "store").mkdir()
@@ -150,12 +160,14 @@ def run(folder: Path, trouble: Trouble, parameters: dict[str, str]) -> Counts:
     store.client().create_bucket(Bucket="chaos")
     try:
         with patch.dict(os.environ, store.environment):
-            return _both(folder, trouble, parameters, artifacts, store)
+            return _both(folder, trouble, parameters, artifacts, store, image)
     finally:
         store.kill()
 
 
-def _both(folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts: Artifacts, store: S3Server) -> Counts:
+def _both(
+    folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts: Artifacts, store: S3Server, image: str
+) -> Counts:
     with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
         quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
         start = time.monotonic()
@@ -164,7 +176,7 @@ def _both(folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts:
         duration = time.monotonic() - start
         print(f"quiet run: {len(quiet.evaluations())} evaluations in {duration:.0f} s", flush=True)
     with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
-        search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos")
+        search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos", image)
         counts = _Chaos(trouble, search, endpoint, store).play(duration)
     history = [pq.read_table(one.folder / "history", columns=list(SAME_COLUMNS)) for one in (quiet, search)]
     counts.equal_history = history[0].equals(history[1])
@@ -176,9 +188,16 @@ class _Search:
     """The command, run as often as need be on the same store."""
 
     def __init__(
-        self, folder: Path, artifacts: Artifacts, parameters: dict[str, str], base_url: str, store_uri: str
+        self,
+        folder: Path,
+        artifacts: Artifacts,
+        parameters: dict[str, str],
+        base_url: str,
+        store_uri: str,
+        image: str = "",
     ) -> None:
         folder.mkdir()
+        folder.chmod(0o777)  # a container's user writes there too
         self.folder = folder
         self.store_uri = store_uri
         self.log = folder / "log.txt"
@@ -191,7 +210,9 @@ class _Search:
             "llm_timeout_seconds": TIMEOUT_SECONDS,
             "store_uri": store_uri,
         }
-        self._command = [sys.executable, "-m", "ease_lib.cli", "optimize"]
+        self._container = f"ease-chaos-{os.getpid()}" if image else ""
+        self._command = in_container(image, self._container, artifacts.folder) if image else [sys.executable, "-m"]
+        self._command += ["ease_lib.cli", "optimize"]
         self._command += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
 
     @contextmanager
@@ -203,11 +224,28 @@ class _Search:
         with self.running() as process:
             return process.wait()
 
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        if self._container:
+            subprocess.run(["docker", "kill", self._container], capture_output=True, check=False)
+        else:
+            process.kill()
+
     def evaluations(self) -> list[int]:
         """Numbers of the evaluations as the log has them, repetitions included."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         marked = [line.removeprefix("[ease] evaluation ") for line in lines if line.startswith("[ease] evaluation ")]
         return [int(line.partition("/")[0]) for line in marked]
+
+
+def in_container(image: str, name: str, folder: Path) -> list[str]:
+    """How `python -m` begins in a container that sees `folder`, this machine's network and the store's keys."""
+    command = ["docker", "run", "--rm", "--name", name, "--network", "host", "--user", "10001:0", "--read-only"]
+    command += ["--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    command += ["--volume", f"{folder}:{folder}"]
+    for variable in sorted(os.environ):
+        if variable.startswith("AWS_"):
+            command += ["--env", variable]
+    return [*command, image, "python", "-m"]
 
 
 class _Chaos:
@@ -238,10 +276,10 @@ class _Chaos:
                 if self._lasting:
                     threading.Timer(self._draw.uniform(0, pause), self._fail_for_good).start()
                 if counts.kills < trouble.kills and self._survives(process, self._draw.uniform(0.2, 1.8) * pause):
-                    process.kill()
+                    self._search.kill(process)
                     counts.kills += 1
                 code = process.wait()
-            if code not in (0, 2, -9):
+            if code not in (0, 2, *KILLED):
                 raise RuntimeError(f"the command ended with {code}:\n{self._search.log.read_text()[-3000:]}")
             if counts.attempts > 20 + 10 * (trouble.kills + trouble.lasting_faults):
                 raise RuntimeError(f"the search does not end:\n{self._search.log.read_text()[-3000:]}")
