@@ -39,10 +39,12 @@ class Tops:
     @classmethod
     def of(cls, similarities: Iterable[FloatArray], first: int, depth: int) -> Tops:
         """Of a part that begins at `first`, from its (size,) similarities to one validation row after another."""
-        rows = [np.asarray(row, dtype=np.float64) for row in similarities]
-        order = [np.argsort(-row, kind="stable")[:depth] for row in rows]
-        chosen = [row[best] for row, best in zip(rows, order, strict=True)]
-        return cls(np.array(order, dtype=np.int64) + first, np.array(chosen))
+        positions, chosen = [], []
+        for row in similarities:
+            best = np.argsort(-np.asarray(row, dtype=np.float64), kind="stable")[:depth]
+            positions.append(best + first)
+            chosen.append(np.asarray(row, dtype=np.float64)[best])
+        return cls(np.array(positions, dtype=np.int64), np.array(chosen))
 
     @classmethod
     def merged(cls, parts: Sequence[Tops], depth: int) -> Tops:
