@@ -1,6 +1,6 @@
 """Run inside of a built image: everything that a stage needs is there, without network, as a user without rights.
 
-docker run --rm --network none --read-only --tmpfs /tmp --cap-drop ALL IMAGE python /opt/ease/smoke.py
+docker run --rm --network none --read-only --tmpfs /tmp --cap-drop ALL IMAGE python /opt/smoke.py
 """
 
 import importlib.util

@@ -46,7 +46,7 @@ def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):
     """Without network, without rights, with a read-only root file system."""
     output = docker.from_env().containers.run(
         cpu_image,
-        ["python", "/opt/ease/smoke.py"],
+        ["python", "/opt/smoke.py"],
         network_mode="none",
         read_only=True,
         tmpfs={"/tmp": ""},
