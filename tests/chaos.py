@@ -152,6 +152,7 @@ def main() -> int:
 
 def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str = "") -> Counts:
     """Both searches, in `folder`; the counts are of the second, which runs in containers when an image is given."""
+    folder.chmod(0o755)  # a container's user reads it too
     artifacts = Artifacts(folder)
     artifacts.run(parse_parameters(parameters), *BEFORE_SEARCH)
     (folder / "store").mkdir()
