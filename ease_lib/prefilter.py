@@ -41,9 +41,10 @@ class Tops:
         """Of a part that begins at `first`, from its (size,) similarities to one validation row after another."""
         positions, chosen = [], []
         for row in similarities:
-            best = np.argsort(-np.asarray(row, dtype=np.float64), kind="stable")[:depth]
+            exact = np.asarray(row, dtype=np.float64)
+            best = np.argsort(-exact, kind="stable")[:depth]
             positions.append(best + first)
-            chosen.append(np.asarray(row, dtype=np.float64)[best])
+            chosen.append(exact[best])
         return cls(np.array(positions, dtype=np.int64), np.array(chosen))
 
     @classmethod

@@ -22,6 +22,7 @@ from kfp import local
 
 from components import images
 from ease_lib.config import Parameters, changed_parameters, parse_parameters
+from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
 
 USER, GROUP = 10001, 0
@@ -61,7 +62,7 @@ class Containers:
     def local_llm(self) -> Iterator[str]:
         """The local LLM in a container of its own; its base URL."""
         client = docker.from_env()
-        port = _free_port()
+        port = free_port()
         command = ["python", "-m", "ease_lib.endpoints.local", "--host", "127.0.0.1", "--port", str(port)]
         container = client.containers.run(images.LOCAL_LLM, command, detach=True, **self._restrictions())
         try:
@@ -147,11 +148,3 @@ def _wait_until_healthy(url: str, container: Any) -> None:
             return
         time.sleep(0.2)
     raise ConnectionFailed(f"the container of {images.LOCAL_LLM} does not answer:\n{container.logs(tail=10).decode()}")
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

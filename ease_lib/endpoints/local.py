@@ -47,7 +47,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.host:  # blocked before the server starts threads, so that none of them takes the signal
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    server = start(arguments.host or "127.0.0.1", arguments.port or _free_port())
+    server = start(arguments.host or "127.0.0.1", arguments.port or free_port())
     if arguments.host:
         print(f"serving {MODEL} on {server.listening_address}/v1", flush=True)
         signal.sigwait({signal.SIGTERM, signal.SIGINT})
@@ -72,7 +72,8 @@ def start(host: str, port: int) -> Any:
     return xllamacpp.Server(params)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
