@@ -1,7 +1,6 @@
 """`python -m pipelines submit`, against a server that speaks the pipelines API."""
 
 import json
-import socket
 import time
 
 import kfp
@@ -15,6 +14,7 @@ from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.cluster import connect, read_package
 from tests.pipelines.kfp_api_server import Refused, checked, frame, graph, kfp_api_server
+from tests.s3_server import free_ports
 
 SECRET = "s3cr3t-t0ken-of-a-person"
 
@@ -37,12 +37,6 @@ def server():
 
 def submitted(server, *options):
     return main(["submit", "--host", server.url, *options])
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def test_a_run_starts_with_the_arguments_of_the_set_and_its_link_is_printed(server, capsys):
@@ -249,7 +243,8 @@ def test_a_session_that_ends_meanwhile_is_said_and_the_run_goes_on(server, capsy
 
 
 def test_a_server_that_is_down_is_one_quick_message(capsys):
-    host = f"http://127.0.0.1:{free_port()}"
+    [free_port] = free_ports(1)
+    host = f"http://127.0.0.1:{free_port}"
     start = time.monotonic()
     assert main(["submit", "--host", host]) == 2
     assert time.monotonic() - start < 5
