@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import logging
 import os
 import time
@@ -21,6 +22,8 @@ from ease_lib.errors import StoreError, StoreUnavailable
 S3_ATTEMPTS = 3
 """Tries that boto3 makes within a second or two; `PATIENCE_SECONDS` is for outages."""
 S3_CONNECTIONS = 32
+PART_BYTES = 16 * 2**20
+"""Larger objects are uploaded in parts of this size."""
 CONNECT_TIMEOUT_SECONDS = 10
 READ_TIMEOUT_SECONDS = 60
 PATIENCE_SECONDS = 300.0
@@ -167,8 +170,9 @@ class S3Store:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Create or replace an object; the store checks the content's SHA-256."""
-        self._ask(lambda: self._put(name, content), name)
+        """Create or replace an object, a large one in parts; the store checks the SHA-256 of what it gets."""
+        put = self._put if len(content) <= PART_BYTES else self._put_in_parts
+        self._ask(lambda: put(name, content), name)
 
     def create(self, name: str, content: bytes) -> bool:
         """Create an object unless it exists; of several writers at once, one succeeds.
@@ -224,6 +228,18 @@ class S3Store:
             Body=content,
             ChecksumSHA256=base64.b64encode(sha256 or hashlib.sha256(content).digest()).decode(),
             **condition,
+        )
+
+    def _put_in_parts(self, name: str, content: bytes) -> None:
+        """Some parts travel at once, and a failure repeats a part, not the object; it appears when all are there."""
+        from boto3.s3.transfer import TransferConfig
+
+        self._client.upload_fileobj(
+            io.BytesIO(content),
+            self._bucket,
+            self._prefix + name,
+            ExtraArgs={"ChecksumAlgorithm": "SHA256"},
+            Config=TransferConfig(multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES),
         )
 
     def _ask(self, call: Callable[[], Result], name: str = "") -> Result:

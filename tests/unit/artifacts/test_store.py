@@ -1,7 +1,6 @@
 """Files and a real S3 server behind one interface."""
 
 import contextlib
-import io
 import shutil
 import socket
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from ease_lib.artifacts import store as store_module
-from ease_lib.artifacts.store import S3Store, open_store
+from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store
 from ease_lib.errors import StoreError, StoreUnavailable
 from ease_lib.seeding import rng
 from ease_lib.study.journal import open_journal
@@ -193,12 +192,14 @@ def test_damaged_content_is_refused_by_the_store(s3_prefix):
     assert store.find_names() == []
 
 
-def test_large_files_travel_in_parts(s3, s3_prefix, tmp_path):
-    """Downloads above 8 MiB are made of ranges, which must come together again."""
-    content = rng(0, "large").bytes(20 * 2**20)
+def test_large_objects_travel_in_parts(s3, s3_prefix, tmp_path):
+    content = rng(0, "large").bytes(PART_BYTES + 1)
+    store = S3Store(s3_prefix)
+    store.write("large", content)
     bucket, _, prefix = s3_prefix.removeprefix("s3://").partition("/")
-    s3.upload_fileobj(io.BytesIO(content), bucket, f"{prefix}/large")
-    assert S3Store(s3_prefix).fetch("large", tmp_path).read_bytes() == content
+    assert s3.head_object(Bucket=bucket, Key=f"{prefix}/large")["ETag"].endswith('-2"')
+    assert store.fetch("large", tmp_path).read_bytes() == content
+    assert store.read("large") == content
 
 
 @pytest.fixture(scope="module")
