@@ -13,6 +13,8 @@ def build_dataset(
     test: dsl.Output[dsl.Dataset],
     summary: dsl.Output[dsl.Artifact],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Load the task's data, relabel it, deal the splits and corrupt the pool as the parameters say.
 
@@ -23,10 +25,20 @@ def build_dataset(
         test: Test set.
         summary: Task, metric, sizes and notices.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import build_dataset as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs()
-    outputs = stage.Outputs(pool=pool.path, validation=validation.path, test=test.path, summary=summary.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        validation=validation,
+        test=test,
+        summary=summary,
+    )

@@ -26,14 +26,17 @@ def check_prerequisites(
     method: str,
     k: int,
     budget: int,
-    initial_design: int,
     llm_base_url: str,
     llm_model: str,
     llm_concurrency: int,
     max_llm_requests: int,
     seed: int,
     store_uri: str,
+    publish_uri: str,
     advanced: str,
+    scheduled: str,
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> NamedTuple(
     "StageParameters",
     [
@@ -45,6 +48,7 @@ def check_prerequisites(
         ("optimize", str),
         ("evaluate", str),
         ("report", str),
+        ("publish", str),
     ],
 ):
     """Check every parameter, the data, the embedder, the store and the endpoint; pass each stage its parameters.
@@ -67,20 +71,24 @@ def check_prerequisites(
         method: ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
         k: Exemplars in the prompt.
         budget: Evaluations of a sequence on the validation set (T).
-        initial_design: Random sequences before the model guides the search (T_init).
         llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
         llm_model: Model name; empty takes the endpoint's only one.
         llm_concurrency: Requests in flight at most.
         max_llm_requests: LLM requests of the run at most, test set included; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
         store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
+        publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+        scheduled: The time that a recurring run was planned for, from Kubeflow.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     form = dict(locals())  # the arguments, before anything else gets a name
-    advanced = form.pop("advanced")
+    advanced, scheduled = form.pop("advanced"), form.pop("scheduled")
+    del form["lineage"], form["chain"]
     from typing import NamedTuple
 
     from ease_lib.stages import check_prerequisites as stage
 
-    stages = stage.execute(form, advanced)
+    stages = stage.execute(form, advanced, scheduled=scheduled, lineage=lineage, chain=chain)
     return NamedTuple("StageParameters", [(name, str) for name in stages])(**stages)

@@ -13,6 +13,8 @@ def embed(
     instructions: dsl.Input[dsl.Dataset],
     embeddings: dsl.Output[dsl.Dataset],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Embed every exemplar, its output alone, every validation row and every instruction.
 
@@ -23,10 +25,20 @@ def embed(
         instructions: Instructions to choose from.
         embeddings: The vectors.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import embed as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, validation=validation.path, instructions=instructions.path)
-    outputs = stage.Outputs(embeddings=embeddings.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        validation=validation,
+        instructions=instructions,
+        embeddings=embeddings,
+    )

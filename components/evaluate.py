@@ -15,6 +15,8 @@ def evaluate(
     predictions: dsl.Output[dsl.Dataset],
     summary: dsl.Output[dsl.Artifact],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Score the winner and random sequences on the test set.
 
@@ -27,10 +29,22 @@ def evaluate(
         predictions: Every answer on the test set.
         summary: Test scores with their intervals.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import evaluate as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, test=test.path, dataset=dataset.path, best_sequence=best_sequence.path)
-    outputs = stage.Outputs(predictions=predictions.path, summary=summary.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        test=test,
+        dataset=dataset,
+        best_sequence=best_sequence,
+        predictions=predictions,
+        summary=summary,
+    )

@@ -17,6 +17,8 @@ def optimize(
     history: dsl.Output[dsl.Dataset],
     summary: dsl.Output[dsl.Artifact],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Search the exemplar sequence that scores best on the validation set through the black-box.
 
@@ -31,16 +33,24 @@ def optimize(
         history: All observations in order.
         summary: Cost, time and stop reason of the search.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import optimize as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(
-        pool=pool.path,
-        validation=validation.path,
-        embeddings=embeddings.path,
-        dataset=dataset.path,
-        instructions=instructions.path,
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        validation=validation,
+        embeddings=embeddings,
+        dataset=dataset,
+        instructions=instructions,
+        best_sequence=best_sequence,
+        history=history,
+        summary=summary,
     )
-    outputs = stage.Outputs(best_sequence=best_sequence.path, history=history.path, summary=summary.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

@@ -12,6 +12,8 @@ def prefilter(
     tops: dsl.Input[list[dsl.Dataset]],
     kept: dsl.Output[dsl.Dataset],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Keep the exemplars most similar to the validation set.
 
@@ -21,10 +23,19 @@ def prefilter(
         tops: What rank_pool found in each shard.
         kept: Exemplars kept.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import prefilter as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, tops=[shard.path for shard in tops])
-    outputs = stage.Outputs(kept=kept.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        tops=tops,
+        kept=kept,
+    )

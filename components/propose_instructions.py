@@ -11,6 +11,8 @@ def propose_instructions(
     pool: dsl.Input[dsl.Dataset],
     instructions: dsl.Output[dsl.Dataset],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Have the black-box propose instructions from exemplars, or read them from a file; the empty one is always there.
 
@@ -19,10 +21,18 @@ def propose_instructions(
         pool: Exemplar pool.
         instructions: The different instructions, the empty one first.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import propose_instructions as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path)
-    outputs = stage.Outputs(instructions=instructions.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        instructions=instructions,
+    )

@@ -12,6 +12,8 @@ def rank_pool(
     validation: dsl.Input[dsl.Dataset],
     tops: dsl.Output[dsl.Dataset],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Find what each validation row ranks first in one shard of the pool.
 
@@ -21,10 +23,19 @@ def rank_pool(
         validation: Validation set.
         tops: Positions in the pool with their similarities.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import rank_pool as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(pool=pool.path, validation=validation.path)
-    outputs = stage.Outputs(tops=tops.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        validation=validation,
+        tops=tops,
+    )

@@ -19,6 +19,8 @@ def report(
     page: dsl.Output[dsl.HTML],
     results: dsl.Output[dsl.Artifact],
     metrics: dsl.Output[dsl.Metrics],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Write the report: numbers, page, and the folder of results to take away.
 
@@ -35,18 +37,26 @@ def report(
         page: The page for people.
         results: Folder with prompt, messages, sequence, history and report.
         metrics: A few numbers for the dashboard.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import report as stage
     from ease_lib.stages.execution import execute
 
-    inputs = stage.Inputs(
-        pool=pool.path,
-        dataset=dataset.path,
-        best_sequence=best_sequence.path,
-        history=history.path,
-        search=search.path,
-        predictions=predictions.path,
-        test_scores=test_scores.path,
+    execute(
+        stage,
+        config,
+        metrics=metrics,
+        lineage=lineage,
+        chain=chain,
+        pool=pool,
+        dataset=dataset,
+        best_sequence=best_sequence,
+        history=history,
+        search=search,
+        predictions=predictions,
+        test_scores=test_scores,
+        numbers=numbers,
+        page=page,
+        results=results,
     )
-    outputs = stage.Outputs(numbers=numbers.path, page=page.path, results=results.path)
-    execute(stage.run, inputs, outputs, stage.Config, config).publish(metrics)

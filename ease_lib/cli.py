@@ -25,6 +25,7 @@ from ease_lib import __version__
 from ease_lib.comparison import AXES
 from ease_lib.config import (
     ComparisonConfig,
+    OnlyLineage,
     Parameters,
     changed_parameters,
     declared_parameters,
@@ -32,10 +33,11 @@ from ease_lib.config import (
     stage_parameters,
 )
 from ease_lib.errors import ConfigError, EaseError
+from ease_lib.lineage.commands import add_lineage
 from ease_lib.stages import doctor, report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
 from ease_lib.stages.compare import Done, run_cells
-from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, execute, sigterm_as_interrupt
+from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, LocalArtifact, execute, sigterm_as_interrupt
 from ease_lib.stages.plan_comparison import checked_plan, most_requests
 
 EXAMPLES = """examples:
@@ -94,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_compare(commands)
     _add_doctor(commands)
+    add_lineage(commands)
     for name in STAGE_CONFIGS:
         _add_stage(commands, name)
     return parser
@@ -176,6 +179,8 @@ def _add_stage(commands: Any, name: str) -> None:
                 help=f"{kind}: {contract}",
             )
     _add_parameters(stage, STAGE_CONFIGS[name], "parameters")
+    if not set(declared_parameters(OnlyLineage)) & set(declared_parameters(STAGE_CONFIGS[name])):
+        _add_parameters(stage, OnlyLineage, "lineage")
     stage.set_defaults(command=lambda parsed: _run_stage(name, parsed))
 
 
@@ -205,13 +210,13 @@ def _given(parsed: argparse.Namespace) -> dict[str, object]:
 def _run_stage(name: str, parsed: argparse.Namespace) -> int:
     module, config = _stage_module(name), STAGE_CONFIGS[name]
     parameters = parse_parameters(_given(parsed))
-    inputs = module.Inputs(
-        **{field.name: getattr(parsed, f"read_{field.name}") for field in dataclasses.fields(module.Inputs)}
-    )
-    outputs = module.Outputs(
-        **{field.name: getattr(parsed, f"write_{field.name}") for field in dataclasses.fields(module.Outputs)}
-    )
-    report = execute(module.run, inputs, outputs, config, stage_parameters(config, parameters))
+    paths = {field.name: getattr(parsed, f"read_{field.name}") for field in dataclasses.fields(module.Inputs)}
+    paths.update({field.name: getattr(parsed, f"write_{field.name}") for field in dataclasses.fields(module.Outputs)})
+    artifacts: dict[str, Any] = {
+        name: [LocalArtifact(one) for one in path] if isinstance(path, list) else LocalArtifact(path)
+        for name, path in paths.items()
+    }
+    report = execute(module, stage_parameters(config, parameters), **artifacts)
     print(json.dumps(report.metrics))
     return 0
 

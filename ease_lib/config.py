@@ -177,7 +177,7 @@ class OptimizerConfig:
     )
     budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
     initial_design: int = param(
-        40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000, form=True
+        40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000
     )
     representation: str = param(
         "auto",
@@ -270,6 +270,30 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishingConfig:
+    """Where the winning prompt is published, and when it becomes the latest."""
+
+    publish_uri: str = param(
+        "", "Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.", form=True
+    )
+    publish_if: str = param(
+        "always",
+        "When a version becomes the latest: always, or better (it beats the latest on rows neither was chosen by).",
+        choices=("always", "better"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineageConfig:
+    """Where every stage records what it did; sent to every stage."""
+
+    lineage_uri: str = param(
+        "", "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri."
+    )
+    openlineage_url: str = param("", "Endpoint that is sent OpenLineage events too; its failures stop nothing.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparisonConfig:
     """What a comparison varies; an empty axis is what the other parameters say (`comparison.py` has the syntax)."""
 
@@ -295,6 +319,21 @@ class Parameters:
     endpoint: EndpointConfig = EndpointConfig()
     caps: CapsConfig = CapsConfig()
     run: RunConfig = RunConfig()
+    publishing: PublishingConfig = PublishingConfig()
+    lineage: LineageConfig = LineageConfig()
+
+    @property
+    def lineage_root(self) -> str:
+        """Where records lie: `lineage_uri` or its default; empty when nothing of the run outlives it."""
+        kept = self.run.store_uri or self.publishing.publish_uri
+        return self.lineage.lineage_uri or (f"{kept.rstrip('/')}/lineage" if kept else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlyLineage:
+    """The part of a stage's parameters that `execute` reads itself."""
+
+    lineage: LineageConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,15 +457,18 @@ def flat_parameters(parameters: Parameters) -> dict[str, Value]:
 
 
 def stage_parameters(config: type, parameters: Parameters) -> str:
-    """The JSON that a stage with this `Config` receives: the parameters of its sections and no others."""
-    wanted = declared_parameters(config)
-    return json.dumps({name: value for name, value in _flat(parameters) if name in wanted}, sort_keys=True)
+    """The JSON that a stage with this `Config` receives: the parameters of its sections, and where its record goes."""
+    wanted = {**declared_parameters(config), **declared_parameters(OnlyLineage)}
+    values = {name: value for name, value in _flat(parameters) if name in wanted}
+    return json.dumps({**values, "lineage_uri": parameters.lineage_root}, sort_keys=True)
 
 
 def parse_stage_config(config: type[Section], text: str) -> Section:
     """Read back what `stage_parameters` wrote, as the stage's own `Config`."""
-    values = json.loads(text)
-    missing = [name for name in declared_parameters(config) if name not in values]
+    declared = declared_parameters(config)
+    others = set(declared_parameters(OnlyLineage)) - set(declared)
+    values = {name: value for name, value in json.loads(text).items() if name not in others}
+    missing = [name for name in declared if name not in values]
     if missing:
         raise ConfigError(
             f"stage parameters lack {', '.join(missing)}; compile the pipeline and the image from one version"

@@ -19,6 +19,7 @@ beside them; `sequence` embeds the whole text anyway.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import time
@@ -84,6 +85,18 @@ class SentenceEmbedder:
         self.most_tokens = min((limit for limit in limits if limit), default=0)
         if self.most_tokens != model.max_seq_length:
             model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
+
+    def identity(self) -> dict[str, str]:
+        """What tells these weights from others of that name: their SHA-256, and the hub's revision if any."""
+        import torch
+
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self._model.state_dict().items()):
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+        config = getattr(self._model.transformers_model, "config", None)
+        revision = getattr(config, "_commit_hash", None)
+        return {"weights_sha256": digest.hexdigest(), **({"revision": str(revision)} if revision else {})}
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""

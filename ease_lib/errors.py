@@ -38,6 +38,10 @@ class JournalError(EaseError):
     """A journal that is damaged, in use by another process, or of another run. It is never overwritten."""
 
 
+class LineageError(EaseError):
+    """A lineage record that is missing, damaged, or cannot answer what was asked."""
+
+
 class EndpointError(EaseError):
     """The black-box gave no usable answer. Never a score, never an answer.
 

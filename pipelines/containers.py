@@ -24,11 +24,19 @@ from components import images
 from ease_lib.config import Parameters, changed_parameters, parse_parameters
 from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
+from ease_lib.stages import run_context
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
 READ_ONLY_PATHS = ("task_uri", "instructions_uri", "embedder")
-PASSED_ON = ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "HF_TOKEN")
+PASSED_ON = (
+    "EASE_LLM_API_KEY",
+    "EASE_EMBEDDER_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "HF_TOKEN",
+    run_context.RUN_ID,
+)
 PASSED_ON_PREFIX = "AWS_"
 LOCAL_LLM_SECONDS = 60.0
 STOP_SECONDS = 15
@@ -109,6 +117,7 @@ def containers_for(output_dir: Path) -> Containers:
     environment = {
         name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIX)
     }
+    environment[run_context.IMAGE] = f"{images.CPU}@{client.images.get(images.CPU).id}"
     return Containers(output_dir, environment)
 
 

@@ -1,7 +1,7 @@
 """The production pipeline: from a task's data to a prompt that works for every query of it.
 
     check_prerequisites -> build_dataset -> rank_pool -> prefilter -> propose_instructions -> embed -> optimize
-        -> evaluate -> report
+        -> evaluate -> report -> publish
 
 `optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the stages before it make
 its exemplar pool D, validation set D_V and embeddings h, those behind it say what its result is worth.
@@ -18,6 +18,7 @@ from components.evaluate import evaluate
 from components.optimize import optimize
 from components.prefilter import prefilter as filter_pool
 from components.propose_instructions import propose_instructions
+from components.publish import publish
 from components.rank_pool import rank_pool
 from components.report import report
 from ease_lib.config import (
@@ -26,10 +27,11 @@ from ease_lib.config import (
     EndpointConfig,
     OptimizerConfig,
     PrefilterConfig,
+    PublishingConfig,
     RunConfig,
     TaskConfig,
 )
-from pipelines.placement import LIFETIME, place
+from pipelines.placement import LIFETIME, place, scheduled_time
 
 SHARDS_AT_ONCE = 20
 
@@ -37,6 +39,8 @@ SHARDS_AT_ONCE = 20
 class Results(NamedTuple):
     results: dsl.Artifact
     page: dsl.HTML
+    publication: dsl.Artifact
+    lineage: dsl.Artifact
 
 
 @dsl.pipeline(name="ease", display_name="EASE: exemplar sequence search", pipeline_config=LIFETIME)
@@ -58,13 +62,13 @@ def ease_pipeline(
     method: str = OptimizerConfig.method,
     k: int = OptimizerConfig.k,
     budget: int = OptimizerConfig.budget,
-    initial_design: int = OptimizerConfig.initial_design,
     llm_base_url: str = EndpointConfig.llm_base_url,
     llm_model: str = EndpointConfig.llm_model,
     llm_concurrency: int = EndpointConfig.llm_concurrency,
     max_llm_requests: int = CapsConfig.max_llm_requests,
     seed: int = RunConfig.seed,
     store_uri: str = RunConfig.store_uri,
+    publish_uri: str = PublishingConfig.publish_uri,
     advanced: str = "",
 ) -> Results:
     """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024).
@@ -87,13 +91,13 @@ def ease_pipeline(
         method: ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
         k: Exemplars in the prompt.
         budget: Evaluations of a sequence on the validation set (T).
-        initial_design: Random sequences before the model guides the search (T_init).
         llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
         llm_model: Model name; empty takes the endpoint's only one.
         llm_concurrency: Requests in flight at most.
         max_llm_requests: LLM requests of the run at most, test set included; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
         store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
+        publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
     """
     checked = place(
@@ -115,14 +119,15 @@ def ease_pipeline(
             method=method,
             k=k,
             budget=budget,
-            initial_design=initial_design,
             llm_base_url=llm_base_url,
             llm_model=llm_model,
             llm_concurrency=llm_concurrency,
             max_llm_requests=max_llm_requests,
             seed=seed,
             store_uri=store_uri,
+            publish_uri=publish_uri,
             advanced=advanced,
+            scheduled=scheduled_time(),
         )
     )
 
@@ -180,4 +185,22 @@ def ease_pipeline(
             test_scores=tested.outputs["summary"],
         )
     )
-    return Results(results=written.outputs["results"], page=written.outputs["page"])
+
+    published = place(
+        publish(
+            config=checked.outputs["publish"],
+            pool=pool,
+            test=data.outputs["test"],
+            validation=data.outputs["validation"],
+            dataset=data.outputs["summary"],
+            best_sequence=search.outputs["best_sequence"],
+            predictions=tested.outputs["predictions"],
+            results=written.outputs["results"],
+        )
+    )
+    return Results(
+        results=written.outputs["results"],
+        page=written.outputs["page"],
+        publication=published.outputs["publication"],
+        lineage=published.outputs["lineage"],
+    )

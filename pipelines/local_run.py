@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,12 +19,15 @@ from kfp import local
 
 from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters, parse_parameters
 from ease_lib.errors import EaseError
+from ease_lib.stages import run_context
 from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.placement import Placement, placed
 
 LOG_FILE = "log.txt"
-ON_ONE_MACHINE = Placement(retries=False)
+LINEAGE_FILE = "lineage.json"
+"""Record of the last stage, from which everything before it is found."""
+ON_ONE_MACHINE = Placement(on_cluster=False)
 STAGE_STOP_SECONDS = 15.0
 """How long a stage that was told to stop may take; Kubernetes gives a pod 30 s."""
 
@@ -47,6 +51,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     """
     pipeline_root = output_dir / "pipeline"
     pipeline_root.mkdir(parents=True, exist_ok=True)
+    os.environ[run_context.RUN_ID] = str(uuid.uuid4())  # for the stages, which are our children
     with _runner(runner, parameters, output_dir) as (stage_runner, parameters):
         local.init(stage_runner, pipeline_root=str(pipeline_root), raise_on_error=True)
         finished = _run_logged(parameters, pipeline_root)
@@ -54,6 +59,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     if not results.is_dir():  # kfp takes a container that ends at once for a success
         raise RunFailed(f"the last stage wrote no results; see {pipeline_root / LOG_FILE}")
     shutil.copytree(results, output_dir, dirs_exist_ok=True)
+    shutil.copyfile(finished.outputs["lineage"].path, output_dir / LINEAGE_FILE)
     return output_dir
 
 

@@ -12,6 +12,7 @@ from kfp import dsl, kubernetes
 
 from components import images
 from ease_lib.errors import ConfigError
+from ease_lib.stages import run_context
 
 USER, GROUP = 10001, 0
 HOUR = 3600
@@ -24,6 +25,13 @@ OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
 OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
 OBJECT_STORE_CONFIG = "ease-object-store"
 OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
+IMAGE_ANNOTATION = "ease/image"
+RUN_FIELDS = {
+    run_context.RUN_ID: "metadata.labels['pipeline/runid']",
+    run_context.RUN_NAME: "metadata.annotations['pipelines.kubeflow.org/run_name']",
+    run_context.IMAGE: f"metadata.annotations['{IMAGE_ANNOTATION}']",
+}
+"""Labels and annotations of a pod that tell a stage its run: two of Kubeflow's, one of ours."""
 ENDPOINT_LABEL = "ease/reaches-endpoint"
 """Of pods that may reach the endpoint; the network policy selects by it."""
 
@@ -35,7 +43,6 @@ class Stage:
     Args:
         cpu, memory: requested and at most.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
-        uses_store: gets the object store's credentials for task data, journal or answers.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
         cached: an equal step of an earlier run may stand in for it; never where an LLM is asked.
         scratch: size of /tmp.
@@ -44,7 +51,6 @@ class Stage:
     cpu: tuple[str, str] = ("250m", "1")
     memory: tuple[str, str] = ("1Gi", "2Gi")
     reaches_endpoint: bool = False
-    uses_store: bool = False
     on_gpu: bool = False
     cached: bool = True
     retries: int = 3
@@ -54,31 +60,31 @@ class Stage:
 
 STAGES = {
     # tries what the run will need; a problem of the user's is not cured by another try
-    "check_prerequisites": Stage(reaches_endpoint=True, uses_store=True, cached=False, retries=0, timeout_seconds=900),
+    "check_prerequisites": Stage(reaches_endpoint=True, cached=False, retries=0, timeout_seconds=900),
     # reads task data of which KFP knows the address only, not the content
-    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), uses_store=True, cached=False, scratch="4Gi"),
+    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), cached=False, scratch="4Gi"),
     "rank_pool": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
     "prefilter": Stage(memory=("1Gi", "8Gi"), scratch="4Gi"),
-    "propose_instructions": Stage(reaches_endpoint=True, uses_store=True, cached=False),
+    "propose_instructions": Stage(reaches_endpoint=True, cached=False),
     "embed": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
     "optimize": Stage(
         cpu=("2", "4"),
         memory=("2Gi", "8Gi"),
         reaches_endpoint=True,
-        uses_store=True,
         on_gpu=True,
         cached=False,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
     ),
-    "evaluate": Stage(reaches_endpoint=True, uses_store=True, cached=False, timeout_seconds=12 * HOUR),
+    "evaluate": Stage(reaches_endpoint=True, cached=False, timeout_seconds=12 * HOUR),
     "report": Stage(),
-    "plan_comparison": Stage(reaches_endpoint=True, uses_store=True, cached=False, retries=0, timeout_seconds=900),
+    # asks the LLM where the latest prompt has to be beaten
+    "publish": Stage(reaches_endpoint=True, cached=False, timeout_seconds=12 * HOUR),
+    "plan_comparison": Stage(reaches_endpoint=True, cached=False, retries=0, timeout_seconds=900),
     "run_cell": Stage(
         cpu=("1", "2"),
         memory=("2Gi", "4Gi"),
         reaches_endpoint=True,
-        uses_store=True,
         cached=False,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
@@ -96,7 +102,8 @@ class Placement:
         gpu: give the stages that can use one a GPU.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
-        retries: try a failed stage again. On one machine whoever started the run sees what failed, and starts it again.
+        on_cluster: try a failed stage again, and ask Kubeflow for which time the run was planned. On one machine
+            whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
     """
 
     cpu_image: str = images.CPU
@@ -104,7 +111,7 @@ class Placement:
     gpu: bool = False
     gpu_resource: str = "nvidia.com/gpu"
     gpu_node_label: str = ""
-    retries: bool = True
+    on_cluster: bool = True
 
     def __post_init__(self) -> None:
         problems = [
@@ -145,7 +152,7 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     task.set_caching_options(stage.cached)
     task.set_cpu_request(stage.cpu[0]).set_cpu_limit(stage.cpu[1])
     task.set_memory_request(stage.memory[0]).set_memory_limit(stage.memory[1])
-    if stage.retries and placement.retries:
+    if stage.retries and placement.on_cluster:
         task.set_retry(stage.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
     if stage.on_gpu and placement.gpu:
         _on_gpu(task, placement)
@@ -153,7 +160,13 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
         task.set_container_image(placement.cpu_image)
     _harden(task, stage)
     _pass_secrets(task, stage)
+    _tell_run(task, stage, placement)
     return task
+
+
+def scheduled_time() -> str:
+    """What Kubeflow replaces by the time that a recurring run was planned for."""
+    return dsl.PIPELINE_JOB_SCHEDULE_TIME_UTC_PLACEHOLDER if _placement.get().on_cluster else ""
 
 
 def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
@@ -181,6 +194,14 @@ def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
     if stage.reaches_endpoint:
         kubernetes.add_pod_label(task, ENDPOINT_LABEL, "true")
         kubernetes.use_secret_as_env(task, LLM_SECRET, LLM_KEYS, optional=True)
-    if stage.uses_store:
-        kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
-        kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
+    # every stage writes its lineage record; most read or write more
+    kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
+    kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
+
+
+def _tell_run(task: dsl.PipelineTask, stage: Stage, placement: Placement) -> None:
+    """What a stage records of where it ran; through the pod, so that it is no part of the step cache's key."""
+    image = placement.gpu_image if stage.on_gpu and placement.gpu else placement.cpu_image
+    kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)
+    for variable, field_path in RUN_FIELDS.items():
+        kubernetes.use_field_path_as_env(task, env_name=variable, field_path=field_path)

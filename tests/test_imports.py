@@ -8,23 +8,25 @@ import pytest
 LIBRARY = Path(__file__).parents[1] / "ease_lib"
 LAYERS = {  # each topic and what of ours it may import
     "errors": set(),
+    "observations": set(),
     "seeding": set(),
     "endpoint_failures": {"errors"},
     "config": {"errors"},
     "comparison": {"config", "errors"},
-    "tasks": {"config", "errors", "seeding"},
+    "tasks": {"config", "errors", "observations", "seeding"},
     "prefilter": set(),
     "embeddings": {"candidates", "errors", "seeding"},
     "embedding_endpoint": {"config", "embeddings", "endpoint_failures", "errors"},
-    "artifacts": {"errors", "tasks"},
-    "evaluation": {"artifacts", "endpoint_failures", "errors", "seeding", "tasks"},
+    "artifacts": {"errors", "observations", "tasks"},
+    "evaluation": {"artifacts", "endpoint_failures", "errors", "observations", "seeding", "tasks"},
     "candidates": {"seeding"},
     "device": {"errors"},
     "surrogate": {"seeding"},
     "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
-    "study": {"artifacts", "candidates", "errors", "evaluation", "optimizers", "tasks"},
+    "study": {"artifacts", "candidates", "errors", "evaluation", "observations", "optimizers", "tasks"},
     "reporting": {"evaluation", "seeding"},
     "endpoints": {"config", "errors", "tasks"},
+    "lineage": {"artifacts", "config", "errors", "evaluation", "observations", "reporting"},
 }
 
 
@@ -59,4 +61,4 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 def test_the_environment_is_read_in_stages_only():
     readers = {str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "os.environ" in path.read_text()}
-    assert readers == {"stages/black_box.py", "stages/doctor.py", "stages/embedder.py"}
+    assert readers == {"stages/black_box.py", "stages/doctor.py", "stages/embedder.py", "stages/run_context.py"}

@@ -237,6 +237,12 @@ REPORT = DocumentContract(
     },
 )
 
+PUBLICATION = DocumentContract(
+    name="publication",
+    version=1,
+    fields={"state": str, "reason": str, "version": str, "uri": str, "gate": (dict, type(None))},
+)
+
 COMPARISON_CELL = DocumentContract(
     name="comparison_cell",
     version=1,
@@ -302,5 +308,5 @@ TABLES = {
 }
 DOCUMENTS = {
     contract.name: contract
-    for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT, COMPARISON_CELL)
+    for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT, PUBLICATION, COMPARISON_CELL)
 }

@@ -7,6 +7,7 @@ role of the pod.
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import io
 import logging
@@ -17,8 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ease_lib import observations
 from ease_lib.errors import StoreError, StoreUnavailable
 
+S3_SCHEMES = ("s3", "minio")
 S3_ATTEMPTS = 3
 """Tries that boto3 makes within a second or two; `PATIENCE_SECONDS` is for outages."""
 S3_CONNECTIONS = 32
@@ -42,6 +45,14 @@ class Store(Protocol):
         """Names of the files directly in the folder, sorted."""
         ...
 
+    def find_names(self, folder: str = "") -> list[str]:
+        """Names of the files directly in a folder of it, sorted and without the folder's; none is no error."""
+        ...
+
+    def walk_names(self) -> list[str]:
+        """Names of all files in it and in its folders, sorted; none is no error."""
+        ...
+
     def fetch(self, name: str, into: Path) -> Path:
         """The local path of a file, downloaded to the folder `into` where it is remote."""
         ...
@@ -54,9 +65,32 @@ class Store(Protocol):
         """Create or replace a file, whole or not at all."""
         ...
 
+    def create(self, name: str, content: bytes) -> bool:
+        """Create a file unless it exists; of several writers at once, one succeeds.
 
-def open_store(uri: str) -> Store:
-    """The store at a path, `file://` or `s3://bucket/prefix`.
+        Returns:
+            whether the file now holds this content; False when it holds another.
+        """
+        ...
+
+    def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
+        """Replace a file only where it still holds the expected content; None expects none to be there.
+
+        Returns:
+            whether it was replaced; of several writers that expect the same, one succeeds.
+        """
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a file; none is no error."""
+        ...
+
+
+def open_store(uri: str, *, patience_seconds: float = 0.0) -> Store:
+    """The store at a path, `file://` or `s3://bucket/prefix`; Kubeflow's `minio://` is S3 too.
+
+    Args:
+        patience_seconds: how long a call waits for an object store that cannot be reached before it fails.
 
     Raises:
         StoreError: on another scheme.
@@ -64,9 +98,15 @@ def open_store(uri: str) -> Store:
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme == "file":
         return FileStore(rest if separator else uri)
-    if is_s3(uri):
-        return S3Store(uri)
+    if scheme in S3_SCHEMES:
+        return S3Store(f"s3://{rest}", patience_seconds=patience_seconds)
     raise StoreError(f"{uri}: unknown scheme {scheme}://; use a path, file:// or s3://")
+
+
+def open_file(uri: str) -> tuple[Store, str]:
+    """The store of the folder that a file or object lies in, and its name there."""
+    folder, _, name = uri.rstrip("/").rpartition("/")
+    return open_store(folder or ("/" if uri.startswith("/") else ".")), name
 
 
 def is_s3(uri: str) -> bool:
@@ -77,13 +117,20 @@ class FileStore:
     """A local folder."""
 
     def __init__(self, path: str) -> None:
-        self.uri = path
-        self._path = Path(path).expanduser()
+        self._path = Path(path).expanduser().absolute()
+        self.uri = str(self._path)
 
     def list_names(self) -> list[str]:
         if not self._path.is_dir():
             raise StoreError(f"{self.uri}: no such folder")
         return sorted(entry.name for entry in self._path.iterdir() if entry.is_file())
+
+    def find_names(self, folder: str = "") -> list[str]:
+        entries = (self._path / folder).iterdir() if (self._path / folder).is_dir() else ()
+        return sorted(entry.name for entry in entries if entry.is_file())
+
+    def walk_names(self) -> list[str]:
+        return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
 
     def fetch(self, name: str, into: Path) -> Path:
         path = self._path / name
@@ -91,6 +138,7 @@ class FileStore:
             raise StoreError(f"{path}: no such file")
         if not os.access(path, os.R_OK):
             raise StoreError(f"{path}: cannot be read; check its permissions")
+        observations.file_read(str(path), path)
         return path
 
     def read(self, name: str) -> bytes | None:
@@ -100,9 +148,38 @@ class FileStore:
     def write(self, name: str, content: bytes) -> None:
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         partial.write_bytes(content)
         os.replace(partial, path)
+
+    def create(self, name: str, content: bytes) -> bool:
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+        partial.write_bytes(content)
+        try:
+            os.link(partial, path)  # fails where there is a file, and shows it whole where there is none
+        except FileExistsError:
+            return path.read_bytes() == content
+        finally:
+            partial.unlink()
+        return True
+
+    def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if self.read(name) != expected:
+                return False
+            self.write(name, content)
+        finally:
+            os.close(folder)
+        return True
+
+    def delete(self, name: str) -> None:
+        (self._path / name).unlink(missing_ok=True)
 
 
 class S3Store:
@@ -140,14 +217,20 @@ class S3Store:
             raise StoreError(f"{self.uri}: no object there")
         return names
 
-    def find_names(self) -> list[str]:
-        """As `list_names`, but none is no error. Strongly consistent on S3; an outage repeats a page, not the list."""
+    def find_names(self, folder: str = "") -> list[str]:
+        return self._list(self._prefix + (folder.strip("/") + "/" if folder else ""), Delimiter="/")
+
+    def walk_names(self) -> list[str]:
+        return self._list(self._prefix)
+
+    def _list(self, prefix: str, **delimiter: str) -> list[str]:
+        """Names below a prefix. Strongly consistent on S3; an outage repeats a page, not the list."""
         names: list[str] = []
-        place = {"Bucket": self._bucket, "Prefix": self._prefix, "Delimiter": "/"}
+        place = {"Bucket": self._bucket, "Prefix": prefix, **delimiter}
         more = True
         while more:
             page = self._ask(lambda: self._client.list_objects_v2(**place))
-            names += [item["Key"].removeprefix(self._prefix) for item in page.get("Contents", [])]
+            names += [item["Key"].removeprefix(prefix) for item in page.get("Contents", [])]
             more = page.get("IsTruncated", False)
             place["ContinuationToken"] = page.get("NextContinuationToken", "")
         return sorted(name for name in names if name)
@@ -155,6 +238,7 @@ class S3Store:
     def fetch(self, name: str, into: Path) -> Path:
         target = into / name.replace("/", "_")
         self._ask(lambda: self._client.download_file(self._bucket, self._prefix + name, str(target)), name)
+        observations.file_read(self.uri + name, target)
         return target
 
     def read(self, name: str) -> bytes | None:
@@ -175,14 +259,25 @@ class S3Store:
         self._ask(lambda: put(name, content), name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create an object unless it exists; of several writers at once, one succeeds.
-
-        Returns:
-            whether the object now holds this content; False when it holds another. A write whose answer was lost and
-            which is tried again is recognised by its content.
-        """
+        """As of any store; a write whose answer was lost and which is tried again is recognised by its content."""
         try:
             self._ask(lambda: self._put(name, content, IfNoneMatch="*"), name)
+        except ObjectExists:
+            return self.read(name) == content
+        return True
+
+    def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
+        """As of any store; a swap whose answer was lost and which is tried again is recognised by its content."""
+        if expected is None:
+            return self.create(name, content)
+        key = {"Bucket": self._bucket, "Key": self._prefix + name}
+        try:
+            found = self._ask(lambda: self._client.get_object(**key), name)
+            if found["Body"].read() != expected:
+                return False
+            self._ask(lambda: self._put(name, content, IfMatch=found["ETag"]), name)
+        except NoSuchObject:
+            return False
         except ObjectExists:
             return self.read(name) == content
         return True

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import openai
 
-from ease_lib import errors
+from ease_lib import errors, observations
 from ease_lib.endpoint_failures import NO_KEY, Remedies, named_failure, what_it_said, with_retries
 
 CHARACTERS_PER_TOKEN = 4
@@ -158,12 +158,19 @@ class OpenAIClient:
                     f"{self._base_url} used up its tokens before it said anything; raise llm_max_tokens"
                 )
             raise errors.GarbledAnswer(f"{self._base_url} answered without content")
-        return Completion(
+        completion = Completion(
             text=text,
             prompt_tokens=getattr(usage, "prompt_tokens", None) or estimated_tokens(prompt),
             completion_tokens=getattr(usage, "completion_tokens", None) or estimated_tokens(text),
             model=str(getattr(response, "model", "") or self._model),
         )
+        observations.answered(
+            completion.model,
+            str(getattr(response, "system_fingerprint", None) or ""),
+            completion.prompt_tokens,
+            completion.completion_tokens,
+        )
+        return completion
 
     def _named(self, error: Exception) -> errors.EndpointError:
         return named_failure(error, where=self._base_url, model=self._model, remedies=REMEDIES, key=self._key)

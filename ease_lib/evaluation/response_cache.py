@@ -22,6 +22,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ease_lib import observations
 from ease_lib.artifacts.store import PATIENCE_SECONDS, S3Store, is_s3
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.llm_client import Completion, LLMClient
@@ -78,17 +79,19 @@ class SqliteCache:
     async def get(self, key: str) -> Completion | None:
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
         row = self._run(lambda: self._database.execute(select, (key,)).fetchone())
-        return None if row is None else _decoded(row[0], row[1], str(self._path))
+        return None if row is None else _decoded(key, row[0], row[1], str(self._path))
 
     async def put(self, key: str, completion: Completion) -> None:
         content = _encoded(completion)
+        digest = _digest(key, content)
         insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
 
         def store() -> None:
             with self._database:
-                self._database.execute(insert, (key, content, _digest(content)))
+                self._database.execute(insert, (key, content, digest))
 
         self._run(store)
+        observations.entry(str(self._path.absolute()), key, entry_bytes(content, digest))
 
     def close(self) -> None:
         self._database.close()
@@ -131,11 +134,13 @@ class ObjectCache:
         if stored is None:
             return None
         digest, _, content = stored.decode(errors="replace").partition("\n")
-        return _decoded(content, digest, self._store.uri + name)
+        return _decoded(key, content, digest, self._store.uri)
 
     async def put(self, key: str, completion: Completion) -> None:
         content = _encoded(completion)
-        await asyncio.to_thread(self._store.write, object_name(key), f"{_digest(content)}\n{content}".encode())
+        stored = entry_bytes(content, _digest(key, content))
+        await asyncio.to_thread(self._store.write, object_name(key), stored)
+        observations.entry(self._store.uri, object_name(key), stored)
 
 
 class CachingClient:
@@ -169,6 +174,7 @@ class CachingClient:
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key)
         if known is not None:
+            observations.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
         completion = await self._client.complete(prompt, account)
         await self._cache.put(key, completion)
@@ -177,26 +183,35 @@ class CachingClient:
 
 def response_key(identity: dict[str, Any], prompt: str) -> str:
     """SHA-256 of the question in a canonical form."""
-    return _digest(json.dumps([identity, prompt], sort_keys=True))
+    return hashlib.sha256(json.dumps([identity, prompt], sort_keys=True).encode()).hexdigest()
 
 
 def object_name(key: str) -> str:
     return f"{key[:2]}/{key}"
 
 
+def entry_bytes(content: str, digest: str) -> bytes:
+    """An entry as it is stored in an object, and as lineage records its digest."""
+    return f"{digest}\n{content}".encode()
+
+
 def _encoded(completion: Completion) -> str:
     return json.dumps(asdict(completion))
 
 
-def _decoded(content: str, digest: str, where: str) -> Completion | None:
+def _decoded(key: str, content: str, digest: str, where: str) -> Completion | None:
     try:
-        if _digest(content) == digest:
-            return Completion(**json.loads(content))
+        if _digest(key, content) == digest:
+            completion = Completion(**json.loads(content))
+            name = key if where.endswith(FILE) else object_name(key)
+            observations.entry(where, name, entry_bytes(content, digest))
+            return completion
     except (ValueError, TypeError, AttributeError):
         pass
     logger.info("notice: a damaged answer in %s is asked again", where)
     return None
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _digest(key: str, content: str) -> str:
+    """Over question and answer, so that an answer under the question of another is noticed."""
+    return hashlib.sha256(f"{key}\n{content}".encode()).hexdigest()

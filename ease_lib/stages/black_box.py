@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ease_lib import observations
 from ease_lib.artifacts.store import is_s3
 from ease_lib.config import EndpointConfig
 from ease_lib.endpoint_failures import without_credentials
@@ -84,6 +85,7 @@ def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
             answering = CachingClient(answering, cache, answer_identity(endpoint, model, api, sampling))
+        observations.endpoint_used(endpoint, model, api)
         yield BlackBox(
             endpoint=endpoint,
             model=model,

@@ -17,16 +17,29 @@ from ease_lib.config import (
     EndpointConfig,
     Parameters,
     TaskConfig,
+    changed_parameters,
+    flat_parameters,
     parse_parameter_text,
     parse_parameters,
     stage_parameters,
 )
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.llm_client import Sampling
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool, report
+from ease_lib.lineage.recording import Work
+from ease_lib.stages import (
+    build_dataset,
+    embed,
+    evaluate,
+    optimize,
+    prefilter,
+    propose_instructions,
+    publish,
+    rank_pool,
+    report,
+)
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.embedder import check_embedder
-from ease_lib.stages.execution import logger, user_errors
+from ease_lib.stages.execution import Artifact, logger, recorded, user_errors
 from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
 
 STAGE_CONFIGS: dict[str, type] = {
@@ -38,6 +51,7 @@ STAGE_CONFIGS: dict[str, type] = {
     "optimize": optimize.Config,
     "evaluate": evaluate.Config,
     "report": report.Config,
+    "publish": publish.Config,
 }
 SHARDS = "Output"
 """The only name of an output that `kfp.local` can loop over."""
@@ -46,19 +60,36 @@ TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
-def execute(form: Mapping[str, object], advanced: str) -> dict[str, Any]:
-    """Check as a task of a pipeline; `advanced` is the form's field for all other parameters, as YAML or JSON."""
+def execute(
+    form: Mapping[str, object],
+    advanced: str,
+    *,
+    scheduled: str = "",
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+) -> dict[str, Any]:
+    """Check as a task of a pipeline.
+
+    Args:
+        advanced: the form's field for all other parameters, as YAML or JSON.
+        scheduled: the time that a recurring run was planned for.
+        lineage, chain: take the lineage record, and a page about it for people.
+    """
     with user_errors("check_prerequisites"):
-        return run(form, advanced)
+        parameters = read_form(form, advanced)
+        values = flat_parameters(parameters)
+        defaults = sorted(set(values) - set(changed_parameters(parameters)))
+        work = Work(stage="check_prerequisites", parameters=values, defaults=defaults, scheduled=scheduled)
+        with recorded(work, parameters.lineage_root, lineage, chain):
+            return run(parameters)
 
 
-def run(form: Mapping[str, object], advanced: str) -> dict[str, Any]:
+def run(parameters: Parameters) -> dict[str, Any]:
     """The parameters of each stage, as JSON; under `SHARDS` a list of those of `rank_pool` for each shard.
 
     Raises:
         ConfigError: listing every problem found.
     """
-    parameters = read_form(form, advanced)
     check(parameters)
     logger.info("all prerequisites are met")
     passed: dict[str, Any] = {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from ease_lib import observations
 from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.device import resolve_device
 from ease_lib.embedding_endpoint import DEADLINE_SECONDS, EndpointEmbedder
 from ease_lib.embeddings import Embedder, load_embedder
 from ease_lib.embeddings import check_embedder as check_sentence_embedder
+from ease_lib.endpoint_failures import without_credentials
 
 KEY_VARIABLES = ("EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY")
 TRIAL_DEADLINE_SECONDS = 5.0
@@ -21,8 +23,11 @@ def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder
         ConfigError: when there is no such sentence-transformers model or device within reach.
     """
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        observations.embedder_used(config.embedder, {"endpoint": without_credentials(config.embedder_base_url)})
         return _endpoint(config, DEADLINE_SECONDS)
-    return load_embedder(config.embedder, resolve_device(hardware.device))
+    embedder = load_embedder(config.embedder, resolve_device(hardware.device))
+    observations.embedder_used(config.embedder, embedder.identity())
+    return embedder
 
 
 def check_embedder(config: EmbeddingConfig) -> None:

@@ -8,20 +8,28 @@ Ctrl-C end it with `EXIT_STOPPED`: nothing more is asked, what was answered is k
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from types import ModuleType
+from typing import Any, Protocol
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
-from ease_lib.config import parse_stage_config
+from ease_lib.artifacts.tables import write_text
+from ease_lib.config import OnlyLineage, declared_parameters, parse_stage_config
 from ease_lib.errors import EaseError
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.recording import Part, Work, recording
+from ease_lib.lineage.redaction import redacted
+from ease_lib.lineage.summary import summary_page
+from ease_lib.stages.run_context import run_context, secrets
 
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
@@ -30,16 +38,33 @@ EXIT_ERROR = 2
 EXIT_STOPPED = 75
 """EX_TEMPFAIL of sysexits.h: try again."""
 
-Inputs = TypeVar("Inputs")
-Outputs = TypeVar("Outputs")
-Config = TypeVar("Config")
 logger = logging.getLogger("ease")
+
+
+class Artifact(Protocol):
+    """What a `kfp.dsl.Artifact` is to us: the local file of an object, and what the dashboard shows of it."""
+
+    path: str
+    uri: str
+    metadata: dict[str, Any]
 
 
 class MetricsArtifact(Protocol):
     """What a `kfp.dsl.Metrics` is to us."""
 
     def log_metric(self, metric: str, value: float) -> None: ...
+
+
+@dataclass
+class LocalArtifact:
+    """A file that no pipeline keeps."""
+
+    path: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        return str(Path(self.path).absolute())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +88,100 @@ def artifact(contract: TableContract | DocumentContract | None = None, *, many: 
 
 
 def execute(
-    stage: Callable[[Inputs, Outputs, Config], StageReport],
-    inputs: Inputs,
-    outputs: Outputs,
-    config_type: type[Config],
+    stage: ModuleType,
     config: str,
+    *,
+    metrics: MetricsArtifact | None = None,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+    **artifacts: Artifact | Sequence[Artifact],
 ) -> StageReport:
-    """Run a stage in this process as its only work, with the parameters that `stage_parameters` wrote."""
-    name = stage.__module__.rpartition(".")[2]
+    """Run a stage in this process as its only work, and record what it did.
+
+    Args:
+        stage: module with `Inputs`, `Outputs`, `Config` and `run`.
+        config: the parameters that `stage_parameters` wrote.
+        lineage, chain: take the stage's lineage record, and a page about it for people.
+        artifacts: by the names of the fields of `Inputs` and `Outputs`.
+    """
+    name = stage.__name__.rpartition(".")[2]
+    inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
     with user_errors(name):
-        return stage(inputs, outputs, parse_stage_config(config_type, config))
+        values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
+        work = Work(
+            stage=name,
+            parameters=values,
+            defaults=_at_default(values),
+            inputs=[part for field in inputs for part in _parts(*field)],
+            outputs=[part for field in outputs for part in _parts(*field)],
+        )
+        settings = parse_stage_config(stage.Config, config)
+        with recorded(work, values["lineage_uri"], lineage, chain, made=[given for _, given in outputs]):
+            report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
+    if metrics:
+        report.publish(metrics)
+    return report
+
+
+@contextmanager
+def recorded(
+    work: Work,
+    root: str,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+    made: Sequence[Artifact | Sequence[Artifact]] = (),
+) -> Iterator[None]:
+    """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
+    context = run_context()
+    work = dataclasses.replace(
+        work, copies={name: page.uri for name, page in (("lineage", lineage), ("chain", chain)) if page}
+    )
+    with recording(work, root, context) as attempt:
+        yield
+    link = attempt.link or (lineage.uri if lineage else "")
+    for output, part in zip(made, attempt.outputs, strict=True):
+        for artifact_ in output if isinstance(output, Sequence) else [output]:
+            artifact_.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
+    if lineage:
+        output_path(lineage.path).write_bytes(attempt.content)
+        lineage.metadata.update(record=link, record_sha256=attempt.sha256)
+    if chain:
+        write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
+
+
+_LINEAGE_DEFAULTS = {name: parameter.default for name, parameter in declared_parameters(OnlyLineage).items()}
+
+
+def _at_default(values: Mapping[str, Any]) -> list[str]:
+    declared = declared_parameters()
+    return [name for name, value in values.items() if name in declared and value == declared[name].default]
+
+
+def _named(declared: type, artifacts: Mapping[str, Any]) -> list[tuple[dataclasses.Field[Any], Any]]:
+    """The fields of a stage's `Inputs` or `Outputs`, each with its artifact or artifacts."""
+    return [(field, artifacts[field.name]) for field in dataclasses.fields(declared)]
+
+
+def _paths(named: Sequence[tuple[dataclasses.Field[Any], Any]]) -> dict[str, str | list[str]]:
+    return {field.name: [one.path for one in given] if field.metadata["many"] else given.path for field, given in named}
+
+
+def _parts(field: dataclasses.Field[Any], given: Any) -> Iterator[Part]:
+    """How lineage names an artifact; of several, each."""
+    for number, one in enumerate(given if field.metadata["many"] else [given]):
+        yield Part(
+            name=f"{field.name}[{number}]" if field.metadata["many"] else field.name,
+            contract=field.metadata["contract"] or "",
+            path=Path(one.path),
+            uri=one.uri,
+            record=str(one.metadata.get("record", "")),
+            record_sha256=str(one.metadata.get("record_sha256", "")),
+        )
+
+
+def _shown(part: Record) -> dict[str, Any]:
+    """What the dashboard shows of an artifact."""
+    return {name: part[name] for name in ("contract", "sha256", "bytes", "rows", "schema_sha256") if name in part}
 
 
 @contextmanager
@@ -86,7 +195,7 @@ def user_errors(name: str) -> Iterator[None]:
             yield
     except EaseError as error:
         for line in str(error).splitlines():
-            print(f"{ERROR_PREFIX}{line}", file=sys.stderr, flush=True)
+            print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_ERROR) from None
     except KeyboardInterrupt:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)

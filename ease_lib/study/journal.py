@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from ease_lib import observations
 from ease_lib.artifacts.store import PATIENCE_SECONDS, S3_CONNECTIONS, S3Store, is_s3
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.objective import Usage
@@ -85,6 +86,7 @@ class FileJournal:
     def __init__(self, file: IO[bytes], path: Path, key: str) -> None:
         self._file = file
         self._path = path
+        self._lines = 0
         self._records = self._recover(key)
 
     def replay(self) -> Sequence[Record]:
@@ -107,6 +109,8 @@ class FileJournal:
             return []
         first, *lines = whole.split(b"\n")
         _check_header(first, key, str(self._path))
+        for line in (first, *lines):
+            self._note(line)
         found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
         return _in_order(found, str(self._path))
 
@@ -121,6 +125,11 @@ class FileJournal:
             raise JournalError(
                 f"{self._path}: cannot be written: {error}; free space or choose another store_uri"
             ) from error
+        self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        self._lines += 1
+        observations.entry(str(self._path.absolute()), str(self._lines), line)
 
 
 @contextmanager
@@ -151,6 +160,9 @@ class ObjectJournal:
         names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
         with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
             contents = list(readers.map(store.read, names))
+        observations.entry(store.uri, HEADER, _header(key))
+        for name, content in zip(names, contents, strict=True):
+            observations.entry(store.uri, name, content or b"")
         found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
         self._records = _in_order(found, store.uri)
 
@@ -159,11 +171,13 @@ class ObjectJournal:
 
     def append(self, record: Record) -> None:
         name = f"{record.iteration:06d}.json"
-        if not self._store.create(name, _encoded(record)):
+        content = _encoded(record)
+        if not self._store.create(name, content):
             raise JournalError(
                 f"{self._store.uri}{name} was written by another run of the same search; "
                 "wait for that one to end and run again, or give this run another store_uri"
             )
+        observations.entry(self._store.uri, name, content)
 
 
 def _header(key: str) -> bytes:

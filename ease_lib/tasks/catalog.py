@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+from ease_lib import observations
 from ease_lib.config import TaskConfig
 from ease_lib.errors import ConfigError
 from ease_lib.tasks import table
@@ -80,6 +81,7 @@ def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files
 def customer_feedback() -> TaskSource:
     """The shipped task: short customer feedback to be sorted by kind. See `data/README.md` for origin and licence."""
     with resources.as_file(resources.files("ease_lib.tasks") / "data" / "customer_feedback.csv") as path:
+        observations.file_read(f"{observations.PACKAGE}ease_lib.tasks/data/{path.name}", path)
         rows = table.read_rows(path, table.Columns.parse("text", "kind"))
     return TaskSource(
         name="customer_feedback",

@@ -36,7 +36,7 @@ def files(tmp_path, monkeypatch):
 def kept(files, shards, **values):
     """The bytes of what is kept, by the configurations that the first task passes on."""
     parameters = {"llm_base_url": "simulated", "retained": 20, "shards": shards, **values}
-    configs = check_prerequisites.run(parameters, "")[check_prerequisites.SHARDS]
+    configs = check_prerequisites.run(check_prerequisites.read_form(parameters, ""))[check_prerequisites.SHARDS]
     tops = [str(files / f"tops-{shard}") for shard in range(len(configs))]
     for config, path in zip(configs, tops, strict=True):
         inputs = rank_pool.Inputs(pool=str(files / "pool"), validation=str(files / "validation"))
@@ -70,7 +70,7 @@ def test_a_missing_shard_is_named(files):
 
 
 def test_each_shard_is_told_which_it_is():
-    configs = check_prerequisites.run({"llm_base_url": "simulated", "shards": 3}, "")[check_prerequisites.SHARDS]
+    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[check_prerequisites.SHARDS]
     assert [json.loads(config)["shard"] for config in configs] == [0, 1, 2]
     with pytest.raises(ConfigError, match="shard=2 is not below shards=2"):
         parse_parameters({"shards": 2, "shard": 2})

@@ -274,7 +274,7 @@ def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
 
 
 def check(**values):
-    check_prerequisites.run({**SMOKE, **values}, "")
+    check_prerequisites.run(parse_parameters({**SMOKE, **values}))
 
 
 def test_prerequisites_list_every_problem(tmp_path):
@@ -309,7 +309,9 @@ def test_prerequisites_of_the_endpoint():
 
 
 def test_the_forms_advanced_field():
-    stages = check_prerequisites.run(SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}, "{nu: 0.7}")
+    stages = check_prerequisites.run(
+        check_prerequisites.read_form(SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}, "{nu: 0.7}")
+    )
     assert json.loads(stages["optimize"])["nu"] == 0.7
     with pytest.raises(ConfigError, match="advanced repeats budget"):
         check_prerequisites.read_form(SMOKE, "budget: 3")

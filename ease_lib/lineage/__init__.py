@@ -1,0 +1,1 @@
+"""Where a prompt came from: records of every stage, and what an auditor asks of them."""

@@ -1,0 +1,147 @@
+"""What differs between two runs, and therefore why the prompt changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.summary import SHORT
+from ease_lib.lineage.trail import Step, Trail
+
+ORDER = (
+    "build_dataset",
+    "rank_pool",
+    "prefilter",
+    "propose_instructions",
+    "embed",
+    "optimize",
+    "evaluate",
+    "report",
+    "publish",
+)
+OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url")
+"""Parameters that say where something lies, not what it is."""
+
+
+def difference(one: Trail, other: Trail) -> str:
+    """Data, parameters, code, models and the first stage whose results differ, as text."""
+    changes = {
+        "data": list(_files(one, other)),
+        "parameters": list(_parameters(one, other)),
+        "code": list(_mapping(_code(one), _code(other))),
+        "models": list(_mapping(_models(one), _models(other))),
+    }
+    lines = []
+    for kind, found in changes.items():
+        lines += [f"{kind}:", *(f"  {line}" for line in found)] if found else [f"{kind}: the same"]
+    return "\n".join([*lines, "", _conclusion(one, other, [kind for kind, found in changes.items() if found])])
+
+
+def _files(one: Trail, other: Trail) -> Iterator[str]:
+    first, second = _read_files(one), _read_files(other)
+    for uri in sorted({*first, *second}):
+        before, after = first.get(uri), second.get(uri)
+        if before != after:
+            yield f"{uri}: {_short(before)} → {_short(after)}"
+
+
+def _parameters(one: Trail, other: Trail) -> Iterator[str]:
+    first, second = _all_parameters(one), _all_parameters(other)
+    for name in sorted({*first, *second} - set(OF_PLACE)):
+        if first.get(name) != second.get(name):
+            yield f"{name}: {first.get(name)!r} → {second.get(name)!r}"
+
+
+def _mapping(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*first, *second}):
+        if first.get(name) != second.get(name):
+            yield f"{name}: {first.get(name) or 'none'} → {second.get(name) or 'none'}"
+
+
+def _conclusion(one: Trail, other: Trail, changed: list[str]) -> str:
+    for stage in ORDER:
+        first, second = one.step_of(stage), other.step_of(stage)
+        if first is None or second is None:
+            continue
+        differing = [name for name, sha256 in _outputs(first).items() if _outputs(second).get(name) != sha256]
+        lasting = [name for name in differing if name in _DECIDING.get(stage, ())]
+        if lasting:
+            why = _why(first, second) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
+            return f"The first difference is in {stage} ({', '.join(lasting)}), because of: {why}."
+    return "The prompt is the same: every stage that decides it gave the same result."
+
+
+_DECIDING = {
+    "build_dataset": ("pool", "validation", "test"),
+    "prefilter": ("kept",),
+    "propose_instructions": ("instructions",),
+    "embed": ("embeddings",),
+    "optimize": ("best_sequence",),
+}
+"""Results of each stage that decide the prompt; the others hold times and costs."""
+
+
+def _why(first: Step, second: Step) -> str:
+    """Causes at one stage: its own files, parameters, models and code; never what came from the stages before."""
+    causes = []
+    if _reads(first) != _reads(second):
+        causes.append("other raw data")
+    names = {name for step in (first, second) for name in step.record["parameters"]} - set(OF_PLACE)
+    parameters = [name for name in sorted(names) if _parameter(first, name) != _parameter(second, name)]
+    causes += [f"{name} {_parameter(first, name)!r} → {_parameter(second, name)!r}" for name in parameters]
+    if _answering(first) != _answering(second):
+        causes.append("another model or fingerprint")
+    if first.record.get("embedder") != second.record.get("embedder"):
+        causes.append("another embedder")
+    if not causes:
+        before, after = first.record["software"], second.record["software"]
+        causes += [f"other {name}" for name in ("ease", "revision", "packages") if before[name] != after[name]]
+    return ", ".join(causes)
+
+
+def _reads(step: Step) -> dict[str, str]:
+    return {read["uri"]: read["sha256"] for read in step.record.get("files_read", [])}
+
+
+def _read_files(trail: Trail) -> dict[str, str]:
+    return {uri: sha256 for step in trail.everything for uri, sha256 in _reads(step).items()}
+
+
+def _outputs(step: Step) -> dict[str, str]:
+    return {part["name"]: part["sha256"] for part in step.record["outputs"]}
+
+
+def _parameter(step: Step, name: str) -> Any:
+    return step.record["parameters"].get(name)
+
+
+def _all_parameters(trail: Trail) -> Record:
+    return {name: value for step in trail.everything for name, value in step.record["parameters"].items()}
+
+
+def _code(trail: Trail) -> Record:
+    software = trail.head.record["software"]
+    return {**{name: software[name] for name in ("ease", "revision", "image", "python")}, **software["packages"]}
+
+
+def _models(trail: Trail) -> Record:
+    models: Record = {}
+    for step in trail.everything:
+        if step.record.get("embedder"):
+            embedder = step.record["embedder"]
+            models["embedder"] = " ".join(str(value)[:40] for value in embedder.values())
+        for model in _answering(step):
+            models.setdefault("answered by", model)
+        if step.record.get("llm"):
+            models["LLM"] = f"{step.record['llm']['model']} at {step.record['llm']['endpoint']}"
+    return models
+
+
+def _answering(step: Step) -> list[str]:
+    answers = (step.record.get("llm") or {}).get("answered_by", [])
+    return sorted(f"{answer['model']} {answer['system_fingerprint']}".strip() for answer in answers)
+
+
+def _short(sha256: str | None) -> str:
+    return sha256[:SHORT] if sha256 else "not read"

@@ -1,0 +1,169 @@
+"""Why is the prompt what it is, in plain words: from the rows to the iteration that found it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ease_lib.errors import LineageError
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.trail import Step, Trail
+
+SHOWN = 60
+"""Characters of an exemplar's input that name it in a sentence."""
+
+
+def explain(trail: Trail) -> str:
+    """Sentences about data, changes to it, prefilter, search, test and publication.
+
+    Raises:
+        LineageError: when an artifact that this rests on is gone.
+    """
+    return "\n\n".join(
+        paragraph for part in (_data, _changes, _prefilter, _search, _test, _publication) for paragraph in part(trail)
+    )
+
+
+def _data(trail: Trail) -> Iterator[str]:
+    build = _step(trail, "build_dataset")
+    summary = _document(trail, build, "summary")
+    reads = build.record.get("files_read", [])
+    sources = ", ".join(read["uri"] for read in reads) or f"task {summary['task']}, which is generated from the seed"
+    yield (
+        f"Data. The task is {summary['task']}, from {sources}. With seed {build.record['parameters']['seed']} it was "
+        f"split into a pool of {summary['pool']} exemplars, {summary['validation']} validation rows that guide the "
+        f"search, and {summary['test']} test rows that are only reported."
+    )
+    if summary["notices"]:
+        yield "Notices about the data: " + " ".join(summary["notices"])
+
+
+def _changes(trail: Trail) -> Iterator[str]:
+    build = _step(trail, "build_dataset")
+    parameters, summary = build.record["parameters"], _document(trail, build, "summary")
+    changes = []
+    if parameters["noise_ratio"]:
+        changes.append(
+            f"the outputs of {summary['noisy']} pool rows were corrupted on purpose "
+            f"(noise_ratio {parameters['noise_ratio']})"
+        )
+    if parameters["label_remapping"]:
+        changes.append(
+            f"labels were renamed by {parameters['label_remapping']}, in pool, validation and test set alike"
+        )
+    yield f"Changes. {_sentence(changes)}" if changes else "Changes. None: no noise was added and no label renamed."
+
+
+def _prefilter(trail: Trail) -> Iterator[str]:
+    step = _step(trail, "prefilter")
+    before = next(part["rows"] for part in step.record["inputs"] if part["name"] == "pool")
+    kept = _table(trail, step, "kept")
+    name = step.record["parameters"]["prefilter"]
+    if len(kept) == before:
+        yield f"Prefilter. {name}: all {before} exemplars went on."
+        return
+    pool = _table(trail, _step(trail, "build_dataset"), "pool")
+    ids = {row["exemplar_id"] for row in kept}
+    dropped = [row for row in pool if row["exemplar_id"] not in ids]
+    yield (
+        f"Prefilter. {name} kept the {len(kept)} of {before} exemplars that rank first for the validation rows and "
+        f"dropped {len(dropped)}, among them {_quoted(dropped[0])}."
+    )
+
+
+def _search(trail: Trail) -> Iterator[str]:
+    step = _step(trail, "optimize")
+    best = _document(trail, step, "best_sequence")
+    summary = _document(trail, step, "summary")
+    history = [row for row in _table(trail, step, "history") if row["validation_rows"] == _most_rows(trail, step)]
+    winner = max(history, key=lambda row: (row["score"], -row["iteration"]))
+    others = [row for row in history if row["iteration"] != winner["iteration"]]
+    attempts = len(step.record["attempt"]["earlier"])
+    yield (
+        f"Search. {summary['method']} scored {summary['evaluations']} sequences of {best['k']} exemplars through "
+        f"{best['llm_model']} at {best['llm_endpoint']} and stopped for this reason: {summary['stopped']}."
+        + (f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else "")
+    )
+    runner_up = max(others, key=lambda row: (row["score"], -row["iteration"])) if others else None
+    yield (
+        f"The winner is evaluation {winner['iteration'] + 1} ({winner['phase']}), with {winner['score']:.3f} on the "
+        "validation set"
+        + (
+            f"; the runner-up is evaluation {runner_up['iteration'] + 1} ({runner_up['phase']}) with "
+            f"{runner_up['score']:.3f}, exemplars {_ids(runner_up)}."
+            if runner_up
+            else "."
+        )
+        + (" Of equal scores the earlier one wins." if runner_up and runner_up["score"] == winner["score"] else "")
+    )
+    pool = {row["exemplar_id"]: row for row in _table(trail, _step(trail, "prefilter"), "kept")}
+    lines = [
+        f"  {number}. row {entry['exemplar_id']}: {_quoted(entry)}"
+        + (" (corrupted on purpose)" if pool[entry["exemplar_id"]]["is_noisy"] else "")
+        for number, entry in enumerate(best["exemplars"], 1)
+    ]
+    yield "\n".join(["Its exemplars, in order:", *lines])
+
+
+def _test(trail: Trail) -> Iterator[str]:
+    step = trail.step_of("evaluate")
+    if step is None:
+        return
+    summary = _document(trail, step, "summary")
+    random = summary["random"]["score"]
+    beside = f"; random sequences scored {random:.3f}" if random is not None else ""
+    score = summary["best"]["score"]
+    yield f"Test. On {summary['rows']} rows that decided nothing it scored {score:.3f}{beside}."
+
+
+def _publication(trail: Trail) -> Iterator[str]:
+    step = next((each for each in [*trail.steps, *trail.beside] if each.stage == "publish"), None)
+    if step is not None and step.record["state"] == "complete":
+        published = _document(trail, step, "publication")
+        yield f"Publication. {published['state']}: {published['reason']}."
+
+
+def _step(trail: Trail, stage: str) -> Step:
+    step = trail.step_of(stage)
+    if step is None:
+        raise LineageError(f"no record of {stage} can be reached; `ease lineage verify` says why")
+    return step
+
+
+def _content(trail: Trail, step: Step, name: str) -> bytes:
+    uri = next(part["uri"] for part in step.record["outputs"] if part["name"] == name)
+    content = trail.place.read(uri)
+    if content is None:
+        raise LineageError(f"{uri} is gone, so {step.stage} cannot be explained; retention may have deleted it")
+    return content
+
+
+def _document(trail: Trail, step: Step, name: str) -> Record:
+    return dict(json.loads(_content(trail, step, name)))
+
+
+def _table(trail: Trail, step: Step, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(trail, step, name))).to_pylist()
+    return rows
+
+
+def _most_rows(trail: Trail, step: Step) -> int:
+    return int(next(part["rows"] for part in step.record["inputs"] if part["name"] == "validation"))
+
+
+def _ids(row: dict[str, Any]) -> str:
+    return ", ".join(map(str, row["exemplar_ids"]))
+
+
+def _quoted(row: dict[str, Any]) -> str:
+    text = row["input"].replace("\n", " ")
+    return f"“{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}” → {row['outputs'][0]}"
+
+
+def _sentence(parts: list[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,149 @@
+"""Versions of a prompt in one folder or bucket, which of them is the latest, and in which of them a row stands.
+
+versions/VERSION/...           prompt, report, provenance, copies of all lineage records; never changed
+versions/VERSION/version.json  written last: what is there, with digests; a version without it is none
+latest.json                    the version to use; moved by a conditional write, so that of two at once one wins
+rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
+prompts/SHA256/VERSION         likewise for the prompt itself
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ease_lib import observations
+from ease_lib.artifacts.store import Store
+from ease_lib.errors import LineageError
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.trail import COPIES, LATEST_FILE, VERSION_FILE, VERSIONS
+
+CONTRACT = "published_prompt/1"
+ROWS, PROMPTS = "rows", "prompts"
+PROMPT_FILE, SEQUENCE_FILE = "prompt.txt", "best_sequence.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latest:
+    """What latest.json said when it was read."""
+
+    content: bytes
+    version: str
+    manifest: Record
+    manifest_sha256: str
+
+
+def read_latest(store: Store) -> Latest | None:
+    """The latest version, or None before the first.
+
+    Raises:
+        LineageError: when latest.json or the version it names is damaged or missing.
+    """
+    content = store.read(LATEST_FILE)
+    if content is None:
+        return None
+    try:
+        version = str(json.loads(content)["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise LineageError(f"{store.uri}/{LATEST_FILE} is damaged; `ease lineage verify` has more") from error
+    found = read_version(store, version)
+    if found is None:
+        raise LineageError(f"{store.uri}/{VERSIONS}/{version} is missing, though {LATEST_FILE} names it")
+    manifest, sha256 = found
+    return Latest(content=content, version=version, manifest=manifest, manifest_sha256=sha256)
+
+
+def read_version(store: Store, version: str) -> tuple[Record, str] | None:
+    """The manifest of a version with its SHA-256, or None where there is none."""
+    content = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}")
+    if content is None:
+        return None
+    try:
+        manifest = json.loads(content)
+    except ValueError as error:
+        raise LineageError(f"{store.uri}/{VERSIONS}/{version}/{VERSION_FILE} is damaged: not JSON") from error
+    return manifest, hashlib.sha256(content).hexdigest()
+
+
+def write_version(
+    store: Store,
+    version: str,
+    files: Mapping[str, bytes],
+    *,
+    head: Record,
+    rows: Sequence[str],
+    validation_rows: Sequence[str],
+    facts: Mapping[str, Any],
+    previous: Latest | None,
+) -> str:
+    """Write a version whole; one that is there already, from an earlier attempt of the same run, stays as it is.
+
+    Args:
+        files: content by name.
+        head: `record` and `record_sha256` of the record that made the prompt.
+        rows, validation_rows: hashes of the exemplars, and of the rows that the search was guided by.
+
+    Returns:
+        SHA-256 of the manifest.
+    """
+    found = read_version(store, version)
+    if found is not None:
+        return found[1]
+    folder = f"{VERSIONS}/{version}"
+    for name, content in files.items():
+        store.write(f"{folder}/{name}", content)
+        _note(store, f"{folder}/{name}", content)
+    manifest = {
+        "contract": CONTRACT,
+        "version": version,
+        **facts,
+        "head": head,
+        "rows": list(dict.fromkeys(rows)),
+        "validation_rows": sorted(set(validation_rows)),
+        "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            for name, content in sorted(files.items())
+        },
+    }
+    content = (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode()
+    store.write(f"{folder}/{VERSION_FILE}", content)
+    _note(store, f"{folder}/{VERSION_FILE}", content)
+    write_marks(store, manifest)
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_marks(store: Store, manifest: Record) -> None:
+    """The marks by which `find` finds a version."""
+    for name, content in marks_of(manifest).items():
+        store.write(name, content)
+        _note(store, name, content)
+
+
+def marks_of(manifest: Record) -> dict[str, bytes]:
+    """Marks of a version, by name."""
+    version = manifest["version"]
+    content = json.dumps({"version": version}).encode()
+    prompt = manifest["files"][PROMPT_FILE]["sha256"]
+    return {f"{ROWS}/{row}/{version}": content for row in manifest["rows"]} | {f"{PROMPTS}/{prompt}/{version}": content}
+
+
+def make_latest(store: Store, version: str, manifest_sha256: str, before: Latest | None) -> bool:
+    """Let a version be the latest, if the latest is still the one that was read before; whether it is now."""
+    return store.swap(LATEST_FILE, latest_content(version, manifest_sha256), before.content if before else None)
+
+
+def latest_content(version: str, manifest_sha256: str) -> bytes:
+    return (json.dumps({"version": version, "sha256": manifest_sha256}, indent=1) + "\n").encode()
+
+
+def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files of a version that keep records by attempt."""
+    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
+
+
+def _note(store: Store, name: str, content: bytes) -> None:
+    observations.object_written(store.uri, name, content)

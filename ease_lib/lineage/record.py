@@ -1,0 +1,90 @@
+"""The lineage record of one attempt at a stage: a JSON document that carries its own digest.
+
+Each input names the record of the stage that made it, by URI and SHA-256, so records form a chain from the prompt back
+to the raw data, and whoever changes one of them breaks the links of those behind it. README.md has all fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ease_lib.errors import LineageError
+
+CONTRACT = "lineage_record/1"
+STATES = ("started", "complete", "failed", "stopped")
+Record = dict[str, Any]
+
+
+def encode(record: Record) -> bytes:
+    """The record as it is written, with its own digest as last field."""
+    content = {"contract": CONTRACT, **record}
+    content.pop("digest", None)
+    return (json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def decode(content: bytes, where: str) -> Record:
+    """Read a record back.
+
+    Raises:
+        LineageError: when it is none, or not as it was written.
+    """
+    try:
+        record = json.loads(content)
+    except ValueError as error:
+        raise LineageError(f"{where} is damaged: not JSON") from error
+    if not isinstance(record, dict) or record.get("contract") != CONTRACT:
+        raise LineageError(f"{where} is no {CONTRACT}")
+    if encode(record) != content:
+        raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
+    return record
+
+
+def digest_of(content: Record) -> str:
+    """SHA-256 of a JSON value in canonical form."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def row_hash(text: str) -> str:
+    """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()
+
+
+def described(path: Path) -> Record:
+    """Digest, size and, of a table, rows and schema of a file; of a folder, of every file in it."""
+    if not path.is_dir():
+        return {"sha256": _sha256(path), "bytes": path.stat().st_size, **_table(path)}
+    files = {
+        str(file.relative_to(path)): {"sha256": _sha256(file), "bytes": file.stat().st_size}
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+    return {"sha256": digest_of_files(files), "bytes": sum(file["bytes"] for file in files.values()), "files": files}
+
+
+def digest_of_files(files: Record) -> str:
+    """One digest of a folder: over the names and digests of its files."""
+    return digest_of({name: file["sha256"] for name, file in files.items()})
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _table(path: Path) -> Record:
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return {}
+    try:
+        parquet = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid):
+        return {}
+    fields = [[field.name, str(field.type), field.nullable] for field in parquet.schema_arrow]
+    return {"rows": parquet.metadata.num_rows, "schema_sha256": digest_of({"fields": fields})}

@@ -1,0 +1,257 @@
+"""Write the record of an attempt at a stage: when it starts, and again when it ends, however it ends.
+
+A record lies in the root (`lineage_uri`) as `runs/RUN/STAGE-ATTEMPT.json`, and for an attempt that succeeded also
+where the pipeline keeps the stage's output `lineage`. A killed attempt leaves its record at "started". Beside it lies
+`attempts/WORK/ATTEMPT`, where WORK is a hash of stage, parameters and inputs: so an attempt finds the earlier ones at
+the same work, in its own run or in the one that was continued.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ease_lib import __version__
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.errors import EaseError
+from ease_lib.lineage.record import Record, described, digest_of, encode
+from ease_lib.lineage.redaction import redacted, redacted_document
+from ease_lib.observations import Observations, collecting
+
+PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """For which run and where this process works, as `stages/run_context.py` reads it from the environment.
+
+    Args:
+        image: reference with tag or digest; empty outside containers.
+        secrets: values that no record may hold.
+    """
+
+    run_id: str
+    run_name: str = ""
+    image: str = ""
+    revision: str = ""
+    pod: str = ""
+    retry: int = 0
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """An input or output of a stage, and for an input the record of whoever made it."""
+
+    name: str
+    contract: str
+    path: Path
+    uri: str
+    record: str = ""
+    record_sha256: str = ""
+
+    def described(self) -> Record:
+        known = {"name": self.name, "contract": self.contract, "uri": self.uri, **described(self.path)}
+        return {**known, **({"record": self.record, "record_sha256": self.record_sha256} if self.record else {})}
+
+
+@dataclass(kw_only=True)
+class Work:
+    """What an attempt is about to do.
+
+    Args:
+        parameters: those the stage receives, with `defaults` naming the ones left at theirs.
+        scheduled: the time for which a recurring run was planned.
+        copies: URIs of the record (`lineage`) and of its page (`chain`) among the artifacts of the pipeline.
+    """
+
+    stage: str
+    parameters: Mapping[str, Any]
+    defaults: Sequence[str]
+    inputs: Sequence[Part] = ()
+    outputs: Sequence[Part] = ()
+    scheduled: str = ""
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """An attempt under way; after the context `content` is its record as it was written, and `outputs` what it made.
+
+    Args:
+        link: URI of the record in the root, or empty without a root.
+    """
+
+    link: str
+    inputs: list[Record]
+    outputs: list[Record] = field(default_factory=list)
+    content: bytes = b""
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+_inputs: list[Record] = []
+
+
+def current_inputs() -> list[Record]:
+    """What is recorded of the inputs of the stage that runs now: for those that publish where things come from."""
+    return _inputs
+
+
+@contextmanager
+def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
+    """Record an attempt at a stage, which runs in this context.
+
+    Raises:
+        StoreError: when the root cannot be written: work that cannot be proven is not done.
+    """
+    attempt_id = str(uuid.uuid4())
+    store = open_store(root, patience_seconds=PATIENCE_SECONDS) if root else None
+    name = f"runs/{context.run_id}/{work.stage}-{attempt_id}.json"
+    inputs = [part.described() for part in work.inputs]
+    attempt = Attempt(link=_joined(root, name) if root else "", inputs=inputs)
+    record = _begun(work, attempt, attempt_id, context)
+    record["attempt"]["earlier"] = _earlier(store, record["attempt"]["work"])
+    if store:
+        store.write(mark_name(record), mark_content(record, name))
+
+    def keep(state: str, **more: Any) -> None:
+        record.update(redacted_document({"state": state, **more}, context.secrets))
+        attempt.content = encode(record)
+        if store:
+            store.write(name, attempt.content)
+
+    keep("started")
+    global _inputs
+    with collecting() as observed:
+        _inputs = inputs
+        try:
+            yield attempt
+            attempt.outputs = [part.described() for part in work.outputs]
+        except EaseError as error:
+            keep("failed", error=redacted(str(error), context.secrets), ended=now(), **_met(observed))
+            raise
+        except KeyboardInterrupt:
+            keep("stopped", ended=now(), **_met(observed))
+            raise
+        except Exception as error:
+            keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(observed))
+            raise
+        finally:
+            _inputs = []
+    keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def work_of(stage: str, parameters: Mapping[str, Any], inputs: Sequence[Record]) -> str:
+    """Hash of all that decides what an attempt does: the same work has the same one, in whatever run."""
+    files = [[part["name"], part["sha256"]] for part in inputs]
+    return digest_of({"stage": stage, "parameters": dict(parameters), "inputs": files})[:32]
+
+
+def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
+    parameters = redacted_document(dict(work.parameters), context.secrets)
+    record: Record = redacted_document(
+        {
+            "stage": work.stage,
+            "state": "started",
+            "run": {"id": context.run_id, "name": context.run_name, "scheduled": work.scheduled},
+            "attempt": {
+                "id": attempt_id,
+                "work": work_of(work.stage, parameters, attempt.inputs),
+                "record": attempt.link,
+                "copies": dict(work.copies),
+                "retry": context.retry,
+                "pod": context.pod,
+            },
+            "started": now(),
+            "ended": None,
+            "error": None,
+            "inputs": attempt.inputs,
+            "outputs": [],
+            "parameters": parameters,
+            "defaults": sorted(work.defaults),
+            "software": _software(context),
+        },
+        context.secrets,
+    )
+    return record
+
+
+def _software(context: RunContext) -> Record:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "ease": __version__,
+        "revision": context.revision,
+        "image": context.image,
+        "python": platform.python_version(),
+        "packages": versions,
+    }
+
+
+def _met(observed: Observations) -> Record:
+    """What the stage met beside its artifacts."""
+    models = [
+        {"model": model, "system_fingerprint": fingerprint, "answers": count}
+        for (model, fingerprint), count in sorted(observed.models.items())
+    ]
+    return {
+        "files_read": [
+            {"uri": uri, "sha256": sha256, "bytes": size} for uri, (sha256, size) in sorted(observed.files_read.items())
+        ],
+        "embedder": observed.embedder or None,
+        "llm": {
+            **observed.endpoint,
+            "answered_by": models,
+            "new_answers": observed.new_answers,
+            "cached_answers": observed.cached_answers,
+            "prompt_tokens": observed.prompt_tokens,
+            "completion_tokens": observed.completion_tokens,
+        }
+        if observed.endpoint
+        else None,
+        "entries": {holder: dict(sorted(names.items())) for holder, names in sorted(observed.entries.items())},
+        "written": {holder: dict(sorted(names.items())) for holder, names in sorted(observed.written.items())},
+    }
+
+
+def mark_name(record: Record) -> str:
+    """Where in the root an attempt leaves its mark for later ones at the same work."""
+    return f"attempts/{record['attempt']['work']}/{record['attempt']['id']}"
+
+
+def mark_content(record: Record, name: str) -> bytes:
+    return json.dumps({"record": name, "started": record["started"]}).encode()
+
+
+def _earlier(store: Store | None, work: str) -> list[str]:
+    """Names in the root of the records of earlier attempts at this work, the oldest first."""
+    if store is None:
+        return []
+    folder = f"attempts/{work}"
+    marks = [json.loads(store.read(f"{folder}/{mark}") or b"{}") for mark in store.find_names(folder)]
+    return [mark["record"] for mark in sorted(marks, key=lambda mark: str(mark.get("started"))) if "record" in mark]
+
+
+def _joined(root: str, name: str) -> str:
+    root = root if "://" in root else str(Path(root).expanduser().absolute())
+    return f"{root.rstrip('/')}/{name}"

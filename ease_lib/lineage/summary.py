@@ -1,0 +1,74 @@
+"""A record for people: the Markdown that the dashboard shows beside a stage's artifacts."""
+
+from __future__ import annotations
+
+import html
+
+from ease_lib.lineage.record import Record
+
+SHORT = 12
+"""Digits of a digest that people compare."""
+
+
+def summary_page(record: Record) -> str:
+    """What went in, what came out, and what decided it."""
+    run, attempt, software = record["run"], record["attempt"], record["software"]
+    lines = [
+        f"## {record['stage']}: {record['state']}",
+        "",
+        *_table(("artifact", "rows", "bytes", "SHA-256", "made by"), [*_files("in", record["inputs"])]),
+        *_table(("artifact", "rows", "bytes", "SHA-256", ""), [*_files("out", record["outputs"])]),
+        *_table(
+            ("file read", "", "bytes", "SHA-256", ""),
+            [(read["uri"], "", read["bytes"], read["sha256"][:SHORT], "") for read in record.get("files_read", [])],
+        ),
+        *_table(("", ""), _facts(record)),
+        *_table(
+            ("parameter", "value"),
+            [(name, value) for name, value in record["parameters"].items() if name not in record["defaults"]],
+        ),
+        f"Run {_text(run['id'])}, {record['started']} to {record['ended']}; EASE {_text(software['ease'])} "
+        f"{_text(software['revision'])} {_text(software['image'])}",
+        "",
+        f"Record: {_text(attempt['record'] or 'the artifact lineage')}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _files(direction: str, parts: list[Record]) -> list[tuple[object, ...]]:
+    return [
+        (
+            f"{direction}: {part['name']}",
+            part.get("rows", ""),
+            part["bytes"],
+            part["sha256"][:SHORT],
+            part.get("record", ""),
+        )
+        for part in parts
+    ]
+
+
+def _facts(record: Record) -> list[tuple[object, ...]]:
+    facts: list[tuple[object, ...]] = []
+    if record.get("llm"):
+        llm = record["llm"]
+        facts.append(("LLM", f"{llm['model']} at {llm['endpoint']}"))
+        facts.append(("requests", f"{llm['new_answers']} asked, {llm['cached_answers']} from the cache"))
+    if record.get("embedder"):
+        facts.append(("embedder", record["embedder"]["name"]))
+    if record["attempt"]["earlier"]:
+        facts.append(("earlier attempts", len(record["attempt"]["earlier"])))
+    return facts
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [head, tuple("---" for _ in head), *rows]
+    return [*("| " + " | ".join(_text(cell) for cell in line) + " |" for line in lines), ""]
+
+
+def _text(value: object) -> str:
+    """Parameters and names are untrusted: no markup, no cell borders."""
+    text = html.escape(str(value).replace("\n", " "), quote=False)
+    return "".join(f"\\{character}" if character in "|`*_[]!" else character for character in text)

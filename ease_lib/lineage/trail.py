@@ -1,0 +1,344 @@
+"""Follow records from a prompt back to the raw data, wherever they lie now.
+
+A record links to those of its inputs by URI and SHA-256. What was copied or moved as a whole (a bucket to a folder, a
+run to another machine) is found again below the place that was asked for; a published version holds copies of all
+records of its chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from ease_lib.artifacts.store import Store, open_file, open_store
+from ease_lib.errors import LineageError, StoreError
+from ease_lib.lineage.record import Record, decode
+from ease_lib.observations import PACKAGE
+
+RECORD_FILE = "lineage.json"
+"""Of the last stage, among the results of a run on one machine."""
+ARTIFACT = "lineage"
+"""Name of the output of every stage that holds its record."""
+VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
+LAST_STAGES = ("publish", "report")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A record, and where it was read."""
+
+    uri: str
+    content: bytes
+    record: Record
+
+    @property
+    def id(self) -> str:
+        return str(self.record["attempt"]["id"])
+
+    @property
+    def stage(self) -> str:
+        return str(self.record["stage"])
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it."""
+
+    uri: str
+    stage: str
+    reason: str
+
+
+class Place:
+    """Where to look for what records name: at its own URI, or below the folder that was asked for if that was moved."""
+
+    def __init__(self, uri: str = "") -> None:
+        self._uri = uri
+        self._store = open_store(uri) if uri else None
+        self._below: set[str] | None = None
+        self._stores: dict[str, Store] = {}
+
+    def read(self, uri: str) -> bytes | None:
+        """The content of a file or object, or None where there is none.
+
+        Raises:
+            StoreError: when the store cannot be asked.
+        """
+        if uri.startswith(PACKAGE):
+            package, _, path = uri.removeprefix(PACKAGE).partition("/")
+            return resources.files(package).joinpath(path).read_bytes()
+        root, name = _split(uri)
+        if root not in self._stores:
+            self._stores[root] = open_store(root)
+        content = self._stores[root].read(name)
+        moved = self._moved(uri) if content is None else None
+        return self._store.read(moved) if moved and self._store else content
+
+    def store_of(self, uri: str) -> Store:
+        """The folder of this URI, or the one that it was moved to."""
+        if self._store is not None and not self._exists(uri):
+            suffix = self._suffix(uri, folder=True)
+            if suffix:
+                return open_store(f"{self._uri.rstrip('/')}/{suffix}")
+        return open_store(uri)
+
+    def _exists(self, uri: str) -> bool:
+        return "://" in uri or Path(uri).exists()
+
+    def path_of(self, uri: str) -> Path:
+        """Where a local file lies, if it was moved below the place; else the path itself."""
+        if not Path(uri).exists():
+            moved = self._moved(uri)
+            if moved:
+                return Path(self._uri) / moved
+        return Path(uri)
+
+    def _moved(self, uri: str) -> str | None:
+        return self._suffix(uri, folder=False) if self._store is not None else None
+
+    def _suffix(self, uri: str, *, folder: bool) -> str | None:
+        """The longest end of the URI that is there below the place."""
+        if self._below is None and self._store is not None:
+            self._below = set(self._store.walk_names())
+        names = self._below or set()
+        parts = uri.split("/")
+        for start in range(1, len(parts)):
+            end = "/".join(parts[start:])
+            if end in names or (folder and end and any(name.startswith(f"{end}/") for name in names)):
+                return end
+        return None
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """Bucket and key, or the root of the file system and a path."""
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return "/", str(Path(uri).absolute())[1:]
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", key
+
+
+def stage_of(uri: str) -> str:
+    """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `STAGE/lineage`."""
+    *_, folder, name = ["", *uri.split("/")]
+    return folder.replace("-", "_") if name == ARTIFACT else name.partition("-")[0]
+
+
+@dataclass(kw_only=True)
+class Trail:
+    """The records behind a result, the last stage first, every one before those it rests on.
+
+    Args:
+        place: where what they name is looked for.
+        beside: other records of the same run: failed attempts, and stages that pass parameters only.
+    """
+
+    place: Place
+    steps: list[Step]
+    beside: list[Step] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def head(self) -> Step:
+        return self.steps[0]
+
+    @property
+    def everything(self) -> list[Step]:
+        """All records, in the order in which the stages started."""
+        return sorted([*self.steps, *self.beside], key=lambda step: str(step.record["started"]))
+
+    def step_of(self, stage: str) -> Step | None:
+        """The record of a stage that the result rests on."""
+        return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
+
+    def made_by(self, part: Record) -> Step | None:
+        """The record of the stage that made an input."""
+        return next((step for step in self.steps if _makes(step, part)), None)
+
+
+def follow(uri: str, run: str = "") -> Trail:
+    """The trail of a run's folder, a published prompt, a lineage root or a record.
+
+    Args:
+        uri: folder or s3://.
+        run: id of the run, where the place holds several; else the newest.
+
+    Raises:
+        LineageError: when no record is there.
+    """
+    place = Place(uri)
+    copies = _copies(uri)
+    head = _head(uri, place, copies, run)
+    trail = Trail(place=place, steps=[head])
+    _walk(trail, copies)
+    _add_beside(trail)
+    return trail
+
+
+def trail_behind(part: Record, stage: str) -> Trail:
+    """The trail of an input of a stage that is running."""
+    place = Place()
+    trail = Trail(place=place, steps=[])
+    step = _linked(part, stage, trail, {})
+    if step is None:
+        raise LineageError(trail.gaps[0].reason)
+    trail.steps.append(step)
+    _walk(trail, {})
+    _add_beside(trail)
+    return trail
+
+
+def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
+    """Append the records behind those that are there, each once and behind all that rest on it."""
+    seen: dict[str, Step] = {}
+    order: list[str] = []
+
+    def visit(step: Step) -> None:
+        if step.id in seen:
+            return
+        seen[step.id] = step
+        for part in step.record["inputs"]:
+            behind = _linked(part, step.stage, trail, copies)
+            if behind is not None:
+                visit(behind)
+        order.append(step.id)
+
+    visit(trail.steps[0])
+    trail.steps = [seen[each] for each in reversed(order)]
+
+
+def _linked(part: Record, stage: str, trail: Trail, copies: dict[str, bytes]) -> Step | None:
+    """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
+    uri, expected = part.get("record", ""), part.get("record_sha256", "")
+    if not uri:
+        trail.gaps.append(Gap(uri=part["uri"], stage=stage, reason=f"nothing recorded who made {part['uri']}"))
+        return None
+    reason = "is missing"
+    for content in (_read(trail.place, uri), copies.get(expected)):
+        if content is None:
+            continue
+        if hashlib.sha256(content).hexdigest() == expected:
+            return Step(uri=uri, content=content, record=decode(content, uri))
+        reason = "is not the record that the next stage found"
+    gap = Gap(uri=uri, stage=stage_of(uri), reason=f"{uri} {reason}")
+    if gap not in trail.gaps:
+        trail.gaps.append(gap)
+    return None
+
+
+def _read(place: Place, uri: str) -> bytes | None:
+    try:
+        return place.read(uri)
+    except StoreError:
+        return None
+
+
+def _copies(uri: str) -> dict[str, bytes]:
+    """Records that lie beside a published version, by SHA-256."""
+    try:
+        store = open_store(uri)
+        contents = [store.read(f"{COPIES}/{name}") or b"" for name in store.find_names(COPIES)]
+    except StoreError:
+        return {}
+    return {hashlib.sha256(content).hexdigest(): content for content in contents}
+
+
+def _head(uri: str, place: Place, copies: dict[str, bytes], run: str) -> Step:
+    """The record to start from."""
+    store = open_store(uri)
+    for name in (VERSION_FILE, LATEST_FILE):
+        content = store.read(name)
+        if content is not None:
+            return _published_head(uri, _json(content, f"{uri}/{name}"), place, copies)
+    single = store.read(RECORD_FILE)
+    if single is None and uri.endswith((".json", f"/{ARTIFACT}")):
+        parent, name = open_file(uri)
+        single = parent.read(name)
+    if single is not None:
+        return Step(uri=uri, content=single, record=decode(single, uri))
+    candidates = list(_records_below(store, run))
+    if not candidates:
+        raise LineageError(
+            f"{uri}: no lineage record {f'of run {run} ' if run else ''}is there; give the folder of a run, a "
+            "published version, or the lineage root (lineage_uri, or lineage/ in store_uri)"
+        )
+    last = [step for step in candidates if step.stage in LAST_STAGES and step.record["state"] == "complete"]
+    return max(last or candidates, key=lambda step: (step.record["started"], step.uri))
+
+
+def _published_head(uri: str, found: Record, place: Place, copies: dict[str, bytes]) -> Step:
+    """Of a version, or of the latest version in the folder of all."""
+    if "head" not in found:
+        version = f"{uri.rstrip('/')}/{VERSIONS}/{found.get('version')}"
+        content = open_store(version).read(VERSION_FILE)
+        if content is None:
+            raise LineageError(f"{version}/{VERSION_FILE} is missing, though {LATEST_FILE} names it")
+        found, copies = _json(content, version), _copies(version)
+    link = found["head"]
+    trail = Trail(place=place, steps=[])
+    step = _linked({**link, "uri": uri}, "publish", trail, copies)
+    if step is None:
+        raise LineageError(trail.gaps[0].reason)
+    return step
+
+
+def _records_below(store: Store, run: str) -> Iterator[Step]:
+    """Those of the newest run of a lineage root, or those among the artifacts of a pipeline's run."""
+    names = [name for name in store.walk_names() if name.startswith("runs/") or name.split("/")[-1] == ARTIFACT]
+    for name in names:
+        if run and run not in name.split("/"):
+            continue
+        content = store.read(name)
+        where = f"{store.uri.rstrip('/')}/{name}"
+        try:
+            if content is not None:
+                yield Step(uri=where, content=content, record=decode(content, where))
+        except LineageError:
+            continue  # verify names it
+
+
+def _add_beside(trail: Trail) -> None:
+    """The other records of the run, from the root that the head lies in."""
+    link = trail.head.record["attempt"]["record"]
+    if not link:
+        return
+    folder = link.rpartition("/")[0]
+    known = {step.id for step in trail.steps}
+    try:
+        store = trail.place.store_of(folder)
+        contents = {name: store.read(name) for name in store.find_names()}
+    except StoreError:
+        return
+    for name, content in contents.items():
+        uri = f"{folder}/{name}"
+        try:
+            step = Step(uri=uri, content=content or b"", record=decode(content or b"", name))
+        except LineageError:
+            step = None
+        if step is None or not name.endswith(f"{step.id}.json"):
+            if all(gap.uri != uri for gap in trail.gaps) and not any(name.endswith(f"{each}.json") for each in known):
+                trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), reason=f"{name} is not as it was written"))
+        elif step.id not in known:
+            trail.beside.append(step)
+
+
+def _json(content: bytes, where: str) -> Record:
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise LineageError(f"{where} is damaged: not JSON") from error
+    if not isinstance(found, dict):
+        raise LineageError(f"{where} is damaged")
+    return found
+
+
+def _makes(step: Step, part: Record) -> bool:
+    return any(output["sha256"] == part["sha256"] and output["uri"] == part["uri"] for output in step.record["outputs"])

@@ -1,0 +1,277 @@
+"""Recompute every digest behind a result, and say exactly what changed, is missing, or was never recorded.
+
+Each problem names the object and the first stage that it affects: the one that wrote it, or the first that read it.
+What follows from a problem is not reported again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
+from ease_lib.errors import LineageError, StoreError
+from ease_lib.lineage import publication
+from ease_lib.lineage.problems import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
+from ease_lib.lineage.record import Record, digest_of_files
+from ease_lib.lineage.recording import mark_content, mark_name
+from ease_lib.lineage.summary import summary_page
+from ease_lib.lineage.tombstones import Tombstones
+from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, Step, Trail
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One object to be compared: by its digest, or with the content that it must have."""
+
+    stage: str
+    uri: str
+    sha256: str = ""
+    read: Callable[[], bytes | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What was compared, and what was found."""
+
+    checked: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        return not any(problem.is_fault for problem in self.problems)
+
+
+def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+    """Compare everything that the records of a trail name with what is there now."""
+    tombstones = Tombstones.of(trail)
+    found = [_gap(gap.uri, gap.stage, gap.reason) for gap in trail.gaps]
+    checks: dict[str, Check] = {}
+    for step in trail.everything:
+        for check in _checks(step, trail):  # what a later attempt wrote again is as that one says
+            first = checks.get(check.uri, check)
+            checks[check.uri] = replace(check, stage=first.stage)
+    damaged = {problem.uri for problem in found}
+    todo = [check for check in checks.values() if check.uri not in damaged]
+    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+        for done, problem in enumerate(readers.map(_compared, todo), 1):
+            progress(done, len(todo))
+            if problem is not None:
+                found.append(tombstones.explained(problem))
+    found += _unexplained(trail)
+    return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
+
+
+def _gap(uri: str, stage: str, reason: str) -> Problem:
+    what = MISSING if "missing" in reason else UNRECORDED if "nothing recorded" in reason else CHANGED
+    return Problem(stage=stage, uri=uri, what=what, why=reason if what == UNRECORDED else "lineage record")
+
+
+def _compared(check: Check) -> Problem | None:
+    try:
+        content = check.read()
+    except (StoreError, LineageError, OSError, sqlite3.Error) as error:
+        return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
+    if content is None:
+        return Problem(stage=check.stage, uri=check.uri, what=MISSING)
+    if hashlib.sha256(content).hexdigest() != check.sha256:
+        return Problem(stage=check.stage, uri=check.uri, what=CHANGED)
+    return None
+
+
+def _checks(step: Step, trail: Trail) -> Iterator[Check]:
+    """Everything that one record names, the record itself and its copies included."""
+    yield from _record_checks(step, trail)
+    for part in step.record["outputs"]:
+        files = part.get("files")
+        for name, file in files.items() if files is not None else [("", part)]:
+            yield _check(step, trail, f"{part['uri']}/{name}" if name else part["uri"], file["sha256"])
+    for read in step.record.get("files_read", []):
+        yield _check(step, trail, read["uri"], read["sha256"])
+    for holder, entries in step.record.get("entries", {}).items():
+        yield from _entry_checks(step, trail, holder, entries)
+    for holder, written in step.record.get("written", {}).items():
+        for name, sha256 in written.items():
+            yield _check(step, trail, f"{holder.rstrip('/')}/{name}", sha256)
+
+
+def _check(step: Step, trail: Trail, uri: str, sha256: str) -> Check:
+    return Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda: trail.place.read(uri))
+
+
+def _record_checks(step: Step, trail: Trail) -> Iterator[Check]:
+    attempt = step.record["attempt"]
+    if attempt["record"]:
+        yield _check(step, trail, attempt["record"], step.sha256)
+        root, name = _split_root(attempt["record"])
+        mark = hashlib.sha256(mark_content(step.record, name)).hexdigest()
+        yield _check(step, trail, f"{root}/{mark_name(step.record)}", mark)
+    if step.record["state"] == "complete":
+        contents = {"lineage": step.content, "chain": summary_page(step.record).encode()}
+        for copy, uri in attempt["copies"].items():
+            yield _check(step, trail, uri, hashlib.sha256(contents[copy]).hexdigest())
+
+
+def _split_root(uri: str) -> tuple[str, str]:
+    """Root and name of a record."""
+    root, _, rest = uri.rpartition("/runs/")
+    return root, f"runs/{rest}"
+
+
+def _entry_checks(step: Step, trail: Trail, holder: str, entries: Record) -> Iterator[Check]:
+    """Entries of a journal or cache: lines of a file, rows of a database, or objects."""
+    if holder.endswith(".jsonl"):
+        reader: Callable[[str], bytes | None] = _Lines(trail, holder).read
+    elif holder.endswith(".sqlite"):
+        reader = _Rows(trail, holder).read
+    else:
+        reader = _Objects(trail, holder).read
+    for name, sha256 in entries.items():
+        uri = f"{holder}#{name}" if holder.endswith((".jsonl", ".sqlite")) else f"{holder.rstrip('/')}/{name}"
+        yield Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda name=name: reader(name))  # type: ignore[misc]
+
+
+class _Objects:
+    def __init__(self, trail: Trail, holder: str) -> None:
+        self._place, self._holder = trail.place, holder.rstrip("/")
+
+    def read(self, name: str) -> bytes | None:
+        return self._place.read(f"{self._holder}/{name}")
+
+
+class _Lines:
+    """Lines of a journal file, numbered from 1."""
+
+    def __init__(self, trail: Trail, holder: str) -> None:
+        self._trail, self._holder = trail, holder
+        self._lines: list[bytes] | None = None
+
+    def read(self, name: str) -> bytes | None:
+        if self._lines is None:
+            self._lines = (self._trail.place.read(self._holder) or b"").split(b"\n")
+        number = int(name) - 1
+        return self._lines[number] if number < len(self._lines) and self._lines[number] else None
+
+
+class _Rows:
+    """Answers in an SQLite file, in the form in which an object holds them."""
+
+    def __init__(self, trail: Trail, holder: str) -> None:
+        self._path = trail.place.path_of(holder)
+        self._rows: dict[str, bytes] | None = None
+
+    def read(self, name: str) -> bytes | None:
+        if self._rows is None:
+            self._rows = self._read_all()
+        return self._rows.get(name)
+
+    def _read_all(self) -> dict[str, bytes]:
+        if not self._path.exists():
+            return {}
+        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as database:
+            rows = database.execute("SELECT key, content, sha256 FROM responses").fetchall()
+        return {key: f"{digest}\n{content}".encode() for key, content, digest in rows}
+
+
+def _unexplained(trail: Trail) -> Iterator[Problem]:
+    """Inputs that are not what the linked stage made, earlier attempts without a record, and folders' own digests."""
+    for step in trail.steps:
+        for part in step.record["inputs"]:
+            if part.get("record") and not any(gap.uri == part["record"] for gap in trail.gaps):
+                made = next((other for other in trail.steps if other.sha256 == part["record_sha256"]), None)
+                if made and all(output["sha256"] != part["sha256"] for output in made.record["outputs"]):
+                    yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
+        for part in step.record["outputs"]:
+            if "files" in part and digest_of_files(part["files"]) != part["sha256"]:
+                yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
+    root = _split_root(trail.head.record["attempt"]["record"])[0]
+    for step in trail.everything if root else ():
+        for name in step.record["attempt"]["earlier"]:
+            if trail.place.read(f"{root}/{name}") is None:
+                yield Problem(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
+
+
+def verify_results(trail: Trail, folder: str) -> list[Problem]:
+    """Compare the results that `ease run` left in its output folder with those that the report stage wrote."""
+    report = trail.step_of("report")
+    store = open_store(folder)
+    if report is None or store.read("lineage.json") is None:
+        return []
+    files = next(part["files"] for part in report.record["outputs"] if part["name"] == "results")
+    wanted = {name: file["sha256"] for name, file in files.items()}
+    wanted["lineage.json"] = trail.head.sha256
+    problems = []
+    for name, sha256 in wanted.items():
+        content = store.read(name)
+        if content is None:
+            problems.append(Problem(stage="report", uri=f"{folder}/{name}", what=MISSING))
+        elif hashlib.sha256(content).hexdigest() != sha256:
+            problems.append(Problem(stage="report", uri=f"{folder}/{name}", what=CHANGED))
+    return problems
+
+
+def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
+    """Compare published versions below a folder with their manifests, their marks, and the latest.
+
+    Args:
+        only: the versions to compare; none given is all of them.
+    """
+    store = open_store(uri)
+    versions = sorted(only or {name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
+    manifests: dict[str, tuple[Record, str]] = {}
+    for version in versions:
+        try:
+            found = publication.read_version(store, version)
+        except LineageError as error:
+            yield _published(uri, version, VERSION_FILE, CHANGED, str(error))
+            continue
+        if found is None:
+            yield _published(uri, version, VERSION_FILE, MISSING, "without it the version is none")
+            continue
+        manifests[version] = found
+    yield from _latest_problems(store, manifests)
+    for version, (manifest, _) in manifests.items():
+        previous = manifest.get("previous")
+        if previous and previous["version"] in manifests and manifests[previous["version"]][1] != previous["sha256"]:
+            yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
+        for name, file in manifest["files"].items():
+            content = store.read(f"{VERSIONS}/{version}/{name}")
+            if content is None:
+                yield _published(uri, version, name, MISSING)
+            elif hashlib.sha256(content).hexdigest() != file["sha256"]:
+                yield _published(uri, version, name, CHANGED)
+        for name, content in publication.marks_of(manifest).items():
+            found_mark = store.read(name)
+            if found_mark != content:
+                what = MISSING if found_mark is None else CHANGED
+                yield Problem(stage="publish", uri=f"{uri.rstrip('/')}/{name}", what=what)
+
+
+def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
+    where = f"{store.uri.rstrip('/')}/{LATEST_FILE}"
+    content = store.read(LATEST_FILE)
+    if content is None:
+        yield Problem(stage="publish", uri=where, what=MISSING)
+        return
+    try:
+        latest = json.loads(content)
+        version = str(latest["version"])
+    except (ValueError, KeyError, TypeError):
+        yield Problem(stage="publish", uri=where, what=CHANGED)
+        return
+    with suppress(LineageError):  # a damaged one is named as such
+        found = manifests.get(version) or publication.read_version(store, version)
+        if found is None:
+            why = f"names {version}, which is not there"
+            yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
+        elif publication.latest_content(version, found[1]) != content:
+            yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
+
+
+def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
+    return Problem(stage="publish", uri=f"{uri.rstrip('/')}/{VERSIONS}/{version}/{name}", what=what, why=why)

@@ -1,0 +1,100 @@
+"""What a stage meets beside its artifacts, noted where it happens: files read, answers, the journal, the embedder.
+
+A process runs one stage at a time; the wrapper that writes its lineage record collects here. Outside of it, notes go
+nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGE = "package:"
+"""Begins the URI of a file that an installed package carries: `package:NAME/PATH`."""
+
+
+@dataclass
+class Observations:
+    """Everything noted during one stage.
+
+    Args:
+        files_read: SHA-256 and bytes of files read from stores, by URI.
+        entries: SHA-256 of the parts of the journal and of the response cache that the stage wrote or relied on, by
+            name in the folder or file that holds them.
+        written: SHA-256 of objects that the stage wrote beside its artifacts, in the same form.
+        models: answers by model and fingerprint, as the endpoint named them.
+        embedder: name, and SHA-256 of the weights or revision.
+    """
+
+    files_read: dict[str, tuple[str, int]] = field(default_factory=dict)
+    entries: dict[str, dict[str, str]] = field(default_factory=dict)
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
+    models: Counter[tuple[str, str]] = field(default_factory=Counter)
+    new_answers: int = 0
+    cached_answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    embedder: dict[str, str] = field(default_factory=dict)
+    endpoint: dict[str, str] = field(default_factory=dict)
+
+
+_current: Observations | None = None
+
+
+@contextmanager
+def collecting() -> Iterator[Observations]:
+    """Collect what is noted in this process until the context ends."""
+    global _current
+    before, _current = _current, Observations()
+    try:
+        yield _current
+    finally:
+        _current = before
+
+
+def file_read(uri: str, path: Path) -> None:
+    """A file of a store was read; `path` is its local copy."""
+    if _current is not None:
+        with path.open("rb") as file:
+            _current.files_read[uri] = (hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+
+
+def entry(holder: str, name: str, content: bytes) -> None:
+    """An entry of a journal or cache was written or relied on; `holder` is the folder, or the file that holds it."""
+    if _current is not None:
+        _current.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+
+
+def object_written(holder: str, name: str, content: bytes) -> None:
+    """An object was written that no later run changes."""
+    if _current is not None:
+        _current.written.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+
+
+def answered(model: str, fingerprint: str, prompt_tokens: int, completion_tokens: int) -> None:
+    """The endpoint answered."""
+    if _current is not None:
+        _current.models[model, fingerprint] += 1
+        _current.new_answers += 1
+        _current.prompt_tokens += prompt_tokens
+        _current.completion_tokens += completion_tokens
+
+
+def answered_from_cache() -> None:
+    if _current is not None:
+        _current.cached_answers += 1
+
+
+def endpoint_used(endpoint: str, model: str, api: str) -> None:
+    """A black-box was opened: its URL without credentials, and the model that is asked for."""
+    if _current is not None:
+        _current.endpoint = {"endpoint": endpoint, "model": model, "api": api}
+
+
+def embedder_used(name: str, identity: dict[str, str]) -> None:
+    if _current is not None:
+        _current.embedder = {"name": name, **identity}

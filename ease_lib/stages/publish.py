@@ -1,0 +1,195 @@
+"""Stage `publish`: keep the prompt as a version that never changes, and let the latest one be it if it should.
+
+`publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
+without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
+the 95 % interval of the paired difference is above zero.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
+from ease_lib.config import EndpointConfig, LineageConfig, PublishingConfig, RunConfig
+from ease_lib.errors import LineageError
+from ease_lib.evaluation.objective import Question, answer_sampling
+from ease_lib.lineage import croissant, publication
+from ease_lib.lineage.openlineage import openlineage_lines
+from ease_lib.lineage.publication import Latest
+from ease_lib.lineage.record import Record, row_hash
+from ease_lib.lineage.recording import current_inputs
+from ease_lib.lineage.slsa import provenance_statement
+from ease_lib.lineage.trail import Trail, trail_behind
+from ease_lib.reporting.statistics import paired_gain
+from ease_lib.stages.black_box import open_black_box
+from ease_lib.stages.evaluate import BEST
+from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.tasks.base import Exemplar
+
+PROVENANCE_FILE, EVENTS_FILE = "provenance.intoto.json", "lineage.openlineage.jsonl"
+FEWEST_ROWS = 10
+"""Below which the interval of a difference says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    pool: str = artifact(contracts.EXEMPLAR_POOL)
+    test: str = artifact(contracts.TEST_SET)
+    validation: str = artifact(contracts.VALIDATION_SET)
+    dataset: str = artifact(contracts.DATASET_SUMMARY)
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
+    predictions: str = artifact(contracts.PREDICTIONS)
+    results: str = artifact()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    publication: str = artifact(contracts.PUBLICATION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    publishing: PublishingConfig
+    lineage: LineageConfig
+    endpoint: EndpointConfig
+    run: RunConfig
+
+
+def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+    """Publish, or say why not.
+
+    Raises:
+        LineageError: when the records behind the prompt cannot be read: what cannot be explained is not published.
+    """
+    if not config.publishing.publish_uri:
+        published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
+    else:
+        published = _publish(inputs, config)
+    write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
+    logger.info("%s: %s", published["state"], published["reason"])
+    return StageReport(metrics={"is_latest": published["state"] == "published"})
+
+
+def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
+    store = open_store(config.publishing.publish_uri, patience_seconds=PATIENCE_SECONDS)
+    results = next(part for part in current_inputs() if part["name"] == "results")
+    trail = trail_behind(results, "publish")
+    version = _version_name(trail)
+    before = publication.read_latest(store)
+    best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    sha256 = publication.write_version(
+        store,
+        version,
+        _files(Path(inputs.results), results, trail),
+        head={name: results[name] for name in ("record", "record_sha256")},
+        rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
+        validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
+        facts=_facts(trail, best, Path(inputs.results)),
+        previous=before,
+    )
+    at: dict[str, Any] = {"version": version, "uri": f"{store.uri.rstrip('/')}/versions/{version}", "gate": None}
+    if before and before.version == version:
+        return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
+    if before and config.publishing.publish_if == "better":
+        refusal, at["gate"] = _gate(inputs, config, store, before, best)
+        if refusal:
+            return {**at, "state": "kept", "reason": refusal}
+    if not publication.make_latest(store, version, sha256, before):
+        now = publication.read_latest(store)
+        other = now.version if now else "another version"
+        return {**at, "state": "kept", "reason": f"{other} became the latest while this run published {version}"}
+    why = f", better than {before.version}" if before and at["gate"] else ""
+    return {**at, "state": "published", "reason": f"{version} is the latest{why}"}
+
+
+def _version_name(trail: Trail) -> str:
+    """Sorted by time; the same for every attempt of a run."""
+    record = trail.head.record
+    moment = record["ended"][:19].replace("-", "").replace(":", "")
+    return f"{moment}Z-{record['run']['id'][:8]}"
+
+
+def _files(folder: Path, results: Record, trail: Trail) -> dict[str, bytes]:
+    """Everything of a version: the results as they are, provenance, events, and the records of the chain."""
+    files = {name: (folder / name).read_bytes() for name in results["files"]}
+    copies = publication.record_copies({f"{step.stage}-{step.id}": step.content for step in trail.everything})
+    statement = provenance_statement(trail, results["files"])
+    data_set = croissant.croissant(trail)
+    described = (
+        {croissant.FILE: (json.dumps(data_set, indent=1, ensure_ascii=False) + "\n").encode()} if data_set else {}
+    )
+    return {
+        **files,
+        **described,
+        PROVENANCE_FILE: (json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode(),
+        EVENTS_FILE: "".join(f"{line}\n" for line in openlineage_lines(trail)).encode(),
+        **copies,
+    }
+
+
+def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:
+    report = json.loads((results / "report.json").read_text(encoding="utf-8"))
+    return {
+        "run": trail.head.record["run"],
+        "made": trail.head.record["ended"],
+        "task": best["task"],
+        "llm_model": best["llm_model"],
+        "validation_score": report["best"]["validation_score"],
+        "test_score": report["best"]["test_score"],
+    }
+
+
+def _gate(
+    inputs: Inputs, config: Config, store: Store, latest: Latest, best: dict[str, Any]
+) -> tuple[str, dict[str, Any] | None]:
+    """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
+    folder = f"versions/{latest.version}"
+    stored = store.read(f"{folder}/{publication.SEQUENCE_FILE}")
+    if stored is None:
+        raise LineageError(f"{store.uri}/{folder}/{publication.SEQUENCE_FILE} is missing; remove {folder} from use")
+    current = json.loads(stored)
+    sequence = ("exemplars", "instruction")
+    if [current[name] for name in sequence] == [best[name] for name in sequence]:
+        return f"{latest.version} is the same prompt", None
+    test = _rows(inputs.test, contracts.TEST_SET)
+    used = {row_hash(entry["input"]) for entry in [*current["exemplars"], *best["exemplars"]]}
+    used |= set(latest.manifest["validation_rows"])
+    fresh = [position for position, row in enumerate(test) if row_hash(row.input) not in used]
+    if len(fresh) < FEWEST_ROWS:
+        return f"only {len(fresh)} test rows are fresh to {latest.version} too; raise test_size", None
+    predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
+    new = [row["score"] for row in predictions if row["sequence"] == BEST]
+    old = _scores(inputs, config, current, [test[position] for position in fresh])
+    gain = paired_gain([new[position] for position in fresh], old)
+    measured: dict[str, Any] = {
+        "against": latest.version,
+        "rows": len(fresh),
+        "score": sum(new[position] for position in fresh) / len(fresh),
+        "latest_score": sum(old) / len(old),
+        **gain,
+    }
+    low, high = measured["interval"]
+    difference = f"{gain['mean']:+.3f} ({low:+.3f} to {high:+.3f}) on {len(fresh)} fresh rows"
+    return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured
+
+
+def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float]:
+    """What the latest prompt scores on these rows, through this run's black-box."""
+    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    exemplars = [
+        Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"])) for entry in current["exemplars"]
+    ]
+    sampling = answer_sampling(_rows(inputs.pool, contracts.EXEMPLAR_POOL), config.endpoint.llm_max_tokens)
+    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
+        objective = black_box.objective(rows, dataset["metric"])
+        question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
+        return list(objective.evaluate(question).scores)
+
+
+def _rows(path: str, contract: contracts.TableContract) -> list[Exemplar]:
+    return read_exemplars(Path(path), contract)

@@ -1,0 +1,48 @@
+"""What the environment says of the run; set by `pipelines/placement.py` in a cluster, else `pipelines/local_run.py`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from pathlib import Path
+
+from ease_lib.lineage.recording import RunContext
+from ease_lib.lineage.redaction import secrets_of
+
+RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
+POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
+"""Kubeflow's own."""
+_GIT_SECONDS = 10
+
+
+def run_context() -> RunContext:
+    """The run of this process; a process that was started by hand is a run of its own."""
+    retry = os.environ.get(RETRY, "")
+    return RunContext(
+        run_id=os.environ.get(RUN_ID) or str(uuid.uuid4()),
+        run_name=os.environ.get(RUN_NAME, ""),
+        image=os.environ.get(IMAGE, ""),
+        revision=os.environ.get(REVISION) or _checkout_revision(),
+        pod=os.environ.get(POD, ""),
+        retry=int(retry) if retry.isdigit() else 0,
+        secrets=secrets(),
+    )
+
+
+def secrets() -> tuple[str, ...]:
+    """Values of secret variables, which nothing that is kept or shown may hold."""
+    return secrets_of(os.environ.items())
+
+
+def _checkout_revision() -> str:
+    """The commit of a source checkout, with `-dirty` where tracked files differ from it; else empty."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_GIT_SECONDS)  # noqa: S603
+        return described.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
