@@ -12,7 +12,7 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.problems import Problem
 from ease_lib.lineage.trail import Trail, follow
 from ease_lib.lineage.tree import show_page, show_text
-from ease_lib.lineage.verification import verify, verify_results, verify_versions
+from ease_lib.lineage.verification import verify_place
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded."""
@@ -89,9 +89,8 @@ def add_lineage(commands: Any) -> None:
 def _question(
     questions: Any, name: str, answer: Callable[[argparse.Namespace], int], text: str, *, run: bool = True
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = questions.add_parser(
-        name, help=text, description=f"{text[:1].upper()}{text[1:]}."
-    )
+    sentence = f"{text[:1].upper()}{text[1:]}."
+    parser: argparse.ArgumentParser = questions.add_parser(name, help=text, description=sentence)
     parser.add_argument("place", metavar="PLACE", help="see ease lineage --help")
     if run:
         parser.add_argument("--run", default="", metavar="ID", help="of several runs there (default: the newest)")
@@ -112,40 +111,14 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-    trail = follow(parsed.place, parsed.run)
-    verdict = verify(trail, progress=_progress)
-    problems = {problem.uri: problem for problem in verdict.problems}
-    for problem in [*verify_results(trail, parsed.place), *_version_problems(trail, parsed)]:
-        problems.setdefault(problem.uri, problem)
-    for problem in sorted(problems.values()):
+    verdict = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress)
+    for problem in verdict.problems:
         print(_described(problem))
-    faults = sum(problem.is_fault for problem in problems.values())
-    forgotten = len(problems) - faults
+    faults = sum(problem.is_fault for problem in verdict.problems)
+    forgotten = len(verdict.problems) - faults
     on_request = f"; {forgotten} removed on request" if forgotten else ""
     print(f"{verdict.checked} files and objects compared, {faults} not as recorded{on_request}")
     return EXIT_FAULT if faults else 0
-
-
-def _version_problems(trail: Trail, parsed: argparse.Namespace) -> Iterator[Problem]:
-    """Of the versions that the run published, or of the published folder that was asked for."""
-    published = _published_folder(trail)
-    if parsed.all:
-        yield from verify_versions(published or parsed.place)
-    elif published:
-        publish = next(step for step in trail.everything if step.stage == "publish")
-        names = {name.split("/")[1] for found in publish.record["written"].values() for name in found if "/" in name}
-        yield from verify_versions(published, *(name for name in names if name.endswith(_run_suffix(trail))))
-
-
-def _run_suffix(trail: Trail) -> str:
-    return str(trail.head.record["run"]["id"])[:8]
-
-
-def _published_folder(trail: Trail) -> str:
-    publish = trail.step_of("publish")
-    if publish is None or not publish.record.get("written"):
-        return ""
-    return str(publish.record["parameters"]["publish_uri"])
 
 
 def _described(problem: Problem) -> str:
@@ -208,9 +181,13 @@ def rerun_commands(trail: Trail) -> str:
             lines.append("# the source had changes that were not committed: the result may differ")
     if software["image"]:
         lines.append(f"# it ran in {software['image']}")
-    lines.append(f".venv/bin/ease run {options} --output-dir runs/again-{_run_suffix(trail)}")
-    lines.append(f".venv/bin/ease lineage diff {shlex.quote(trail.head.uri)} runs/again-{_run_suffix(trail)}")
+    lines.append(f".venv/bin/ease run {options} --output-dir runs/again-{short_run_id(trail)}")
+    lines.append(f".venv/bin/ease lineage diff {shlex.quote(trail.head.uri)} runs/again-{short_run_id(trail)}")
     return "\n".join(lines)
+
+
+def short_run_id(trail: Trail) -> str:
+    return str(trail.head.record["run"]["id"])[:8]
 
 
 def _all_parameters(trail: Trail) -> dict[str, Any]:

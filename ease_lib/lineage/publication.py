@@ -18,10 +18,9 @@ from typing import Any
 from ease_lib import observations
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import LineageError
-from ease_lib.lineage.record import Record
-from ease_lib.lineage.trail import COPIES, LATEST_FILE, VERSION_FILE, VERSIONS
+from ease_lib.lineage.record import Record, decode, encode
+from ease_lib.lineage.trail import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS
 
-CONTRACT = "published_prompt/1"
 ROWS, PROMPTS = "rows", "prompts"
 PROMPT_FILE, SEQUENCE_FILE = "prompt.txt", "best_sequence.json"
 
@@ -61,11 +60,8 @@ def read_version(store: Store, version: str) -> tuple[Record, str] | None:
     content = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}")
     if content is None:
         return None
-    try:
-        manifest = json.loads(content)
-    except ValueError as error:
-        raise LineageError(f"{store.uri}/{VERSIONS}/{version}/{VERSION_FILE} is damaged: not JSON") from error
-    return manifest, hashlib.sha256(content).hexdigest()
+    where = f"{store.uri.rstrip('/')}/{VERSIONS}/{version}/{VERSION_FILE}"
+    return decode(content, where, MANIFEST_CONTRACT), hashlib.sha256(content).hexdigest()
 
 
 def write_version(
@@ -97,7 +93,6 @@ def write_version(
         store.write(f"{folder}/{name}", content)
         _note(store, f"{folder}/{name}", content)
     manifest = {
-        "contract": CONTRACT,
         "version": version,
         **facts,
         "head": head,
@@ -109,7 +104,7 @@ def write_version(
             for name, content in sorted(files.items())
         },
     }
-    content = (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode()
+    content = encode(manifest, MANIFEST_CONTRACT)
     store.write(f"{folder}/{VERSION_FILE}", content)
     _note(store, f"{folder}/{VERSION_FILE}", content)
     write_marks(store, manifest)

@@ -21,14 +21,14 @@ STATES = ("started", "complete", "failed", "stopped")
 Record = dict[str, Any]
 
 
-def encode(record: Record) -> bytes:
+def encode(record: Record, contract: str = CONTRACT) -> bytes:
     """The record as it is written, with its own digest as last field."""
-    content = {"contract": CONTRACT, **record}
+    content = {**record, "contract": contract}
     content.pop("digest", None)
     return (json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def decode(content: bytes, where: str) -> Record:
+def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     """Read a record back.
 
     Raises:
@@ -38,9 +38,9 @@ def decode(content: bytes, where: str) -> Record:
         record = json.loads(content)
     except ValueError as error:
         raise LineageError(f"{where} is damaged: not JSON") from error
-    if not isinstance(record, dict) or record.get("contract") != CONTRACT:
-        raise LineageError(f"{where} is no {CONTRACT}")
-    if encode(record) != content:
+    if not isinstance(record, dict) or record.get("contract") != contract:
+        raise LineageError(f"{where} is no {contract}")
+    if encode(record, contract) != content:
         raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
     return record
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import platform
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +24,12 @@ from typing import Any
 from ease_lib import __version__
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.errors import EaseError
+from ease_lib.lineage.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
 from ease_lib.lineage.redaction import redacted, redacted_document
 from ease_lib.observations import Observations, collecting
 
+logger = logging.getLogger("ease")
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
 
 
@@ -45,6 +48,7 @@ class RunContext:
     revision: str = ""
     pod: str = ""
     retry: int = 0
+    openlineage_key: str = ""
     secrets: tuple[str, ...] = ()
 
 
@@ -131,6 +135,7 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         attempt.content = encode(record)
         if store:
             store.write(name, attempt.content)
+        _tell(record, str(work.parameters.get("openlineage_url", "")), context)
 
     keep("started")
     global _inputs
@@ -151,6 +156,13 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         finally:
             _inputs = []
     keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
+
+
+def _tell(record: Record, url: str, context: RunContext) -> None:
+    """Send the event of the record's state to an OpenLineage endpoint, if there is one; its failures stop nothing."""
+    problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key) if url else None
+    if problem:
+        logger.info("notice: %s", problem)
 
 
 def now() -> str:

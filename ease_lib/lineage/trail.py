@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -23,6 +24,7 @@ RECORD_FILE = "lineage.json"
 """Of the last stage, among the results of a run on one machine."""
 ARTIFACT = "lineage"
 """Name of the output of every stage that holds its record."""
+MANIFEST_CONTRACT = "published_prompt/1"
 VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
 LAST_STAGES = ("publish", "report")
 
@@ -174,10 +176,11 @@ def follow(uri: str, run: str = "") -> Trail:
     Raises:
         LineageError: when no record is there.
     """
-    place = Place(uri)
-    copies = _copies(uri)
-    head = _head(uri, place, copies, run)
-    trail = Trail(place=place, steps=[head])
+    trail = Trail(place=Place(uri), steps=[])
+    store = open_store(uri)
+    version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, trail)
+    copies = _copies(version) if version else {}
+    trail.steps.append(_published_head(version, trail, copies) if version else _head(uri, store, run))
     _walk(trail, copies)
     _add_beside(trail)
     return trail
@@ -251,13 +254,8 @@ def _copies(uri: str) -> dict[str, bytes]:
     return {hashlib.sha256(content).hexdigest(): content for content in contents}
 
 
-def _head(uri: str, place: Place, copies: dict[str, bytes], run: str) -> Step:
-    """The record to start from."""
-    store = open_store(uri)
-    for name in (VERSION_FILE, LATEST_FILE):
-        content = store.read(name)
-        if content is not None:
-            return _published_head(uri, _json(content, f"{uri}/{name}"), place, copies)
+def _head(uri: str, store: Store, run: str) -> Step:
+    """The record to start from, where no prompt was published."""
     single = store.read(RECORD_FILE)
     if single is None and uri.endswith((".json", f"/{ARTIFACT}")):
         parent, name = open_file(uri)
@@ -274,19 +272,57 @@ def _head(uri: str, place: Place, copies: dict[str, bytes], run: str) -> Step:
     return max(last or candidates, key=lambda step: (step.record["started"], step.uri))
 
 
-def _published_head(uri: str, found: Record, place: Place, copies: dict[str, bytes]) -> Step:
-    """Of a version, or of the latest version in the folder of all."""
-    if "head" not in found:
-        version = f"{uri.rstrip('/')}/{VERSIONS}/{found.get('version')}"
-        content = open_store(version).read(VERSION_FILE)
+def _latest_version(uri: str, store: Store, trail: Trail) -> str:
+    """The folder of the latest version below one of published prompts; empty where nothing is published.
+
+    Where latest.json is damaged or gone, the newest version stands for it, and the trail has a gap.
+    """
+    content = store.read(LATEST_FILE)
+    names = () if content is None and store.read(RECORD_FILE) is not None else store.walk_names()
+    versions = sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
+    if content is None and not versions:
+        return ""
+    folder = f"{uri.rstrip('/')}/{VERSIONS}"
+    where = f"{uri.rstrip('/')}/{LATEST_FILE}"
+    try:
+        latest = json.loads(content or b"")
+        version = latest["version"] if latest["version"] in versions else None
+        manifest = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}") or b""
+        is_whole = not manifest or hashlib.sha256(manifest).hexdigest() == latest["sha256"] or _is_damaged(manifest)
+    except (ValueError, KeyError, TypeError):
+        version, is_whole = None, False
+    if not (version and is_whole):
+        reason = f"{where} is {'missing' if content is None else 'not as it was written'}"
+        trail.gaps.append(Gap(uri=where, stage="publish", reason=reason))
+    return f"{folder}/{version or versions[-1]}"
+
+
+def _is_damaged(manifest: bytes) -> bool:
+    try:
+        decode(manifest, "", MANIFEST_CONTRACT)
+    except LineageError:
+        return True
+    return False
+
+
+def _published_head(version: str, trail: Trail, copies: dict[str, bytes]) -> Step:
+    """The record that made a version's prompt; from the copies where the version's own file is damaged."""
+    where = f"{version.rstrip('/')}/{VERSION_FILE}"
+    content = open_store(version).read(VERSION_FILE)
+    try:
         if content is None:
-            raise LineageError(f"{version}/{VERSION_FILE} is missing, though {LATEST_FILE} names it")
-        found, copies = _json(content, version), _copies(version)
-    link = found["head"]
-    trail = Trail(place=place, steps=[])
-    step = _linked({**link, "uri": uri}, "publish", trail, copies)
+            raise LineageError(f"{where} is missing")
+        step = _linked({**decode(content, where, MANIFEST_CONTRACT)["head"], "uri": where}, "publish", trail, copies)
+    except LineageError as error:
+        trail.gaps.append(Gap(uri=where, stage="publish", reason=str(error)))
+        step = None
+    for copy in copies.values() if step is None else ():
+        with suppress(LineageError):
+            record = decode(copy, version)
+            if record["stage"] == "report":
+                return Step(uri=record["attempt"]["record"], content=copy, record=record)
     if step is None:
-        raise LineageError(trail.gaps[0].reason)
+        raise LineageError("; ".join(gap.reason for gap in trail.gaps))
     return step
 
 
@@ -328,16 +364,6 @@ def _add_beside(trail: Trail) -> None:
                 trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), reason=f"{name} is not as it was written"))
         elif step.id not in known:
             trail.beside.append(step)
-
-
-def _json(content: bytes, where: str) -> Record:
-    try:
-        found = json.loads(content)
-    except ValueError as error:
-        raise LineageError(f"{where} is damaged: not JSON") from error
-    if not isinstance(found, dict):
-        raise LineageError(f"{where} is damaged")
-    return found
 
 
 def _makes(step: Step, part: Record) -> bool:

@@ -22,7 +22,7 @@ from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
 from ease_lib.lineage.tombstones import Tombstones
-from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, Step, Trail
+from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, Step, Trail, follow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,42 @@ class Verdict:
     @property
     def is_whole(self) -> bool:
         return not any(problem.is_fault for problem in self.problems)
+
+
+def verify_place(
+    place: str,
+    run: str = "",
+    *,
+    all_versions: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Verdict:
+    """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
+
+    Args:
+        run: id of the run, where there are several; else the newest.
+        all_versions: compare every version that was published beside it, not only its own and the latest.
+
+    Raises:
+        LineageError: when no record is there to start from.
+    """
+    trail = follow(place, run)
+    verdict = verify(trail, progress=progress)
+    problems = {problem.uri: problem for problem in verdict.problems}
+    for problem in [*verify_results(trail, place), *_of_versions(trail, place, all_versions=all_versions)]:
+        problems.setdefault(problem.uri, problem)
+    return Verdict(checked=verdict.checked, problems=tuple(sorted(problems.values())))
+
+
+def _of_versions(trail: Trail, place: str, *, all_versions: bool) -> Iterator[Problem]:
+    """Of the versions that the run published, or of all beside them."""
+    publish = trail.step_of("publish")
+    written = publish.record.get("written", {}) if publish else {}
+    published = next(iter(written), "")
+    if all_versions:
+        yield from verify_versions(published or place)
+    elif published:
+        names = (name.split("/") for name in written[published])
+        yield from verify_versions(published, *sorted({parts[1] for parts in names if parts[0] == VERSIONS}))
 
 
 def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:

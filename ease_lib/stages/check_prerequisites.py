@@ -26,6 +26,7 @@ from ease_lib.config import (
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.llm_client import Sampling
 from ease_lib.lineage.recording import Work
+from ease_lib.observations import collecting
 from ease_lib.stages import (
     build_dataset,
     embed,
@@ -90,7 +91,8 @@ def run(parameters: Parameters) -> dict[str, Any]:
     Raises:
         ConfigError: listing every problem found.
     """
-    check(parameters)
+    with collecting():  # what is tried here is not what the run rests on
+        check(parameters)
     logger.info("all prerequisites are met")
     passed: dict[str, Any] = {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
     del passed["rank_pool"]

@@ -8,13 +8,23 @@ from pathlib import Path
 from types import ModuleType
 
 from ease_lib.config import Parameters, parse_stage_config, stage_parameters
-from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool, report
+from ease_lib.stages import (
+    build_dataset,
+    embed,
+    evaluate,
+    optimize,
+    prefilter,
+    propose_instructions,
+    publish,
+    rank_pool,
+    report,
+)
 from ease_lib.stages.execution import StageReport
 
 BEFORE_SEARCH = (build_dataset, rank_pool, prefilter, propose_instructions, embed)
 AFTER_SEARCH = (evaluate, report)
 NAMES = {
-    **{(stage, "pool"): "kept" for stage in (propose_instructions, embed, optimize, evaluate, report)},
+    **{(stage, "pool"): "kept" for stage in (propose_instructions, embed, optimize, evaluate, report, publish)},
     (build_dataset, "summary"): "dataset",
     (optimize, "summary"): "search",
     (evaluate, "summary"): "test_scores",

@@ -11,6 +11,7 @@ from ease_lib.lineage.recording import RunContext
 from ease_lib.lineage.redaction import secrets_of
 
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
+OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
 _GIT_SECONDS = 10
@@ -26,6 +27,7 @@ def run_context() -> RunContext:
         revision=os.environ.get(REVISION) or _checkout_revision(),
         pod=os.environ.get(POD, ""),
         retry=int(retry) if retry.isdigit() else 0,
+        openlineage_key=os.environ.get(OPENLINEAGE_KEY, ""),
         secrets=secrets(),
     )
 

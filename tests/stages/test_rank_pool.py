@@ -70,7 +70,9 @@ def test_a_missing_shard_is_named(files):
 
 
 def test_each_shard_is_told_which_it_is():
-    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[check_prerequisites.SHARDS]
+    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[
+        check_prerequisites.SHARDS
+    ]
     assert [json.loads(config)["shard"] for config in configs] == [0, 1, 2]
     with pytest.raises(ConfigError, match="shard=2 is not below shards=2"):
         parse_parameters({"shards": 2, "shard": 2})

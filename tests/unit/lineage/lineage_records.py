@@ -4,7 +4,8 @@ import copy
 import hashlib
 from datetime import UTC, datetime, timedelta
 
-from ease_lib.lineage.record import encode, row_hash
+from ease_lib.artifacts.contracts import TABLES
+from ease_lib.lineage.record import encode
 from ease_lib.lineage.trail import Place, Step, Trail
 
 COMMIT = "4863f718b68c12d842988d0132c58fcf53fe9b59"
@@ -20,7 +21,14 @@ LLM = {
     "completion_tokens": 24,
 }
 EMBEDDER = {"name": "bundled-minilm", "weights_sha256": "cd" * 32, "revision": "r1"}
-PARAMETERS = {"task": "d'accord \"für\" 猫\n", "task_uri": "s3://data/raw", "k": 5, "racing": False, "nu": 0.1, "seed": 7}
+PARAMETERS = {
+    "task": 'd\'accord "für" 猫\n',
+    "task_uri": "s3://data/raw",
+    "k": 5,
+    "racing": False,
+    "nu": 0.1,
+    "seed": 7,
+}
 RESULT_FILES = ("best_sequence.json", "history.parquet", "messages.json", "prompt.txt", "report.html", "report.json")
 _OUTPUTS = {
     "build_dataset": {
@@ -111,7 +119,7 @@ class RecordedRun:
 
     def _part(self, stage, name):
         uri, contract = f"{self.artifacts}/{stage}/{name}", _OUTPUTS[stage][name]
-        rows = {} if contract.partition("/")[0].endswith("summary") or not contract else {"rows": 3}
+        rows = {"rows": 3} if contract.partition("/")[0] in TABLES else {}
         files = {"files": result_files()} if name == "results" else {}
         return {"name": name, "contract": contract, "uri": uri, "sha256": digest(uri), "bytes": 100, **rows, **files}
 
@@ -131,8 +139,4 @@ def result_files():
 
 
 def digest(text):
-    return row_hash(text)
-
-
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()
