@@ -15,6 +15,8 @@ def plan_comparison(
     seed: int,
     store_uri: str,
     parameters: str,
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> list[str]:
     """Check every cell of the comparison, every task and every endpoint, and list the cells to run.
 
@@ -27,9 +29,12 @@ def plan_comparison(
         seed: Seed of the first repeat; the others follow.
         store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
         parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     axes = dict(locals())  # the arguments, before anything else gets a name
     parameters = axes.pop("parameters")
+    del axes["lineage"], axes["chain"]
     from ease_lib.stages import plan_comparison as stage
 
-    return stage.execute(axes, parameters)
+    return stage.execute(axes, parameters, lineage, chain)

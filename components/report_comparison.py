@@ -10,6 +10,8 @@ def report_comparison(
     cells: dsl.Input[list[dsl.Artifact]],
     page: dsl.Output[dsl.HTML],
     results: dsl.Output[dsl.Artifact],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
 ) -> None:
     """Say which method is best: a page, Markdown and Parquet.
 
@@ -17,7 +19,9 @@ def report_comparison(
         cells: Results of all cells.
         page: The page for people.
         results: Folder with page, Markdown and Parquet.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import report_comparison as stage
 
-    stage.execute([cell.path for cell in cells], stage.Outputs(page=page.path, results=results.path))
+    stage.execute(cells, page, results, lineage, chain)

@@ -6,13 +6,20 @@ from components import images
 
 
 @dsl.component(base_image=images.CPU, install_kfp_package=False)
-def run_cell(cell: str, result: dsl.Output[dsl.Artifact]) -> None:
+def run_cell(
+    cell: str,
+    result: dsl.Output[dsl.Artifact],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
+) -> None:
     """Run one cell of a comparison, all stages in this container; a finished cell is read from the store.
 
     Args:
         cell: Labels and parameters of the cell, as plan_comparison lists them.
         result: Scores, costs and search curve of the cell.
+        lineage: Record of what went in and came out, and how.
+        chain: The same for people.
     """
     from ease_lib.stages import run_cell as stage
 
-    stage.execute(cell, stage.Outputs(result=result.path))
+    stage.execute(cell, result, lineage, chain)

@@ -69,6 +69,13 @@ def entry(holder: str, name: str, content: bytes) -> None:
         _current.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
 
 
+def discard(folder: str) -> None:
+    """What was noted of entries in a folder does not outlive it."""
+    if _current is not None:
+        for holder in [holder for holder in _current.entries if holder.startswith(folder)]:
+            del _current.entries[holder]
+
+
 def object_written(holder: str, name: str, content: bytes) -> None:
     """An object was written that no later run changes."""
     if _current is not None:

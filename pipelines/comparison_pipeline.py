@@ -60,7 +60,7 @@ def comparison_pipeline(
         )
     )
 
-    with dsl.ParallelFor(planned.output, parallelism=CELLS_AT_ONCE) as cell:
+    with dsl.ParallelFor(planned.outputs["Output"], parallelism=CELLS_AT_ONCE) as cell:
         finished = place(run_cell(cell=cell))
 
     written = place(report_comparison(cells=dsl.Collected(finished.outputs["result"])))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import functools
 import hashlib
 import io
 import logging
@@ -191,25 +192,13 @@ class S3Store:
     """
 
     def __init__(self, uri: str, *, patience_seconds: float = 0.0) -> None:
-        import boto3  # 0.3 s that runs on files need not spend
-        from botocore.config import Config
-
         self._bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.uri = f"s3://{self._bucket}/{self._prefix}"
         if not self._bucket:
             raise StoreError(f"{uri}: no bucket; write s3://bucket/key")
         self._patience_seconds = patience_seconds
-        session = boto3.session.Session()  # the default one would keep credentials it once read
-        self._client: Any = session.client(
-            "s3",
-            config=Config(
-                retries={"total_max_attempts": S3_ATTEMPTS, "mode": "standard"},
-                connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                read_timeout=READ_TIMEOUT_SECONDS,
-                max_pool_connections=S3_CONNECTIONS,
-            ),
-        )
+        self._client = _client(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
 
     def list_names(self) -> list[str]:
         names = self.find_names()
@@ -372,6 +361,24 @@ class S3Store:
             raise StoreError(f"{where}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from error
         except (BotoCoreError, Boto3Error, OSError) as error:
             raise StoreUnavailable(f"{where}: {error}; check AWS_ENDPOINT_URL_S3, credentials and network") from error
+
+
+@functools.lru_cache(maxsize=8)
+def _client(settings: tuple[tuple[str, str], ...]) -> Any:
+    """One for all stores with these settings of the environment: a client takes long to make, and threads share it."""
+    import boto3  # 0.3 s that runs on files need not spend
+    from botocore.config import Config
+
+    session = boto3.session.Session()  # the default one would keep credentials it once read
+    return session.client(
+        "s3",
+        config=Config(
+            retries={"total_max_attempts": S3_ATTEMPTS, "mode": "standard"},
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=READ_TIMEOUT_SECONDS,
+            max_pool_connections=S3_CONNECTIONS,
+        ),
+    )
 
 
 class NoSuchObject(StoreError):

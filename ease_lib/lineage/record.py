@@ -57,9 +57,15 @@ def row_hash(text: str) -> str:
 
 
 def described(path: Path) -> Record:
-    """Digest, size and, of a table, rows and schema of a file; of a folder, of every file in it."""
+    """Digest, size and, of a table, rows and schema of a file; of a folder, of every file in it.
+
+    What cannot be read has an empty digest: the stage that needs it says what is wrong.
+    """
     if not path.is_dir():
-        return {"sha256": _sha256(path), "bytes": path.stat().st_size, **_table(path)}
+        try:
+            return {"sha256": _sha256(path), "bytes": path.stat().st_size, **_table(path)}
+        except OSError:
+            return {"sha256": "", "bytes": 0}
     files = {
         str(file.relative_to(path)): {"sha256": _sha256(file), "bytes": file.stat().st_size}
         for file in sorted(path.rglob("*"))

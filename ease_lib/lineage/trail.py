@@ -183,6 +183,7 @@ def follow(uri: str, run: str = "") -> Trail:
     trail.steps.append(_published_head(version, trail, copies) if version else _head(uri, store, run))
     _walk(trail, copies)
     _add_beside(trail)
+    _add_copied(trail, copies)
     return trail
 
 
@@ -202,6 +203,7 @@ def trail_behind(part: Record, stage: str) -> Trail:
 def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
     """Append the records behind those that are there, each once and behind all that rest on it."""
     seen: dict[str, Step] = {}
+    linked: dict[tuple[str, str], Step | None] = {}
     order: list[str] = []
 
     def visit(step: Step) -> None:
@@ -209,7 +211,10 @@ def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
             return
         seen[step.id] = step
         for part in step.record["inputs"]:
-            behind = _linked(part, step.stage, trail, copies)
+            link = part.get("record", part["uri"]), part.get("record_sha256", "")
+            if link not in linked:
+                linked[link] = _linked(part, step.stage, trail, copies)
+            behind = linked[link]
             if behind is not None:
                 visit(behind)
         order.append(step.id)
@@ -364,6 +369,16 @@ def _add_beside(trail: Trail) -> None:
                 trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), reason=f"{name} is not as it was written"))
         elif step.id not in known:
             trail.beside.append(step)
+
+
+def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:
+    """Records of which only the copy beside a published version is left."""
+    known = {step.id for step in trail.everything}
+    for content in copies.values():
+        with suppress(LineageError):
+            record = decode(content, COPIES)
+            if record["attempt"]["id"] not in known:
+                trail.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))
 
 
 def _makes(step: Step, part: Record) -> bool:

@@ -77,10 +77,12 @@ def _of_versions(trail: Trail, place: str, *, all_versions: bool) -> Iterator[Pr
     written = publish.record.get("written", {}) if publish else {}
     published = next(iter(written), "")
     if all_versions:
-        yield from verify_versions(published or place)
+        yield from verify_versions(trail.place.store_of(published).uri if published else place)
     elif published:
         names = (name.split("/") for name in written[published])
-        yield from verify_versions(published, *sorted({parts[1] for parts in names if parts[0] == VERSIONS}))
+        yield from verify_versions(
+            trail.place.store_of(published).uri, *sorted({parts[1] for parts in names if parts[0] == VERSIONS})
+        )
 
 
 def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:

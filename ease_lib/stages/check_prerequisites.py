@@ -17,7 +17,6 @@ from ease_lib.config import (
     EndpointConfig,
     Parameters,
     TaskConfig,
-    changed_parameters,
     flat_parameters,
     parse_parameter_text,
     parse_parameters,
@@ -25,7 +24,6 @@ from ease_lib.config import (
 )
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.llm_client import Sampling
-from ease_lib.lineage.recording import Work
 from ease_lib.observations import collecting
 from ease_lib.stages import (
     build_dataset,
@@ -40,7 +38,7 @@ from ease_lib.stages import (
 )
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.embedder import check_embedder
-from ease_lib.stages.execution import Artifact, logger, recorded, user_errors
+from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
 
 STAGE_CONFIGS: dict[str, type] = {
@@ -78,9 +76,7 @@ def execute(
     """
     with user_errors("check_prerequisites"):
         parameters = read_form(form, advanced)
-        values = flat_parameters(parameters)
-        defaults = sorted(set(values) - set(changed_parameters(parameters)))
-        work = Work(stage="check_prerequisites", parameters=values, defaults=defaults, scheduled=scheduled)
+        work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=scheduled)
         with recorded(work, parameters.lineage_root, lineage, chain):
             return run(parameters)
 

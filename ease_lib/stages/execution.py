@@ -108,15 +108,9 @@ def execute(
     inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
     with user_errors(name):
         values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
-        work = Work(
-            stage=name,
-            parameters=values,
-            defaults=_at_default(values),
-            inputs=[part for field in inputs for part in _parts(*field)],
-            outputs=[part for field in outputs for part in _parts(*field)],
-        )
         settings = parse_stage_config(stage.Config, config)
-        with recorded(work, values["lineage_uri"], lineage, chain, made=[given for _, given in outputs]):
+        work = work_on(name, values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
+        with recorded(work, values["lineage_uri"], lineage, chain, made=list(outputs.values())):
             report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
     if metrics:
         report.publish(metrics)
@@ -149,34 +143,54 @@ def recorded(
         write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
 
 
+def work_on(
+    stage: str,
+    parameters: Mapping[str, Any],
+    *,
+    inputs: Sequence[Part] = (),
+    outputs: Sequence[Part] = (),
+    scheduled: str = "",
+) -> Work:
+    """What a stage is about to do, for its record."""
+    declared = declared_parameters()
+    defaults = [name for name, value in parameters.items() if name in declared and value == declared[name].default]
+    return Work(
+        stage=stage, parameters=parameters, defaults=defaults, inputs=inputs, outputs=outputs, scheduled=scheduled
+    )
+
+
+def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
+    """How lineage names the artifacts of a stage's `Inputs` or `Outputs`; of several under one name, each."""
+    found = []
+    for declaration in dataclasses.fields(declared):
+        given = artifacts[declaration.name]
+        for number, one in enumerate(given if declaration.metadata["many"] else [given]):
+            found.append(
+                Part(
+                    name=f"{declaration.name}[{number}]" if declaration.metadata["many"] else declaration.name,
+                    contract=declaration.metadata["contract"] or "",
+                    path=Path(one.path),
+                    uri=one.uri,
+                    record=str(one.metadata.get("record", "")),
+                    record_sha256=str(one.metadata.get("record_sha256", "")),
+                )
+            )
+    return found
+
+
 _LINEAGE_DEFAULTS = {name: parameter.default for name, parameter in declared_parameters(OnlyLineage).items()}
 
 
-def _at_default(values: Mapping[str, Any]) -> list[str]:
-    declared = declared_parameters()
-    return [name for name, value in values.items() if name in declared and value == declared[name].default]
+def _named(declared: type, artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """The artifacts of a stage's `Inputs` or `Outputs`."""
+    return {field.name: artifacts[field.name] for field in dataclasses.fields(declared)}
 
 
-def _named(declared: type, artifacts: Mapping[str, Any]) -> list[tuple[dataclasses.Field[Any], Any]]:
-    """The fields of a stage's `Inputs` or `Outputs`, each with its artifact or artifacts."""
-    return [(field, artifacts[field.name]) for field in dataclasses.fields(declared)]
-
-
-def _paths(named: Sequence[tuple[dataclasses.Field[Any], Any]]) -> dict[str, str | list[str]]:
-    return {field.name: [one.path for one in given] if field.metadata["many"] else given.path for field, given in named}
-
-
-def _parts(field: dataclasses.Field[Any], given: Any) -> Iterator[Part]:
-    """How lineage names an artifact; of several, each."""
-    for number, one in enumerate(given if field.metadata["many"] else [given]):
-        yield Part(
-            name=f"{field.name}[{number}]" if field.metadata["many"] else field.name,
-            contract=field.metadata["contract"] or "",
-            path=Path(one.path),
-            uri=one.uri,
-            record=str(one.metadata.get("record", "")),
-            record_sha256=str(one.metadata.get("record_sha256", "")),
-        )
+def _paths(artifacts: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    return {
+        name: [one.path for one in given] if isinstance(given, Sequence) else given.path
+        for name, given in artifacts.items()
+    }
 
 
 def _shown(part: Record) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
@@ -178,6 +179,7 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
     logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
     with tempfile.TemporaryDirectory(prefix="ease-journal-") as folder:
         yield folder
+        observations.discard(folder)
 
 
 def _journal_key(

@@ -10,18 +10,23 @@ from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import ONE_EVALUATION
 from ease_lib.stages.check_prerequisites import check
 from ease_lib.stages.evaluate import TESTED_SEQUENCES
-from ease_lib.stages.execution import logger, user_errors
+from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.stages.run_cell import encoded
 
 
-def execute(axes: Mapping[str, object], parameters: str) -> list[str]:
+def execute(
+    axes: Mapping[str, object], parameters: str, lineage: Artifact | None = None, chain: Artifact | None = None
+) -> list[str]:
     """Plan as a task of a pipeline; `parameters` is the form's field for what all runs share, as YAML or JSON."""
     with user_errors("plan_comparison"):
         shared = parse_parameter_text(parameters, "parameters")
         twice = sorted(set(axes) & set(shared))
         if twice:
             raise ConfigError(f"parameters repeats {', '.join(twice)}; set each in its own field of the form")
-        cells = checked_plan({**shared, **axes})
+        values = {**shared, **axes}
+        first = next((parse_parameters(cell.parameters) for cell in plan(values)), None)
+        with recorded(work_on("plan_comparison", values), first.lineage_root if first else "", lineage, chain):
+            cells = checked_plan(values)
         logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
         return [encoded(cell) for cell in cells]
 

@@ -11,9 +11,14 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.reporting.comparison import render_comparison_page, render_markdown
-from ease_lib.stages.execution import artifact, output_path, user_errors
+from ease_lib.stages.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    cells: Sequence[str] = artifact(contracts.COMPARISON_CELL, many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,11 +27,20 @@ class Outputs:
     results: str = artifact()
 
 
-def execute(cells: Sequence[str], outputs: Outputs) -> None:
-    """Run as a task of a pipeline; `cells` are the paths of what `run_cell` wrote."""
+def execute(
+    cells: Sequence[Artifact],
+    page: Artifact,
+    results: Artifact,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+) -> None:
+    """Run as a task of a pipeline, which has no parameters; `cells` are what `run_cell` wrote."""
     with user_errors("report_comparison"):
-        run([read_document(Path(path), contracts.COMPARISON_CELL) for path in cells], Path(outputs.results))
-        shutil.copyfile(Path(outputs.results) / PAGE, output_path(outputs.page))
+        made = {"page": page, "results": results}
+        work = work_on("report_comparison", {}, inputs=parts(Inputs, {"cells": cells}), outputs=parts(Outputs, made))
+        with recorded(work, "", lineage, chain, made=list(made.values())):
+            run([read_document(Path(cell.path), contracts.COMPARISON_CELL) for cell in cells], Path(results.path))
+            shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
 
 
 def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:

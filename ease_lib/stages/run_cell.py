@@ -21,7 +21,7 @@ from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
 from ease_lib.comparison import Cell
 from ease_lib.config import flat_parameters, parse_parameters
 from ease_lib.stages import build_dataset, evaluate, optimize
-from ease_lib.stages.execution import artifact, output_path, user_errors
+from ease_lib.stages.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 
 FOLDER = "cells"
@@ -34,11 +34,15 @@ class Outputs:
     result: str = artifact(contracts.COMPARISON_CELL)
 
 
-def execute(cell: str, outputs: Outputs) -> None:
-    """Run as a task of a pipeline; `cell` is JSON as `encoded` gives it."""
+def execute(cell: str, result: Artifact, lineage: Artifact | None = None, chain: Artifact | None = None) -> None:
+    """Run as a task of a pipeline; `cell` is JSON as `encoded` gives it. All its stages are one in the record."""
     with user_errors("run_cell"), tempfile.TemporaryDirectory() as folder:
-        result, _ = run(decoded(cell), Artifacts(Path(folder)))
-        write_document(output_path(outputs.result), contracts.COMPARISON_CELL, result)
+        wanted = decoded(cell)
+        parameters = parse_parameters(wanted.parameters)
+        work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
+        with recorded(work, parameters.lineage_root, lineage, chain, made=[result]):
+            measured, _ = run(wanted, Artifacts(Path(folder)))
+            write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)
 
 
 def encoded(cell: Cell) -> str:

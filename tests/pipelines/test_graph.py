@@ -21,6 +21,7 @@ from ease_lib.stages import (
     optimize,
     prefilter,
     propose_instructions,
+    publish,
     rank_pool,
     report,
 )
@@ -31,7 +32,17 @@ from pipelines.local_run import form_arguments
 
 STAGES = {
     module.__name__.rpartition(".")[2].replace("_", "-"): module
-    for module in (build_dataset, rank_pool, prefilter, propose_instructions, embed, optimize, evaluate, report)
+    for module in (
+        build_dataset,
+        rank_pool,
+        prefilter,
+        propose_instructions,
+        embed,
+        optimize,
+        evaluate,
+        report,
+        publish,
+    )
 }
 ROOT = Path(__file__).parents[2]
 

@@ -59,11 +59,18 @@ def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
     stage = stage_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
     wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY"} if stage.reaches_endpoint else set()
-    wanted |= {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} if stage.uses_store else set()
-    assert environment == wanted
+    assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
     assert labels == ({"ease/reaches-endpoint": "true"} if stage.reaches_endpoint else {})
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_is_told_its_run_and_image(container, settings):
+    fields = {entry["name"]: entry["fieldPath"] for entry in settings["fieldPathAsEnv"]}
+    assert fields["EASE_RUN_ID"] == "metadata.labels['pipeline/runid']"
+    assert fields["EASE_IMAGE"] == "metadata.annotations['ease/image']"
+    assert settings["podMetadata"]["annotations"]["ease/image"] == container["image"]
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)

@@ -1,0 +1,354 @@
+"""Where a prompt comes from, asked of real runs: all stages in this process, recorded as a pipeline's tasks are."""
+
+import hashlib
+import json
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ease_lib import cli
+from ease_lib.artifacts.store import S3Store, open_store
+from ease_lib.errors import LineageError, StoreError
+from ease_lib.lineage import publication
+from ease_lib.lineage.difference import difference
+from ease_lib.lineage.explanation import explain
+from ease_lib.lineage.finding import find_prompt, find_row, index
+from ease_lib.lineage.record import decode, row_hash
+from ease_lib.lineage.trail import follow
+from ease_lib.lineage.tree import show_page, show_text
+from ease_lib.lineage.verification import verify_place
+from ease_lib.stages import build_dataset, prefilter, publish
+from tests.recorded_run import STAGES, RecordedRun
+from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A run with noise and a prefilter, published; its folder must not be changed."""
+    folder = tmp_path_factory.mktemp("published")
+    return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts"))()
+
+
+def prompts_of(run):
+    return run.parameters.publishing.publish_uri
+
+
+def records(run):
+    return [step.record for step in follow(prompts_of(run) or run.parameters.lineage_root).everything]
+
+
+def test_every_stage_of_a_run_leaves_one_record_that_links_to_those_before_it(published):
+    trail = follow(prompts_of(published))
+    assert {step.stage for step in trail.everything} == {
+        "check_prerequisites",
+        *(stage.__name__.rpartition(".")[2] for stage in STAGES),
+    }
+    assert (trail.head.stage, trail.steps[-1].stage, trail.gaps) == ("report", "build_dataset", [])
+    assert all(record["state"] == "complete" for record in records(published))
+    assert {record["run"]["id"] for record in records(published)} == {published.run_id}
+
+
+def test_a_record_says_what_went_in_and_came_out_and_how(published):
+    record = next(record for record in records(published) if record["stage"] == "optimize")
+    history = next(part for part in record["outputs"] if part["name"] == "history")
+    content = published.path("history").read_bytes()
+    assert (history["contract"], history["rows"], history["bytes"]) == ("history/1", 5, len(content))
+    assert history["sha256"] == hashlib.sha256(content).hexdigest()
+    assert record["parameters"]["budget"] == 5
+    assert "budget" not in record["defaults"]
+    assert "nu" in record["defaults"]
+    assert record["llm"]["answered_by"] == [
+        {"model": "simulated-in-context-learner", "system_fingerprint": "", "answers": 30}
+    ]
+    assert record["software"]["packages"]["torch"]
+    embed = next(record for record in records(published) if record["stage"] == "embed")
+    assert len(embed["embedder"]["weights_sha256"]) == 64
+
+
+def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
+    shown = published.artifacts["kept"].metadata
+    assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/1")
+    assert decode(Path(shown["record"]).read_bytes(), "")["stage"] == "prefilter"
+    page = (published.folder / "prefilter" / "chain").read_text()
+    assert "## prefilter: complete" in page
+    assert shown["sha256"][:12] in page
+
+
+def test_a_whole_run_verifies_wherever_it_is_asked_for(published):
+    for place in (prompts_of(published), published.parameters.lineage_root, f"{published.folder}/report/lineage"):
+        verdict = verify_place(place)
+        assert verdict.problems == ()
+        assert verdict.checked > 100
+
+
+def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else(s3_prefix, tmp_path):
+    """One kind of tampering on each object here; `python -m tests.tamper` does all on all."""
+    raw, task = made_table()
+    scene = Scene(tmp_path, s3_prefix, raw, **task, budget=3, initial_design=2, validation_size=3, test_size=3)
+    results, count = tamper_all(scene, lambda number: [TAMPERINGS[number % len(TAMPERINGS)]])
+    assert [outcome for counts in results.values() for outcome in counts if outcome != "found"] == []
+    assert sum(counts.total() for counts in results.values()) > 0.9 * count > 80
+    assert verify_place(scene.place).is_whole
+
+
+def test_a_run_that_was_moved_as_a_whole_still_verifies(tmp_path):
+    run = RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts"))()
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    assert follow(str(tmp_path / "new" / "run" / "store" / "lineage"), run.run_id).head.stage == "publish"
+    assert verify_place(str(tmp_path / "new")).problems == ()
+
+
+def test_a_stage_that_failed_leaves_its_error_and_the_next_attempt_links_to_it(tmp_path):
+    run = RecordedRun(tmp_path, publish_uri="")
+    run(build_dataset)
+    whole = run.path("pool").read_bytes()
+    run.path("pool").write_bytes(b"broken")
+    with pytest.raises(SystemExit):
+        run(*STAGES[1:3])
+    run.path("pool").write_bytes(whole)
+    run(*STAGES[1:3])
+    root = open_store(run.parameters.lineage_root)
+    attempts = [json.loads(root.read(name)) for name in root.walk_names() if "/rank_pool-" in name]
+    assert sorted(attempt["state"] for attempt in attempts) == ["complete", "failed"]
+    failed = next(attempt for attempt in attempts if attempt["state"] == "failed")
+    assert "cannot be read" in failed["error"]
+
+
+def test_attempts_at_equal_work_are_linked_across_runs(tmp_path):
+    first = RecordedRun(tmp_path / "first", store_uri=str(tmp_path / "store"))(build_dataset)
+    again = RecordedRun(tmp_path / "again", store_uri=str(tmp_path / "store"))(build_dataset)
+    root = open_store(again.parameters.lineage_root)
+    (name,) = (name for name in root.walk_names() if again.run_id in name)
+    (earlier,) = json.loads(root.read(name))["attempt"]["earlier"]
+    assert first.run_id in earlier
+
+
+def test_without_a_root_the_artifacts_carry_the_records(tmp_path):
+    run = RecordedRun(tmp_path / "run", store_uri="")()
+    trail = follow(str(tmp_path / "run"))
+    assert (trail.head.stage, trail.steps[-1].stage) == ("publish", "build_dataset")
+    assert verify_place(str(tmp_path / "run")).problems == ()
+    run.path("validation").write_bytes(b"other")
+    (problem,) = verify_place(str(tmp_path / "run")).problems
+    assert (problem.what, problem.stage) == ("changed", "build_dataset")
+
+
+def test_what_was_never_recorded_is_not_called_whole(tmp_path):
+    run = RecordedRun(tmp_path / "run")
+    run(*STAGES[:2])
+    run.artifacts["pool"].metadata.clear()
+    run(prefilter)
+    verdict = verify_place(run.parameters.lineage_root)
+    assert not verdict.is_whole
+    assert {problem.what for problem in verdict.problems} == {"never recorded"}
+
+
+def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises((StoreError, NotADirectoryError, SystemExit)):
+        RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file"))(build_dataset)
+
+
+def test_the_chain_is_shown_as_text_and_as_a_page(published):
+    trail = follow(prompts_of(published))
+    text = show_text(trail)
+    assert text.index("report  ") < text.index("optimize  ") < text.index("build_dataset  ")
+    assert "customer_feedback.csv" in text
+    page = show_page(trail)
+    assert "noise_ratio" in page
+    assert "<script" not in page
+
+
+def test_explain_says_which_rows_which_noise_and_which_iteration(published):
+    text = explain(follow(prompts_of(published)))
+    history = pq.read_table(published.path("history")).to_pylist()
+    winner = max(history, key=lambda row: (row["score"], -row["iteration"]))
+    assert "The outputs of 4 pool rows were corrupted on purpose (noise_ratio 0.2)" in text
+    assert "bm25 kept the 15 of 20 exemplars" in text
+    assert f"The winner is evaluation {winner['iteration'] + 1}" in text
+    assert "runner-up" in text
+    best = json.loads(published.path("best_sequence").read_text())
+    assert all(f"row {exemplar_id}:" in text for exemplar_id in best["exemplar_ids"])
+
+
+def test_explain_says_what_is_gone(tmp_path):
+    run = RecordedRun(tmp_path / "run")()
+    run.path("history").unlink()
+    with pytest.raises(LineageError, match="history is gone, so optimize cannot be explained"):
+        explain(follow(str(tmp_path / "run")))
+
+
+def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
+    other = RecordedRun(tmp_path / "run", noise_ratio=0.2, seed=5)()
+    text = difference(follow(prompts_of(published)), follow(str(other.folder)))
+    assert "seed: 0 → 5" in text
+    assert "The first difference is in build_dataset" in text
+    assert "because of: seed 0 → 5" in text
+
+
+def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):
+    """What decides anything is equal to the byte; times and costs stand in few files, and only in named fields."""
+    one, other = (RecordedRun(tmp_path / name)() for name in ("one", "other"))
+    equal = ("pool", "validation", "test", "dataset", "tops", "kept", "instructions", "embeddings", "best_sequence")
+    for name in (*equal, "predictions", "publication"):
+        assert one.path(name).read_bytes() == other.path(name).read_bytes(), name
+    timed = {"search": ("seconds", "parameters"), "test_scores": ("seconds",), "numbers": ("seconds", "parameters")}
+    for name, fields in timed.items():
+        first, second = (json.loads(run.path(name).read_text()) for run in (one, other))
+        differing = {field for field in first if first[field] != second[field]}
+        assert differing <= set(fields), name
+    columns = {"seconds", "llm_seconds"}
+    first, second = (pq.read_table(run.path("history")).to_pylist() for run in (one, other))
+    assert {name for a, b in zip(first, second, strict=True) for name in a if a[name] != b[name]} <= columns
+    for record, again in zip(records(one), records(other), strict=True):
+        differing = {name for name in record if record[name] != again[name]}
+        assert differing <= {
+            *("run", "attempt", "started", "ended", "digest", "inputs", "outputs", "parameters", "entries")
+        }
+
+
+CANARIES = {
+    "EASE_LLM_API_KEY": "canary-llm-5d41402abc",
+    "EASE_EMBEDDER_API_KEY": "canary-embedder-7215ee9c",
+    "AWS_SECRET_ACCESS_KEY": "canary-aws-b2f5ff47436",
+    "OPENLINEAGE_API_KEY": "canary-openlineage-c9f0f895",
+    "HF_TOKEN": "canary-hub-45c48cce2e2d",
+}
+
+
+def test_no_secret_is_written_anywhere(tmp_path, monkeypatch, capfd):
+    """Keys in the environment, in URLs and in messages of errors; every byte that is written is searched."""
+    for name, value in CANARIES.items():
+        monkeypatch.setenv(name, value)
+    secrets = [*CANARIES.values(), "canary-user", "canary-signature"]
+    url = "http://canary-user:canary-user-password@127.0.0.1:9/api?X-Amz-Signature=canary-signature"
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"), openlineage_url=url)()
+    broken = RecordedRun(tmp_path / "broken", task="table", task_uri=f"s4://canary-user:{CANARIES['HF_TOKEN']}@b/a.csv")
+    with pytest.raises(SystemExit):
+        broken(build_dataset)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 60
+    for path in written:
+        content = path.read_bytes()
+        assert [secret for secret in secrets if secret.encode() in content] == [], path
+    shown = "".join(capfd.readouterr())
+    assert [secret for secret in secrets if secret in shown] == []
+
+
+def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path):
+    prompts = str(tmp_path / "prompts")
+    common = {"publish_uri": prompts, "publish_if": "better", "test_size": 60, "store_uri": str(tmp_path / "store")}
+    first = RecordedRun(tmp_path / "first", **common, noise_ratio=1.0, budget=4, initial_design=3)()
+    assert json.loads(first.path("publication").read_text())["state"] == "published"
+    same = RecordedRun(tmp_path / "same", **common, noise_ratio=1.0, budget=4, initial_design=3)()
+    kept = json.loads(same.path("publication").read_text())
+    assert (kept["state"], "is the same prompt" in kept["reason"]) == ("kept", True)
+    better = RecordedRun(tmp_path / "better", **common, k=8, budget=30, initial_design=10)()
+    said = json.loads(better.path("publication").read_text())
+    assert said["gate"]["rows"] <= 60
+    assert (said["state"] == "published") == (said["gate"]["interval"][0] > 0)
+    latest = publication.read_latest(open_store(prompts))
+    assert (latest.version == said["version"]) == (said["state"] == "published")
+    assert verify_place(prompts, all_versions=True).problems == ()
+
+
+@pytest.mark.parametrize("where", ["folder", "s3"])
+def test_of_two_that_publish_at_once_one_wins_and_the_other_says_so(where, request, tmp_path):
+    uri = str(tmp_path / "prompts") if where == "folder" else request.getfixturevalue("s3_prefix")
+    stores = [open_store(uri) for _ in range(6)]
+    before = publication.read_latest(stores[0])
+    gate = threading.Barrier(len(stores))
+
+    def move(number):
+        gate.wait()
+        return publication.make_latest(stores[number], f"version-{number}", "0" * 64, before)
+
+    with ThreadPoolExecutor(len(stores)) as writers:
+        won = list(writers.map(move, range(len(stores))))
+    assert won.count(True) == 1
+    assert json.loads(stores[0].read("latest.json"))["version"] == f"version-{won.index(True)}"
+
+
+def test_a_retry_of_publishing_finds_what_the_first_attempt_wrote(tmp_path):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    before = {path: path.read_bytes() for path in (tmp_path / "prompts").rglob("*") if path.is_file()}
+    run(publish)
+    assert {path: path.read_bytes() for path in (tmp_path / "prompts").rglob("*") if path.is_file()} == before
+    assert "since an earlier attempt" in json.loads(run.path("publication").read_text())["reason"]
+
+
+def test_a_row_and_a_prompt_are_found_without_reading_other_versions(s3_prefix, tmp_path, monkeypatch):
+    RecordedRun(tmp_path / "run", publish_uri=s3_prefix, seed=1)()
+    run = RecordedRun(tmp_path / "again", publish_uri=s3_prefix)()
+    text = json.loads(run.path("best_sequence").read_text())["exemplars"][0]["input"]
+    reads = []
+    monkeypatch.setattr(S3Store, "read", lambda self, name, read=S3Store.read: reads.append(name) or read(self, name))
+    found = list(find_row(s3_prefix, text))
+    assert [each.is_latest for each in found][-1]
+    assert len(reads) == 2 + len(found)
+    assert [each.version for each in find_row(s3_prefix, row_hash(text))] == [each.version for each in found]
+    assert list(find_row(s3_prefix, "a text that no prompt holds")) == []
+    prompt = (run.path("results") / "prompt.txt").read_bytes()
+    assert found[-1].version in [each.version for each in find_prompt(s3_prefix, hashlib.sha256(prompt).hexdigest())]
+
+
+def test_indexing_gives_marks_to_versions_that_lack_them_and_leaves_the_others(published, tmp_path):
+    shutil.copytree(prompts_of(published), tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "rows")
+    assert index(str(tmp_path / "copy")) == 1
+    assert index(str(tmp_path / "copy")) == 0
+    assert verify_place(str(tmp_path / "copy"), all_versions=True).problems == ()
+
+
+def test_a_run_again_by_its_recorded_command_asks_nothing_and_has_the_same_history(published, tmp_path):
+    values = {"noise_ratio": 0.2, "store_uri": published.parameters.run.store_uri}
+    again = RecordedRun(tmp_path / "again", **values)()
+    llm = [record["llm"]["new_answers"] for record in records_of(again) if record["llm"]]
+    assert llm == [0, 0]
+    columns = ["exemplar_ids", "score"]
+    first, second = (pq.read_table(run.path("history"), columns=columns) for run in (published, again))
+    assert first.equals(second)
+
+
+def records_of(run):
+    root = open_store(run.parameters.lineage_root)
+    return [json.loads(root.read(name)) for name in root.walk_names() if name.startswith(f"runs/{run.run_id}/")]
+
+
+def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    text = json.loads(run.path("best_sequence").read_text())["exemplars"][0]["input"]
+    arguments = ["forget", "--row", text, "--in", str(run.folder), "--in", prompts_of(run)]
+    assert cli.main(arguments) == 0
+    assert "nothing was changed" in capsys.readouterr().out
+    assert verify_place(prompts_of(run)).problems == ()
+    assert cli.main([*arguments, "--remove", "--reason", "request 17"]) == 0
+    assert "--store-uri" in capsys.readouterr().out
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+    assert left == []
+    assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()
+    assert pq.read_table(run.path("pool")).num_rows == 19
+    verdict = verify_place(run.parameters.lineage_root)
+    assert verdict.is_whole
+    assert {problem.what for problem in verdict.problems} == {"removed on request"}
+    run.path("test").write_bytes(b"not this one")
+    assert not verify_place(run.parameters.lineage_root).is_whole
+
+
+def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys):
+    place = prompts_of(published)
+    assert cli.main(["lineage", "verify", place]) == 0
+    assert cli.main(["lineage", "show", place, "--page", str(tmp_path / "page.html")]) == 0
+    assert "Where this prompt comes from" in (tmp_path / "page.html").read_text()
+    assert cli.main(["lineage", "rerun", place]) == 0
+    assert "--noise-ratio 0.2" in capsys.readouterr().out
+    shutil.copytree(place, tmp_path / "copy")
+    (tmp_path / "copy" / "latest.json").write_text("{}")
+    assert cli.main(["lineage", "verify", str(tmp_path / "copy")]) == 3
+    assert "latest.json" in capsys.readouterr().out
+    assert cli.main(["lineage", "show", str(tmp_path / "nothing")]) == 2
+    assert "no lineage record is there" in capsys.readouterr().err
