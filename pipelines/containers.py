@@ -29,6 +29,7 @@ from ease_lib.stages import run_context
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
 READ_ONLY_PATHS = ("task_uri", "instructions_uri", "embedder")
+WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 PASSED_ON = (
     "EASE_LLM_API_KEY",
     "EASE_EMBEDDER_API_KEY",
@@ -95,9 +96,7 @@ class Containers:
     def _mounts(self, parameters: Parameters) -> list[Mount]:
         values = changed_parameters(parameters)
         read = {str(values[name]) for name in READ_ONLY_PATHS if name in values and Path(str(values[name])).exists()}
-        written = {str(self.output_dir)}
-        if parameters.run.store_uri and "://" not in parameters.run.store_uri:
-            written.add(parameters.run.store_uri)
+        written = {str(self.output_dir), *_written_folders(parameters).values()}
         for folder in written:
             _make_writable(Path(folder))
         return [Mount(path, path, type="bind", read_only=path in read) for path in sorted(read | written)]
@@ -129,9 +128,13 @@ def with_absolute_paths(parameters: Parameters) -> Parameters:
         for name in READ_ONLY_PATHS
         if name in values and Path(str(values[name])).expanduser().exists()
     }
-    if parameters.run.store_uri and "://" not in parameters.run.store_uri:
-        paths["store_uri"] = str(Path(parameters.run.store_uri).expanduser().absolute())
-    return parse_parameters({**values, **paths})
+    return parse_parameters({**values, **paths, **_written_folders(parameters)})
+
+
+def _written_folders(parameters: Parameters) -> dict[str, str]:
+    """Parameters that name a folder of this machine to write to, as absolute paths."""
+    values = {name: str(value) for name, value in changed_parameters(parameters).items() if name in WRITTEN_PATHS}
+    return {name: str(Path(value).expanduser().absolute()) for name, value in values.items() if "://" not in value}
 
 
 def _user() -> int:

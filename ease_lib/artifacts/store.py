@@ -16,6 +16,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -147,17 +148,22 @@ class FileStore:
         return path.read_bytes() if path.is_file() else None
 
     def write(self, name: str, content: bytes) -> None:
+        os.replace(self._partial(name, content), self._path / name)
+
+    def _partial(self, name: str, content: bytes) -> Path:
+        """The content in a file of its own beside the one that it shall become."""
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-        partial.write_bytes(content)
-        os.replace(partial, path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+            partial.write_bytes(content)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}; choose another folder") from error
+        return partial
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-        partial.write_bytes(content)
+        partial = self._partial(name, content)
         try:
             os.link(partial, path)  # fails where there is a file, and shows it whole where there is none
         except FileExistsError:
@@ -290,6 +296,26 @@ class S3Store:
                 )
             if self.read(probe) != b"first" or probe not in self.find_names():
                 raise StoreError(f"{self.uri}: what was written is not read or listed at once; use another store")
+        finally:
+            self.delete(probe)
+
+    def check_swap(self) -> None:
+        """Try on a probe object whether a write can depend on what is there, as publishing needs.
+
+        Raises:
+            StoreError: when the store cannot, or overwrites all the same.
+        """
+        probe = f".probe-{uuid.uuid4().hex}"
+        self.create(probe, b"first")
+        try:
+            found = self._ask(lambda: self._client.head_object(Bucket=self._bucket, Key=self._prefix + probe), probe)
+            self.write(probe, b"second")
+            with suppress(ObjectExists):
+                self._ask(lambda: self._put(probe, b"third", IfMatch=found["ETag"]), probe)
+                raise StoreError(
+                    f"{self.uri}: this store ignores If-Match, so two runs that publish at once could overwrite each "
+                    "other's latest.json; publish to a store with conditional writes, or to a folder"
+                )
         finally:
             self.delete(probe)
 

@@ -304,10 +304,10 @@ def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> 
         return
     with suppress(LineageError):  # a damaged one is named as such
         found = manifests.get(version) or publication.read_version(store, version)
-        if found is None:
+        if found is None and not store.find_names(f"{VERSIONS}/{version}"):
             why = f"names {version}, which is not there"
             yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
-        elif publication.latest_content(version, found[1]) != content:
+        elif found and publication.latest_content(version, found[1]) != content:
             yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
 
 

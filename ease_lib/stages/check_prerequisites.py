@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ease_lib.config import (
     parse_parameters,
     stage_parameters,
 )
-from ease_lib.errors import ConfigError, EaseError
+from ease_lib.errors import ConfigError, EaseError, StoreError
 from ease_lib.evaluation.llm_client import Sampling
 from ease_lib.observations import collecting
 from ease_lib.stages import (
@@ -77,8 +78,12 @@ def execute(
     with user_errors("check_prerequisites"):
         parameters = read_form(form, advanced)
         work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=scheduled)
-        with recorded(work, parameters.lineage_root, lineage, chain):
-            return run(parameters)
+        try:
+            with recorded(work, parameters.lineage_root, lineage, chain):
+                return run(parameters)
+        except StoreError:
+            check(parameters)  # no record can be written: say what else is wrong before saying so
+            raise
 
 
 def run(parameters: Parameters) -> dict[str, Any]:
@@ -132,7 +137,9 @@ def findings(*runs: Parameters) -> Iterator[Finding]:
         ("task data", _check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
         ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
         ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
-        ("store", _check_store, [run.run.store_uri for run in runs], str),
+        ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
+        ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
+        ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
         ("endpoint", _check_endpoint, [run.endpoint for run in runs], lambda endpoint: endpoint.llm_base_url),
     ]
     for what, check_one, tried, described in sections:
@@ -166,14 +173,14 @@ def _check_instructions(instructions_uri: str) -> None:
         propose_instructions.read_instruction_file(instructions_uri)
 
 
-def _check_store(store_uri: str) -> None:
+def _check_store(parameter: str, store_uri: str) -> None:
     if not store_uri:
         return
     if is_s3(store_uri):
         S3Store(store_uri).check()
         return
     if "://" in store_uri:
-        raise ConfigError(f"store_uri={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")
+        raise ConfigError(f"{parameter}={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")
     try:
         Path(store_uri).mkdir(parents=True, exist_ok=True)
         probe = Path(store_uri) / f".probe-{os.getpid()}"
@@ -181,8 +188,14 @@ def _check_store(store_uri: str) -> None:
         probe.unlink()
     except OSError as error:
         raise ConfigError(
-            f"store_uri={store_uri} cannot be written: {error.strerror}; choose another folder"
+            f"{parameter}={store_uri} cannot be written: {error.strerror}; choose another folder"
         ) from error
+
+
+def _check_published(publish_uri: str) -> None:
+    _check_store("publish_uri", publish_uri)
+    if is_s3(publish_uri):
+        S3Store(publish_uri).check_swap()
 
 
 def _check_endpoint(endpoint: EndpointConfig) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ease_lib import cli
 from ease_lib.artifacts.store import S3Store, open_store
-from ease_lib.errors import LineageError, StoreError
+from ease_lib.errors import LineageError
 from ease_lib.lineage import publication
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
@@ -147,10 +147,11 @@ def test_what_was_never_recorded_is_not_called_whole(tmp_path):
     assert {problem.what for problem in verdict.problems} == {"never recorded"}
 
 
-def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path):
+def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path, capfd):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises((StoreError, NotADirectoryError, SystemExit)):
+    with pytest.raises(SystemExit):
         RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file"))(build_dataset)
+    assert "cannot be written: Not a directory; choose another folder" in capfd.readouterr().err
 
 
 def test_the_chain_is_shown_as_text_and_as_a_page(published):

@@ -102,6 +102,26 @@ def test_a_store_with_conditional_writes_is_accepted_and_left_clean(s3_prefix):
     assert store.find_names() == []
 
 
+@pytest.mark.parametrize("where", ["folder", "s3"])
+def test_a_swap_needs_the_expected_content(where, request, tmp_path):
+    store = open_store(str(tmp_path) if where == "folder" else request.getfixturevalue("s3_prefix"))
+    assert not store.swap("latest", b"1", b"0")
+    assert store.swap("latest", b"1", None)
+    assert not store.swap("latest", b"2", None)
+    assert store.swap("latest", b"2", b"1")
+    assert store.read("latest") == b"2"
+    if where == "s3":
+        store.check_swap()
+    assert store.walk_names() == ["latest"]
+
+
+def test_of_six_files_created_at_once_one_stays(tmp_path):
+    with ThreadPoolExecutor(6) as writers:
+        won = list(writers.map(lambda number: open_store(str(tmp_path)).create("a/b", str(number).encode()), range(6)))
+    assert won.count(True) == 1
+    assert (tmp_path / "a" / "b").read_text() == str(won.index(True))
+
+
 def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):
     """A real one: rclone ignores If-None-Match."""
     with overwriting_store(tmp_path, monkeypatch) as uri:
