@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def execute(
     """
     with user_errors("check_prerequisites"):
         parameters = read_form(form, advanced)
-        work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=scheduled)
+        work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=_as_time(scheduled))
         try:
             with recorded(work, parameters.lineage_root, lineage, chain):
                 return run(parameters)
@@ -98,6 +99,14 @@ def run(parameters: Parameters) -> dict[str, Any]:
     passed: dict[str, Any] = {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
     del passed["rank_pool"]
     return {**passed, SHARDS: [stage_parameters(rank_pool.Config, shard) for shard in _shards(parameters)]}
+
+
+def _as_time(text: str) -> str:
+    """A time as Kubeflow fills it in; empty where its placeholder was left as it is."""
+    try:
+        return datetime.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
 
 
 def _shards(parameters: Parameters) -> list[Parameters]:

@@ -10,6 +10,8 @@ import docker
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.lineage.trail import follow
+from ease_lib.lineage.verification import verify_place
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
 QUICK = (
@@ -94,6 +96,10 @@ def test_containers_on_an_object_store_killed_half_way_write_what_processes_on_f
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["llm"]["new_requests"] < report["llm"]["requests"]
     assert not (tmp_path / "store").exists()
+    assert verify_place(str(tmp_path)).problems == ()
+    software = follow(str(tmp_path)).head.record["software"]
+    assert software["image"].startswith("ease-pipelines-cpu:")
+    assert "@sha256:" in software["image"]
 
 
 def test_stopping_the_run_stops_its_container(cpu_image, tmp_path):

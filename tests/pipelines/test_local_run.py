@@ -10,6 +10,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.lineage.trail import follow
+from ease_lib.lineage.verification import verify_place
 from ease_lib.stages.execution import EXIT_STOPPED
 from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
@@ -45,6 +47,12 @@ def test_smoke_run_from_data_to_report(tmp_path):
     ):
         assert shown in finished.stdout
     assert finished.stderr == ""
+    verdict = verify_place(str(tmp_path / "out"))
+    assert verdict.problems == ()
+    assert verdict.checked > 200
+    (tmp_path / "out" / "prompt.txt").write_text("another prompt")
+    (problem,) = verify_place(str(tmp_path / "out")).problems
+    assert (problem.uri, problem.stage) == (str(tmp_path / "out" / "prompt.txt"), "report")
 
 
 def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
@@ -72,6 +80,10 @@ def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
     asked_again = sum(server.script.finished.values()) - len(server.script.finished)
     assert asked_again <= 1 + 20  # the prerequisites' trial, and what was in flight when the kill came
     assert (tmp_path / "quiet/prompt.txt").read_text() == (tmp_path / "killed/prompt.txt").read_text()
+    trail = follow(str(tmp_path / "killed"))
+    (earlier,) = trail.step_of("optimize").record["attempt"]["earlier"]
+    assert json.loads((tmp_path / "killed/store/lineage" / earlier).read_text())["state"] == "started"
+    assert verify_place(str(tmp_path / "killed")).problems == ()
 
 
 def test_sigterm_to_the_run_alone_ends_its_stage_too_and_the_same_command_continues(tmp_path):

@@ -5,6 +5,7 @@ import json
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -152,6 +153,27 @@ def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path, capfd):
     with pytest.raises(SystemExit):
         RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file"))(build_dataset)
     assert "cannot be written: Not a directory; choose another folder" in capfd.readouterr().err
+
+
+def test_events_are_sent_as_stages_start_and_end(tmp_path):
+    received = []
+
+    class Catalogue(BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Catalogue) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/api/v1/lineage"
+        RecordedRun(tmp_path, openlineage_url=url)(build_dataset)
+        server.shutdown()
+    assert [event["eventType"] for event in received] == ["START", "COMPLETE"]
+    assert {event["job"]["name"] for event in received} == {"ease.build_dataset"}
 
 
 def test_the_chain_is_shown_as_text_and_as_a_page(published):
