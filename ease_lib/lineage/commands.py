@@ -16,11 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ease_lib.artifacts.store import open_store
 from ease_lib.config import declared_parameters
 from ease_lib.errors import ConfigError, LineageError
 from ease_lib.lineage import finding, forgetting
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
+from ease_lib.lineage.exports import exports_of
 from ease_lib.lineage.problems import Problem
 from ease_lib.lineage.trail import Trail, follow
 from ease_lib.lineage.tree import show_page, show_text
@@ -51,7 +53,7 @@ def add_lineage(commands: Any) -> None:
     shape = argparse.RawDescriptionHelpFormatter
     lineage = commands.add_parser(
         "lineage",
-        help="where a prompt comes from: show, verify, explain, diff, find, rerun, index",
+        help="where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=shape,
@@ -64,6 +66,8 @@ def add_lineage(commands: Any) -> None:
     verifying.add_argument("--all", action="store_true", help="every published version, not only the latest")
     _question(questions, "explain", _explain, "in plain words: data, noise, prefilter, search, test, publication")
     _question(questions, "rerun", _rerun, "the commands that give the same history again")
+    export = _question(questions, "export", _export, "provenance (SLSA), events (OpenLineage), data set (Croissant)")
+    export.add_argument("--to", default=".", metavar="FOLDER", help="where to write the files (default: here)")
     diff = _question(questions, "diff", _diff, "what differs between two runs, and therefore why the prompt changed")
     diff.add_argument("other", metavar="PLACE", help="the other run")
     find = _question(questions, "find", _find, "the published prompts that hold a row, or one prompt", run=False)
@@ -128,6 +132,14 @@ def _described(problem: Problem) -> str:
 
 def _explain(parsed: argparse.Namespace) -> int:
     print(explain(follow(parsed.place, parsed.run)))
+    return 0
+
+
+def _export(parsed: argparse.Namespace) -> int:
+    folder = open_store(parsed.to)
+    for name, content in exports_of(follow(parsed.place, parsed.run)).items():
+        folder.write(name, content)
+        print(f"{folder.uri.rstrip('/')}/{name}")
     return 0
 
 

@@ -18,12 +18,11 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table,
 from ease_lib.config import EndpointConfig, LineageConfig, PublishingConfig, RunConfig
 from ease_lib.errors import LineageError
 from ease_lib.evaluation.objective import Question, answer_sampling
-from ease_lib.lineage import croissant, publication
-from ease_lib.lineage.openlineage import openlineage_lines
+from ease_lib.lineage import publication
+from ease_lib.lineage.exports import exports_of
 from ease_lib.lineage.publication import Latest
 from ease_lib.lineage.record import Record, row_hash
 from ease_lib.lineage.recording import current_inputs
-from ease_lib.lineage.slsa import provenance_statement
 from ease_lib.lineage.trail import Trail, trail_behind
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.stages.black_box import open_black_box
@@ -31,7 +30,6 @@ from ease_lib.stages.evaluate import BEST
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
 
-PROVENANCE_FILE, EVENTS_FILE = "provenance.intoto.json", "lineage.openlineage.jsonl"
 FEWEST_ROWS = 10
 """Below which the interval of a difference says nothing."""
 
@@ -115,21 +113,11 @@ def _version_name(trail: Trail) -> str:
 
 
 def _files(folder: Path, results: Record, trail: Trail) -> dict[str, bytes]:
-    """Everything of a version: the results as they are, provenance, events, and the records of the chain."""
+    """Everything of a version: the results as they are, the exports, and the records of the chain."""
     files = {name: (folder / name).read_bytes() for name in results["files"]}
-    copies = publication.record_copies({f"{step.stage}-{step.id}": step.content for step in trail.everything})
-    statement = provenance_statement(trail, results["files"])
-    data_set = croissant.croissant(trail)
-    described = (
-        {croissant.FILE: (json.dumps(data_set, indent=1, ensure_ascii=False) + "\n").encode()} if data_set else {}
-    )
-    return {
-        **files,
-        **described,
-        PROVENANCE_FILE: (json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode(),
-        EVENTS_FILE: "".join(f"{line}\n" for line in openlineage_lines(trail)).encode(),
-        **copies,
-    }
+    own = [step for step in trail.everything if step.stage == "publish" and step.record["state"] == "started"]
+    records = {f"{step.stage}-{step.id}": step.content for step in trail.everything if step not in own}
+    return {**files, **exports_of(trail), **publication.record_copies(records)}
 
 
 def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:

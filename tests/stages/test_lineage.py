@@ -367,6 +367,10 @@ def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys
     assert cli.main(["lineage", "verify", place]) == 0
     assert cli.main(["lineage", "show", place, "--page", str(tmp_path / "page.html")]) == 0
     assert "Where this prompt comes from" in (tmp_path / "page.html").read_text()
+    assert cli.main(["lineage", "export", place, "--to", str(tmp_path / "exports")]) == 0
+    for name in ("provenance.intoto.json", "croissant.json"):  # the events are one stage more by now
+        (in_version,) = Path(place).glob(f"versions/*/{name}")
+        assert (tmp_path / "exports" / name).read_bytes() == in_version.read_bytes()
     assert cli.main(["lineage", "rerun", place]) == 0
     assert "--noise-ratio 0.2" in capsys.readouterr().out
     shutil.copytree(place, tmp_path / "copy")
