@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from ease_lib.errors import ConfigError
 
 
@@ -13,6 +11,8 @@ def resolve_device(device: str) -> str:
     Raises:
         ConfigError: when `cuda` is asked for and there is none.
     """
+    import torch  # a second, which stages that compute nothing on it need not spend
+
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():

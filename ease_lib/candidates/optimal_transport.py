@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
@@ -61,6 +60,8 @@ def transport_cost(rows: FloatArray) -> float:
     Args:
         rows: (k, m) cost of moving exemplar i to validation row j.
     """
+    import ot  # it imports torch: two seconds, which stages that search nothing need not spend
+
     k, m = rows.shape
     return float(
         ot.emd2(

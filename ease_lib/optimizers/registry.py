@@ -1,4 +1,8 @@
-"""Search methods by name."""
+"""Search methods by name.
+
+Those that need torch or POT are imported when they are made: that takes two seconds, which stages that only check the
+parameters of a method need not spend.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,19 @@ from collections.abc import Callable
 import numpy as np
 
 from ease_lib.config import OptimizerConfig
-from ease_lib.optimizers.active import Active
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.best_of_n import BestOfN
-from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
 from ease_lib.optimizers.influence import Influence
 from ease_lib.optimizers.llm_select import LlmSelect
 from ease_lib.optimizers.retrieval import Retrieval
-from ease_lib.optimizers.subset import Choice, OneSubset, choose_by_dpp, choose_by_mmd, choose_by_ot
 from ease_lib.optimizers.zero_shot import ZeroShot
 from ease_lib.prefilter import bm25_similarities
 
 
-def _ease(problem: Problem, config: OptimizerConfig) -> Ease:
+def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.optimizers.ease import Ease
+
     return Ease(
         problem,
         initial_design=config.initial_design,
@@ -34,8 +37,17 @@ def _ease(problem: Problem, config: OptimizerConfig) -> Ease:
     )
 
 
-def _subset(choose: Choice) -> Callable[[Problem, OptimizerConfig], OneSubset]:
-    return lambda problem, config: OneSubset(problem, choose, sampled_candidates=config.sampled_candidates)
+def _active(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.optimizers.active import Active
+
+    return Active(problem, evaluations=config.budget)
+
+
+def _subset(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.optimizers import subset
+
+    choose = {"dpp": subset.choose_by_dpp, "mmd": subset.choose_by_mmd, "ot": subset.choose_by_ot}[config.method]
+    return subset.OneSubset(problem, choose, sampled_candidates=config.sampled_candidates)
 
 
 def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
@@ -48,12 +60,12 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
     "best_of_n": lambda problem, config: BestOfN(problem),
     "evolution": lambda problem, config: Evolution(problem, initial_design=config.initial_design),
     "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
-    "active": lambda problem, config: Active(problem, evaluations=config.budget),
+    "active": _active,
     "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
     "bm25": _bm25,
-    "dpp": _subset(choose_by_dpp),
-    "mmd": _subset(choose_by_mmd),
-    "ot": _subset(choose_by_ot),
+    "dpp": _subset,
+    "mmd": _subset,
+    "ot": _subset,
     "llm_select": lambda problem, config: LlmSelect(problem),
     "zero_shot": lambda problem, config: ZeroShot(),
 }

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import ttest_rel
 
 from ease_lib.seeding import rng
 
@@ -31,6 +30,8 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 def paired_p_value(scores: Sequence[float], others: Sequence[float]) -> float:
     """Two-sided paired t-test of equal means; 1 where there are no two pairs, or no pair differs."""
+    from scipy.stats import ttest_rel  # most of a second, which runs without a comparison need not spend
+
     differences = np.subtract(scores, others)
     if len(differences) < 2 or not differences.any():
         return 1.0
