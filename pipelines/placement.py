@@ -23,6 +23,8 @@ LLM_SECRET = "ease-llm"  # noqa: S105
 LLM_KEYS = {"api-key": "EASE_LLM_API_KEY", "embedder-api-key": "EASE_EMBEDDER_API_KEY"}
 OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
 OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
+CATALOGUE_SECRET = "ease-openlineage"  # noqa: S105
+CATALOGUE_KEYS = {"api-key": "OPENLINEAGE_API_KEY"}
 OBJECT_STORE_CONFIG = "ease-object-store"
 OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
 IMAGE_ANNOTATION = "ease/image"
@@ -196,6 +198,7 @@ def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
         kubernetes.use_secret_as_env(task, LLM_SECRET, LLM_KEYS, optional=True)
     # every stage writes its lineage record; most read or write more
     kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
+    kubernetes.use_secret_as_env(task, CATALOGUE_SECRET, CATALOGUE_KEYS, optional=True)
     kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
 
 

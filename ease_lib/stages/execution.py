@@ -123,7 +123,7 @@ def recorded(
     root: str,
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
-    made: Sequence[Artifact | Sequence[Artifact]] = (),
+    made: Sequence[Artifact] = (),
 ) -> Iterator[None]:
     """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
     context = run_context()
@@ -134,8 +134,7 @@ def recorded(
         yield
     link = attempt.link or (lineage.uri if lineage else "")
     for output, part in zip(made, attempt.outputs, strict=True):
-        for artifact_ in output if isinstance(output, Sequence) else [output]:
-            artifact_.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
+        output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
     if lineage:
         output_path(lineage.path).write_bytes(attempt.content)
         lineage.metadata.update(record=link, record_sha256=attempt.sha256)

@@ -59,7 +59,7 @@ def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
     stage = stage_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
     wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY"} if stage.reaches_endpoint else set()
-    assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
     assert labels == ({"ease/reaches-endpoint": "true"} if stage.reaches_endpoint else {})
