@@ -99,6 +99,9 @@ class TaskConfig:
     clean_task_name: str = param(
         "", "Clean twin of a noisy instruction_induction task; tells which of its pool rows are noisy."
     )
+    exclude_rows: str = param(
+        "", "Rows to leave out of every split, by the SHA-256 of their input text: a,b (`ease forget` prints them)."
+    )
     lr_slope: int = param(-4, "Slope a of the lr task y = ax + b.", low=-1000, high=1000)
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 

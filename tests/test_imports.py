@@ -26,7 +26,7 @@ LAYERS = {  # each topic and what of ours it may import
     "study": {"artifacts", "candidates", "errors", "evaluation", "observations", "optimizers", "tasks"},
     "reporting": {"evaluation", "seeding"},
     "endpoints": {"config", "errors", "tasks"},
-    "lineage": {"artifacts", "config", "errors", "evaluation", "observations", "reporting"},
+    "lineage": {"artifacts", "config", "errors", "evaluation", "observations", "reporting", "tasks"},
 }
 
 

@@ -44,7 +44,7 @@ FORGET_EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
   ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
-afterwards remove the row from the task's own data, and run the command that it prints: a search without the row
+afterwards run the command that it prints: the same search without the row, also while the task's own data still has it
 """
 
 
@@ -180,11 +180,8 @@ def _rerun(parsed: argparse.Namespace) -> int:
 
 def rerun_commands(trail: Trail) -> str:
     """Shell commands that run the same again: with the same store nothing is asked that was answered before."""
-    checked = trail.step_of("check_prerequisites")
-    source = checked.record if checked else _all_parameters(trail)
-    given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
-    changed = [name for name in given if name not in source["defaults"] and name not in PUBLISHING]
-    options = " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(given[name]))}" for name in changed)
+    options = " ".join(run_options(trail))
+    again = f"runs/again-{short_run_id(trail)}"
     software = trail.head.record["software"]
     lines = []
     if software["revision"]:
@@ -193,9 +190,25 @@ def rerun_commands(trail: Trail) -> str:
             lines.append("# the source had changes that were not committed: the result may differ")
     if software["image"]:
         lines.append(f"# it ran in {software['image']}")
-    lines.append(f".venv/bin/ease run {options} --output-dir runs/again-{short_run_id(trail)}")
-    lines.append(f".venv/bin/ease lineage diff {shlex.quote(trail.head.uri)} runs/again-{short_run_id(trail)}")
+    lines.append(f".venv/bin/ease run {options} --output-dir {again}")
+    lines.append(f".venv/bin/ease lineage diff {shlex.quote(trail.head.uri)} {again}")
     return "\n".join(lines)
+
+
+def run_options(trail: Trail, **more: str) -> list[str]:
+    """Options of `ease run` that repeat a run, with other values for some.
+
+    Args:
+        more: values that are added to a parameter that is a list, by name.
+    """
+    checked = trail.step_of("check_prerequisites")
+    source = checked.record if checked else _all_parameters(trail)
+    given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
+    changed = [name for name in given if name not in source["defaults"] and name not in PUBLISHING]
+    for name, value in more.items():
+        given[name] = ",".join(filter(None, (str(given.get(name, "")), value)))
+    wanted = [name for name in given if name in changed or name in more]
+    return [f"--{name.replace('_', '-')} {shlex.quote(str(given[name]))}" for name in wanted]
 
 
 def short_run_id(trail: Trail) -> str:
@@ -227,11 +240,11 @@ def _forget(parsed: argparse.Namespace) -> int:
             print("nothing was changed; --remove removes it")
         return 0
     root = parsed.root or _root(parsed.places)
-    again = rerun_commands(follow(parsed.places[0])) if holders else ""
+    again = run_options(follow(parsed.places[0]), exclude_rows=wanted) if holders else []
     name = forgetting.forget(holders, parsed.row, root, reason=parsed.reason)
     print(f"removed; tombstone {root.rstrip('/')}/{name}")
     if again:
-        print(f"after removing the row from the task's own data, search again without it:\n{again.splitlines()[-2]}")
+        print(f"search again without it:\n.venv/bin/ease run {' '.join(again)}")
     return 0
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
 from ease_lib.lineage.publication import PROMPTS, ROWS, marks_of, read_latest, read_version, write_marks
-from ease_lib.lineage.record import Record, row_hash
+from ease_lib.lineage.record import Record
 from ease_lib.lineage.trail import VERSIONS
+from ease_lib.tasks.base import row_hash
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 

@@ -23,10 +23,11 @@ from ease_lib.artifacts.store import FileStore, Store, open_store
 from ease_lib.errors import LineageError
 from ease_lib.evaluation.response_cache import FILE as CACHE_FILE
 from ease_lib.lineage.finding import as_row_hash
-from ease_lib.lineage.record import Record, row_hash
+from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import now
 from ease_lib.lineage.tombstones import FOLDER as TOMBSTONES
 from ease_lib.lineage.tombstones import write_tombstone
+from ease_lib.tasks.base import row_hash
 
 LEAST_CHARACTERS = 4
 """A shorter text is found in everything; whole cells of tables are compared anyway."""

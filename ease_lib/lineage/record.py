@@ -51,11 +51,6 @@ def digest_of(content: Record) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def row_hash(text: str) -> str:
-    """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
-    return hashlib.sha256(text.strip().encode()).hexdigest()
-
-
 def described(path: Path) -> Record:
     """Digest, size and, of a table, rows and schema of a file; of a folder, of every file in it.
 

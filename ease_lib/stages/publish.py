@@ -21,14 +21,14 @@ from ease_lib.evaluation.objective import Question, answer_sampling
 from ease_lib.lineage import publication
 from ease_lib.lineage.exports import exports_of
 from ease_lib.lineage.publication import Latest
-from ease_lib.lineage.record import Record, row_hash
+from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import current_inputs
 from ease_lib.lineage.trail import Trail, trail_behind
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.evaluate import BEST
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
-from ease_lib.tasks.base import Exemplar
+from ease_lib.tasks.base import Exemplar, row_hash
 
 FEWEST_ROWS = 10
 """Below which the interval of a difference says nothing."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 NoiseRule = Callable[[str], str]
 """A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
+
+
+def row_hash(text: str) -> str:
+    """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -11,7 +12,7 @@ from ease_lib import observations
 from ease_lib.config import TaskConfig
 from ease_lib.errors import ConfigError
 from ease_lib.tasks import table
-from ease_lib.tasks.base import Row, TaskData, TaskSource
+from ease_lib.tasks.base import Row, TaskData, TaskSource, row_hash
 from ease_lib.tasks.instruction_induction import instruction_induction
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.noise import Score, inject_noise
@@ -29,7 +30,7 @@ ListFiles = Callable[[], list[str]]
 def build_task(
     config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles, metrics: Mapping[str, Score]
 ) -> TaskData:
-    """Load the source, rename labels, deal the splits, corrupt the pool: in this order.
+    """Load the source, leave rows out, rename labels, deal the splits, corrupt the pool: in this order.
 
     Args:
         metrics: every metric by name; the task's own decides what counts as noise.
@@ -37,7 +38,8 @@ def build_task(
     Raises:
         ConfigError, DataError: on parameters or data that cannot work.
     """
-    source = remap_labels(load_source(config, seed=seed, locate=locate, list_files=list_files), config.label_remapping)
+    source = load_source(config, seed=seed, locate=locate, list_files=list_files)
+    source = remap_labels(without_rows(source, config.exclude_rows), config.label_remapping)
     data = deal(
         source,
         pool_size=config.pool_size,
@@ -48,6 +50,25 @@ def build_task(
     metric = data.metric if config.metric == "auto" else config.metric
     pool = inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed, metrics[metric])
     return replace(data, metric=metric, pool=pool)
+
+
+def without_rows(source: TaskSource, excluded: str) -> TaskSource:
+    """The source without the rows whose inputs have these hashes, comma-separated, wherever they stand.
+
+    Raises:
+        ConfigError: on something that is no hash.
+    """
+    hashes = {entry.strip() for entry in excluded.split(",") if entry.strip()}
+    wrong = sorted(entry for entry in hashes if not re.fullmatch("[0-9a-f]{64}", entry))
+    if wrong:
+        raise ConfigError(f"exclude_rows={wrong[0]} is no SHA-256 of an input text; `ease forget --row TEXT` prints it")
+    if not hashes:
+        return source
+
+    def left(rows: Sequence[Row] | None) -> list[Row] | None:
+        return None if rows is None else [row for row in rows if row_hash(row.input) not in hashes]
+
+    return replace(source, rows=left(source.rows) or [], validation=left(source.validation), test=left(source.test))
 
 
 def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskSource:

@@ -18,11 +18,12 @@ from ease_lib.lineage import publication
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.finding import find_prompt, find_row, index
-from ease_lib.lineage.record import decode, row_hash
+from ease_lib.lineage.record import decode
 from ease_lib.lineage.trail import follow
 from ease_lib.lineage.tree import show_page, show_text
 from ease_lib.lineage.verification import verify_place
 from ease_lib.stages import build_dataset, prefilter, publish
+from ease_lib.tasks.base import row_hash
 from tests.recorded_run import STAGES, RecordedRun
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
 
@@ -350,7 +351,10 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     assert "nothing was changed" in capsys.readouterr().out
     assert verify_place(prompts_of(run)).problems == ()
     assert cli.main([*arguments, "--remove", "--reason", "request 17"]) == 0
-    assert "--store-uri" in capsys.readouterr().out
+    (command,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith(".venv/bin/ease run "))
+    assert f"--exclude-rows {row_hash(text)}" in command
+    without = RecordedRun(tmp_path / "without", exclude_rows=row_hash(text), pool_size=0)(build_dataset)
+    assert text not in pq.read_table(without.path("pool"))["input"].to_pylist()
     left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
     assert left == []
     assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()

@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.errors import LineageError
-from ease_lib.lineage.record import decode, described, encode, row_hash
+from ease_lib.lineage.record import decode, described, encode
+from ease_lib.tasks.base import row_hash
 
 
 def test_a_record_is_read_back_as_it_was_written():

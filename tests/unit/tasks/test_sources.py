@@ -3,7 +3,8 @@
 import pytest
 
 from ease_lib.errors import ConfigError
-from ease_lib.tasks.catalog import customer_feedback
+from ease_lib.tasks.base import Row, TaskSource, row_hash
+from ease_lib.tasks.catalog import customer_feedback, without_rows
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.pig_latin import pig_latin_variant, translate
 
@@ -69,3 +70,15 @@ def test_shipped_feedback_is_balanced_and_free_of_repetitions():
     assert len({row.input.lower() for row in rows}) == len(rows) == 460
     kinds = ("praise", "complaint", "question", "request")
     assert {label: labels.count(label) for label in set(labels)} == dict.fromkeys(kinds, 115)
+
+
+def test_rows_are_left_out_of_every_split_by_their_hash():
+    rows = [Row(text, ("a",)) for text in ("one", "two", "  one\n", "three")]
+    source = TaskSource(name="t", metric="exact_match", rows=rows, validation=rows[:2], test=None)
+    left = without_rows(source, f"{row_hash('one')}, {row_hash('absent')}")
+    assert [row.input for row in left.rows] == ["two", "three"]
+    assert [row.input for row in left.validation] == ["two"]
+    assert left.test is None
+    assert without_rows(source, "") is source
+    with pytest.raises(ConfigError, match="exclude_rows=one is no SHA-256"):
+        without_rows(source, "one")
