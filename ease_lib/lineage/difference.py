@@ -20,6 +20,7 @@ ORDER = (
     "report",
     "publish",
 )
+ANSWERED = "answered by"
 OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url")
 """Parameters that say where something lies, not what it is."""
 
@@ -30,7 +31,7 @@ def difference(one: Trail, other: Trail) -> str:
         "data": list(_files(one, other)),
         "parameters": list(_parameters(one, other)),
         "code": list(_mapping(_code(one), _code(other))),
-        "models": list(_mapping(_models(one), _models(other))),
+        "models": list(_mapping(*_asked(_models(one), _models(other)))),
     }
     lines = []
     for kind, found in changes.items():
@@ -90,7 +91,7 @@ def _why(first: Step, second: Step) -> str:
     names = {name for step in (first, second) for name in step.record["parameters"]} - set(OF_PLACE)
     parameters = [name for name in sorted(names) if _parameter(first, name) != _parameter(second, name)]
     causes += [f"{name} {_parameter(first, name)!r} → {_parameter(second, name)!r}" for name in parameters]
-    if _answering(first) != _answering(second):
+    if _answering(first) and _answering(second) and _answering(first) != _answering(second):
         causes.append("another model or fingerprint")
     if first.record.get("embedder") != second.record.get("embedder"):
         causes.append("another embedder")
@@ -132,10 +133,18 @@ def _models(trail: Trail) -> Record:
             embedder = step.record["embedder"]
             models["embedder"] = " ".join(str(value)[:40] for value in embedder.values())
         for model in _answering(step):
-            models.setdefault("answered by", model)
+            models.setdefault(ANSWERED, model)
         if step.record.get("llm"):
             models["LLM"] = f"{step.record['llm']['model']} at {step.record['llm']['endpoint']}"
     return models
+
+
+def _asked(first: Record, second: Record) -> tuple[Record, Record]:
+    """Without who answered, where one of the runs asked nothing because all answers were there."""
+    if ANSWERED in first and ANSWERED in second:
+        return first, second
+    left = [{name: value for name, value in models.items() if name != ANSWERED} for models in (first, second)]
+    return left[0], left[1]
 
 
 def _answering(step: Step) -> list[str]:

@@ -70,6 +70,7 @@ def write_version(
     files: Mapping[str, bytes],
     *,
     head: Record,
+    published_by: str,
     rows: Sequence[str],
     validation_rows: Sequence[str],
     facts: Mapping[str, Any],
@@ -80,6 +81,7 @@ def write_version(
     Args:
         files: content by name.
         head: `record` and `record_sha256` of the record that made the prompt.
+        published_by: URI of the record of the attempt that publishes; it is not finished yet.
         rows, validation_rows: hashes of the exemplars, and of the rows that the search was guided by.
 
     Returns:
@@ -96,6 +98,7 @@ def write_version(
         "version": version,
         **facts,
         "head": head,
+        "published_by": published_by,
         "rows": list(dict.fromkeys(rows)),
         "validation_rows": sorted(set(validation_rows)),
         "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,

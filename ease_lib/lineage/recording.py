@@ -23,7 +23,7 @@ from typing import Any
 
 from ease_lib import __version__
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
-from ease_lib.errors import EaseError
+from ease_lib.errors import EaseError, LineageError
 from ease_lib.lineage.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
 from ease_lib.lineage.redaction import redacted, redacted_document
@@ -105,12 +105,18 @@ class Attempt:
         return hashlib.sha256(self.content).hexdigest()
 
 
-_inputs: list[Record] = []
+_current: Attempt | None = None
 
 
-def current_inputs() -> list[Record]:
-    """What is recorded of the inputs of the stage that runs now: for those that publish where things come from."""
-    return _inputs
+def current_attempt() -> Attempt:
+    """The attempt that is recorded now in this process: for the stage that publishes where things come from.
+
+    Raises:
+        LineageError: when nothing is recorded.
+    """
+    if _current is None:
+        raise LineageError("publishing needs a recorded stage: run it by `ease publish` or in the pipeline")
+    return _current
 
 
 @contextmanager
@@ -138,9 +144,9 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         _tell(record, str(work.parameters.get("openlineage_url", "")), context)
 
     keep("started")
-    global _inputs
+    global _current
     with collecting() as observed:
-        _inputs = inputs
+        _current = attempt
         try:
             yield attempt
             attempt.outputs = [part.described() for part in work.outputs]
@@ -154,7 +160,7 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
             keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(observed))
             raise
         finally:
-            _inputs = []
+            _current = None
     keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
 
 

@@ -113,6 +113,8 @@ def follow(uri: str, run: str = "") -> Trail:
     _walk(trail, copies)
     _add_beside(trail)
     _add_copied(trail, copies)
+    if version:
+        _expect_publisher(version, trail)
     return trail
 
 
@@ -298,6 +300,16 @@ def _add_beside(trail: Trail) -> None:
                 trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), reason=f"{name} is not as it was written"))
         elif step.id not in known:
             trail.beside.append(step)
+
+
+def _expect_publisher(version: str, trail: Trail) -> None:
+    """A gap where the record of the attempt that published a version is gone: no other record links to it."""
+    content = open_store(version).read(VERSION_FILE)
+    with suppress(LineageError):
+        uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
+        known = [step.record["attempt"]["record"] for step in trail.everything] + [gap.uri for gap in trail.gaps]
+        if uri and uri not in known:
+            trail.gaps.append(Gap(uri=uri, stage="publish", reason=f"{uri} is missing"))
 
 
 def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:

@@ -22,7 +22,7 @@ from ease_lib.lineage import publication
 from ease_lib.lineage.exports import exports_of
 from ease_lib.lineage.publication import Latest
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import current_inputs
+from ease_lib.lineage.recording import current_attempt
 from ease_lib.lineage.trail import Trail, trail_behind
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.stages.black_box import open_black_box
@@ -75,7 +75,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
 def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
     store = open_store(config.publishing.publish_uri, patience_seconds=PATIENCE_SECONDS)
-    results = next(part for part in current_inputs() if part["name"] == "results")
+    attempt = current_attempt()
+    results = next(part for part in attempt.inputs if part["name"] == "results")
     trail = trail_behind(results, "publish")
     version = _version_name(trail)
     before = publication.read_latest(store)
@@ -85,6 +86,7 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         version,
         _files(Path(inputs.results), results, trail),
         head={name: results[name] for name in ("record", "record_sha256")},
+        published_by=attempt.link,
         rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
         validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
         facts=_facts(trail, best, Path(inputs.results)),

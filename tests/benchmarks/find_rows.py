@@ -61,6 +61,7 @@ def publish(store, number):
         version_name(number),
         {"prompt.txt": f"prompt {number}".encode()},
         head={"record": "", "record_sha256": ""},
+        published_by="",
         rows=[row_hash(text_of(row)) for row in rows],
         validation_rows=[],
         facts={"run": {"id": str(number)}, "task": "t", "llm_model": "m", "validation_score": 0.5, "test_score": 0.5},
