@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ease_lib.artifacts.store import Store, open_store
-from ease_lib.lineage.problems import FORGOTTEN, Problem
+from ease_lib.artifacts.store import open_store
+from ease_lib.lineage.problems import FORGOTTEN, MISSING, Problem
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.trail import Trail
 
@@ -17,29 +17,31 @@ CONTRACT = "tombstone/1"
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstones:
-    """What was removed or rewritten on request, by URI: the row that was forgotten."""
+    """What was removed or rewritten on request: by URI the row, and the digest of what was left (None: nothing)."""
 
-    row_of: Mapping[str, str]
+    left: Mapping[str, tuple[str, str | None]]
 
     @classmethod
     def of(cls, trail: Trail) -> Tombstones:
         """Those in the roots that the records of a trail lie in."""
         links = {step.record["attempt"]["record"].rpartition("/runs/")[0] for step in trail.everything}
-        found: dict[str, str] = {}
+        found: list[Record] = []
         for root in sorted(links - {""}):
-            for tombstone in read_tombstones(trail.place.store_of(root)):
-                found.update(dict.fromkeys((touched["uri"] for touched in tombstone["removed"]), tombstone["row"]))
-        return cls(row_of=found)
+            store = open_store(f"{trail.place.store_of(root).uri.rstrip('/')}/{FOLDER}")
+            found += [json.loads(store.read(name) or b"{}") for name in store.walk_names()]
+        left = {
+            touched["uri"]: (tombstone["row"], touched["after_sha256"])
+            for tombstone in sorted(found, key=lambda tombstone: str(tombstone["when"]))
+            for touched in tombstone["removed"]
+        }
+        return cls(left=left)
 
     def explained(self, problem: Problem) -> Problem:
-        """The problem as a removal on request, if it is one."""
-        row = self.row_of.get(problem.uri) or self.row_of.get(problem.uri.partition("#")[0])
-        return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}") if row else problem
-
-
-def read_tombstones(root: Store) -> list[Record]:
-    names = [name for name in root.walk_names() if name.startswith(f"{FOLDER}/")] if root.uri else []
-    return [json.loads(root.read(name) or b"{}") for name in names]
+        """The problem as a removal on request, if what is there is what the removal left."""
+        row, after = self.left.get(problem.uri) or self.left.get(problem.uri.partition("#")[0], ("", None))
+        if not row or (problem.what != MISSING and problem.found_sha256 != after):
+            return problem
+        return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}")
 
 
 def write_tombstone(root_uri: str, row: str, removed: list[Record], *, when: str, reason: str) -> str:

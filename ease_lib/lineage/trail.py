@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ease_lib.artifacts.store import Store, open_file, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_file, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.place import Place
 from ease_lib.lineage.record import Record, decode
@@ -89,10 +90,6 @@ class Trail:
     def step_of(self, stage: str) -> Step | None:
         """The record of a stage that the result rests on."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
-
-    def made_by(self, part: Record) -> Step | None:
-        """The record of the stage that made an input."""
-        return next((step for step in self.steps if _makes(step, part)), None)
 
 
 def follow(uri: str, run: str = "") -> Trail:
@@ -263,18 +260,15 @@ def _published_head(version: str, trail: Trail, copies: dict[str, bytes]) -> Ste
 
 
 def _records_below(store: Store, run: str) -> Iterator[Step]:
-    """Those of the newest run of a lineage root, or those among the artifacts of a pipeline's run."""
+    """Those of a lineage root, or among the artifacts of a pipeline's run; of the last stages, if they are there."""
     names = [name for name in store.walk_names() if name.startswith("runs/") or name.split("/")[-1] == ARTIFACT]
-    for name in names:
-        if run and run not in name.split("/"):
-            continue
-        content = store.read(name)
-        where = f"{store.uri.rstrip('/')}/{name}"
-        try:
-            if content is not None:
-                yield Step(uri=where, content=content, record=decode(content, where))
-        except LineageError:
-            continue  # verify names it
+    names = [name for name in names if not run or run in name.split("/")]
+    names = [name for name in names if stage_of(name) in LAST_STAGES] or names
+    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+        for name, content in zip(names, readers.map(store.read, names), strict=True):
+            where = f"{store.uri.rstrip('/')}/{name}"
+            with suppress(LineageError):  # verify names it
+                yield Step(uri=where, content=content or b"", record=decode(content or b"", where))
 
 
 def _add_beside(trail: Trail) -> None:
@@ -320,7 +314,3 @@ def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:
             record = decode(content, COPIES)
             if record["attempt"]["id"] not in known:
                 trail.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))
-
-
-def _makes(step: Step, part: Record) -> bool:
-    return any(output["sha256"] == part["sha256"] and output["uri"] == part["uri"] for output in step.record["outputs"])

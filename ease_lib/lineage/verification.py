@@ -66,8 +66,9 @@ def verify_place(
     trail = follow(place, run)
     verdict = verify(trail, progress=progress)
     problems = {problem.uri: problem for problem in verdict.problems}
+    tombstones = Tombstones.of(trail)
     for problem in [*verify_results(trail, place), *_of_versions(trail, place, all_versions=all_versions)]:
-        problems.setdefault(problem.uri, problem)
+        problems.setdefault(problem.uri, tombstones.explained(problem))
     return Verdict(checked=verdict.checked, problems=tuple(sorted(problems.values())))
 
 
@@ -117,8 +118,9 @@ def _compared(check: Check) -> Problem | None:
         return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
     if content is None:
         return Problem(stage=check.stage, uri=check.uri, what=MISSING)
-    if hashlib.sha256(content).hexdigest() != check.sha256:
-        return Problem(stage=check.stage, uri=check.uri, what=CHANGED)
+    found = hashlib.sha256(content).hexdigest()
+    if found != check.sha256:
+        return Problem(stage=check.stage, uri=check.uri, what=CHANGED, found_sha256=found)
     return None
 
 

@@ -16,7 +16,6 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config import EndpointConfig, LineageConfig, PublishingConfig, RunConfig
-from ease_lib.errors import LineageError
 from ease_lib.evaluation.objective import Question, answer_sampling
 from ease_lib.lineage import publication
 from ease_lib.lineage.exports import exports_of
@@ -141,7 +140,10 @@ def _gate(
     folder = f"versions/{latest.version}"
     stored = store.read(f"{folder}/{publication.SEQUENCE_FILE}")
     if stored is None:
-        raise LineageError(f"{store.uri}/{folder}/{publication.SEQUENCE_FILE} is missing; remove {folder} from use")
+        logger.info(
+            "notice: the exemplars of %s are gone (see `ease forget`), so there is nothing to beat", latest.version
+        )
+        return "", None
     current = json.loads(stored)
     sequence = ("exemplars", "instruction")
     if [current[name] for name in sequence] == [best[name] for name in sequence]:

@@ -353,8 +353,13 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     assert cli.main([*arguments, "--remove", "--reason", "request 17"]) == 0
     (command,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith(".venv/bin/ease run "))
     assert f"--exclude-rows {row_hash(text)}" in command
-    without = RecordedRun(tmp_path / "without", exclude_rows=row_hash(text), pool_size=0)(build_dataset)
+    assert {problem.what for problem in verify_place(prompts_of(run), all_versions=True).problems} == {
+        "removed on request"
+    }
+    again = {"publish_uri": prompts_of(run), "publish_if": "better", "exclude_rows": row_hash(text)}
+    without = RecordedRun(tmp_path / "without", **again)()
     assert text not in pq.read_table(without.path("pool"))["input"].to_pylist()
+    assert json.loads(without.path("publication").read_text())["state"] == "published"
     left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
     assert left == []
     assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()
@@ -362,8 +367,9 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     verdict = verify_place(run.parameters.lineage_root)
     assert verdict.is_whole
     assert {problem.what for problem in verdict.problems} == {"removed on request"}
-    run.path("test").write_bytes(b"not this one")
-    assert not verify_place(run.parameters.lineage_root).is_whole
+    run.path("pool").write_bytes(b"changed after the removal")
+    (fault,) = (problem for problem in verify_place(run.parameters.lineage_root).problems if problem.is_fault)
+    assert (fault.uri, fault.what) == (str(run.path("pool")), "changed")
 
 
 def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys):
