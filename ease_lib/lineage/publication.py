@@ -92,8 +92,7 @@ def write_version(
         return found[1]
     folder = f"{VERSIONS}/{version}"
     for name, content in files.items():
-        store.write(f"{folder}/{name}", content)
-        _note(store, f"{folder}/{name}", content)
+        _write(store, f"{folder}/{name}", content)
     manifest = {
         "version": version,
         **facts,
@@ -108,8 +107,7 @@ def write_version(
         },
     }
     content = encode(manifest, MANIFEST_CONTRACT)
-    store.write(f"{folder}/{VERSION_FILE}", content)
-    _note(store, f"{folder}/{VERSION_FILE}", content)
+    _write(store, f"{folder}/{VERSION_FILE}", content)
     write_marks(store, manifest)
     return hashlib.sha256(content).hexdigest()
 
@@ -117,8 +115,7 @@ def write_version(
 def write_marks(store: Store, manifest: Record) -> None:
     """The marks by which `find` finds a version."""
     for name, content in marks_of(manifest).items():
-        store.write(name, content)
-        _note(store, name, content)
+        _write(store, name, content)
 
 
 def marks_of(manifest: Record) -> dict[str, bytes]:
@@ -143,5 +140,7 @@ def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{COPIES}/{name}.json": content for name, content in records.items()}
 
 
-def _note(store: Store, name: str, content: bytes) -> None:
+def _write(store: Store, name: str, content: bytes) -> None:
+    """Write what no later run changes, and note it for the record of the stage."""
+    store.write(name, content)
     observations.object_written(store.uri, name, content)

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from ease_lib.errors import LineageError
 
 CONTRACT = "lineage_record/1"
-STATES = ("started", "complete", "failed", "stopped")
 Record = dict[str, Any]
 
 

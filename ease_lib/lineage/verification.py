@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
 from ease_lib.errors import LineageError, StoreError
+from ease_lib.evaluation.response_cache import entry_bytes
 from ease_lib.lineage import publication
 from ease_lib.lineage.problems import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
 from ease_lib.lineage.record import Record, digest_of_files
@@ -66,10 +67,11 @@ def verify_place(
     trail = follow(place, run)
     verdict = verify(trail, progress=progress)
     problems = {problem.uri: problem for problem in verdict.problems}
-    tombstones = Tombstones.of(trail)
     for problem in [*verify_results(trail, place), *_of_versions(trail, place, all_versions=all_versions)]:
-        problems.setdefault(problem.uri, tombstones.explained(problem))
-    return Verdict(checked=verdict.checked, problems=tuple(sorted(problems.values())))
+        problems.setdefault(problem.uri, problem)
+    tombstones = Tombstones.of(trail)
+    explained = sorted(tombstones.explained(problem) for problem in problems.values())
+    return Verdict(checked=verdict.checked, problems=tuple(explained))
 
 
 def _of_versions(trail: Trail, place: str, *, all_versions: bool) -> Iterator[Problem]:
@@ -87,8 +89,7 @@ def _of_versions(trail: Trail, place: str, *, all_versions: bool) -> Iterator[Pr
 
 
 def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
-    """Compare everything that the records of a trail name with what is there now."""
-    tombstones = Tombstones.of(trail)
+    """Compare everything that the records of a trail name with what is there now; removals on request count too."""
     found = [_gap(gap.uri, gap.stage, gap.reason) for gap in trail.gaps]
     checks: dict[str, Check] = {}
     for step in trail.everything:
@@ -101,7 +102,7 @@ def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, 
         for done, problem in enumerate(readers.map(_compared, todo), 1):
             progress(done, len(todo))
             if problem is not None:
-                found.append(tombstones.explained(problem))
+                found.append(problem)
     found += _unexplained(trail)
     return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
 
@@ -215,7 +216,7 @@ class _Rows:
             return {}
         with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT key, content, sha256 FROM responses").fetchall()
-        return {key: f"{digest}\n{content}".encode() for key, content, digest in rows}
+        return {key: entry_bytes(content, digest) for key, content, digest in rows}
 
 
 def _unexplained(trail: Trail) -> Iterator[Problem]:
