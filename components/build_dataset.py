@@ -23,7 +23,7 @@ def build_dataset(
         pool: Exemplar pool.
         validation: Validation set.
         test: Test set.
-        summary: Task, metric, sizes and notices.
+        summary: Task, metric, sizes, classes and notices.
         metrics: A few numbers for the dashboard.
         lineage: Record of what went in and came out, and how.
         chain: The same for people.

@@ -123,7 +123,7 @@ EXEMPLAR_EMBEDDINGS = TableContract(
 
 HISTORY = TableContract(
     name="history",
-    version=1,
+    version=2,
     schema=pa.schema(
         [
             pa.field("iteration", pa.int64(), nullable=False),
@@ -133,6 +133,8 @@ HISTORY = TableContract(
             pa.field("score", pa.float64(), nullable=False),
             pa.field("incumbent_score", pa.float64(), nullable=False),
             pa.field("validation_rows", pa.int64(), nullable=False),
+            pa.field("failed_rows", pa.int64(), nullable=False),
+            pa.field("is_partial", pa.bool_(), nullable=False),
             pa.field("acquisition", pa.float64()),
             pa.field("seconds", pa.float64(), nullable=False),
             pa.field("llm_seconds", pa.float64(), nullable=False),
@@ -149,7 +151,7 @@ HISTORY = TableContract(
 
 PREDICTIONS = TableContract(
     name="predictions",
-    version=1,
+    version=2,
     schema=pa.schema(
         [
             pa.field("sequence", pa.string(), nullable=False),
@@ -157,7 +159,8 @@ PREDICTIONS = TableContract(
             pa.field("prompt_sha256", pa.string(), nullable=False),
             pa.field("prediction", pa.string(), nullable=False),
             pa.field("outputs", pa.list_(pa.string()), nullable=False),
-            pa.field("score", pa.float64(), nullable=False),
+            pa.field("score", pa.float64()),
+            pa.field("failure", pa.string(), nullable=False),
         ]
     ),
     checks=(_not_empty,),
@@ -165,7 +168,7 @@ PREDICTIONS = TableContract(
 
 DATASET_SUMMARY = DocumentContract(
     name="dataset_summary",
-    version=1,
+    version=2,
     fields={
         "task": str,
         "metric": str,
@@ -173,6 +176,8 @@ DATASET_SUMMARY = DocumentContract(
         "validation": int,
         "test": int,
         "noisy": (int, type(None)),
+        "unused": int,
+        "classes": dict,
         "notices": list,
     },
 )
@@ -243,9 +248,9 @@ PUBLICATION = DocumentContract(
     fields={"state": str, "reason": str, "version": str, "uri": str, "gate": (dict, type(None))},
 )
 
-COMPARISON_CELL = DocumentContract(
+COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more than this
     name="comparison_cell",
-    version=1,
+    version=2,
     fields={
         "task": str,
         "noise_ratio": (int, float),
@@ -253,22 +258,13 @@ COMPARISON_CELL = DocumentContract(
         "method": str,
         "repeat": int,
         "seed": int,
-        "simulated": bool,
-        "validation_score": (int, float),
-        "test_score": (int, float),
-        "random_test_score": (int, float, type(None)),
-        "evaluations": int,
-        "llm_requests": int,
-        "cached_responses": int,
-        "cost_usd": (int, float),
-        "search_seconds": (int, float),
-        "incumbent_scores": list,
+        "failure": str,
         "parameters": dict,
     },
 )
 COMPARISON = TableContract(
     name="comparison",
-    version=1,
+    version=2,
     schema=pa.schema(
         [
             pa.field("task", pa.string(), nullable=False),
@@ -287,6 +283,7 @@ COMPARISON = TableContract(
             pa.field("cost_usd", pa.float64(), nullable=False),
             pa.field("search_seconds", pa.float64(), nullable=False),
             pa.field("incumbent_scores", pa.list_(pa.float64()), nullable=False),
+            pa.field("failed_rows", pa.int64(), nullable=False),
         ]
     ),
     checks=(_not_empty,),

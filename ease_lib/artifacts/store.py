@@ -7,20 +7,23 @@ role of the pod.
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import functools
 import hashlib
 import io
 import logging
 import os
+import re
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib import observations
+from ease_lib.artifacts.streams import DataFile, LocalFile, RemoteFile
 from ease_lib.errors import StoreError, StoreUnavailable
 
 S3_SCHEMES = ("s3", "minio")
@@ -32,14 +35,17 @@ PART_BYTES = 16 * 2**20
 CONNECT_TIMEOUT_SECONDS = 10
 READ_TIMEOUT_SECONDS = 60
 PATIENCE_SECONDS = 300.0
-"""How long a write or read of a running search waits for a store that is away."""
+"""How long a stage that runs waits for a store that is away."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
+CLAIM_SECONDS, CLAIM_PAUSE_SECONDS = 10.0, 0.01
+"""How long a writer waits for another's claim on a name, which is held for moments."""
+_IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$|\.claim$")
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 
 
 class Store(Protocol):
-    """A folder to read from, wherever it is; names are relative to it, with forward slashes."""
+    """A folder, wherever it is; names are relative to it, with forward slashes."""
 
     uri: str
 
@@ -57,6 +63,10 @@ class Store(Protocol):
 
     def fetch(self, name: str, into: Path) -> Path:
         """The local path of a file, downloaded to the folder `into` where it is remote."""
+        ...
+
+    def data_file(self, name: str) -> DataFile:
+        """A file to be read where it is, however large."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -88,11 +98,27 @@ class Store(Protocol):
         ...
 
 
-def open_store(uri: str, *, patience_seconds: float = 0.0) -> Store:
+_patience_seconds = 0.0
+"""Of stores that are opened without a patience of their own; of the process, for stages ask from many threads."""
+
+
+@contextmanager
+def stores_are_waited_for(seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Inside, an object store that is away is waited for: in the stages of a run, which would lose what they did."""
+    global _patience_seconds
+    before, _patience_seconds = _patience_seconds, seconds
+    try:
+        yield
+    finally:
+        _patience_seconds = before
+
+
+def open_store(uri: str, *, patience_seconds: float | None = None) -> Store:
     """The store at a path, `file://` or `s3://bucket/prefix`; Kubeflow's `minio://` is S3 too.
 
     Args:
-        patience_seconds: how long a call waits for an object store that cannot be reached before it fails.
+        patience_seconds: how long a call waits for an object store that cannot be reached before it fails; without it
+            not at all, but inside of `stores_are_waited_for`.
 
     Raises:
         StoreError: on another scheme.
@@ -116,77 +142,152 @@ def is_s3(uri: str) -> bool:
 
 
 class FileStore:
-    """A local folder."""
+    """A local folder.
+
+    Nobody sees half a file: content is written beside it and then gets its name. Where a file system has no hard links
+    or no locks (network mounts), a file `NAME.claim`, created exclusively, stands for them while a name is given away.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).expanduser().absolute()
         self.uri = str(self._path)
 
     def list_names(self) -> list[str]:
-        if not self._path.is_dir():
-            raise StoreError(f"{self.uri}: no such folder")
-        return sorted(entry.name for entry in self._path.iterdir() if entry.is_file())
+        with _named_os_errors(self._path, "cannot be listed"):
+            if not self._path.is_dir():
+                raise StoreError(f"{self.uri}: no such folder; check the path")
+            return self._names(self._path)
 
     def find_names(self, folder: str = "") -> list[str]:
-        entries = (self._path / folder).iterdir() if (self._path / folder).is_dir() else ()
-        return sorted(entry.name for entry in entries if entry.is_file())
+        with _named_os_errors(self._path / folder, "cannot be listed"):
+            return self._names(self._path / folder) if (self._path / folder).is_dir() else []
+
+    def _names(self, folder: Path) -> list[str]:
+        """Of the files there, but for those in the making."""
+        return sorted(path.name for path in folder.iterdir() if path.is_file() and not _IN_THE_MAKING.search(path.name))
 
     def walk_names(self) -> list[str]:
-        return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
+        """As of any store, and what a killed writer left half made."""
+        with _named_os_errors(self._path, "cannot be listed"):
+            return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
 
     def fetch(self, name: str, into: Path) -> Path:
+        path = self._readable(name)
+        with _named_os_errors(path, "cannot be read"):
+            observations.file_read(str(path), path)
+        return path
+
+    def data_file(self, name: str) -> DataFile:
+        return LocalFile(self._readable(name))
+
+    def _readable(self, name: str) -> Path:
         path = self._path / name
-        if not path.is_file():
-            raise StoreError(f"{path}: no such file")
-        if not os.access(path, os.R_OK):
-            raise StoreError(f"{path}: cannot be read; check its permissions")
-        observations.file_read(str(path), path)
+        with _named_os_errors(path, "cannot be read"):
+            if not path.is_file():
+                raise StoreError(f"{path}: no such file; check the path")
+            if not os.access(path, os.R_OK):
+                raise StoreError(f"{path}: cannot be read; check its permissions")
         return path
 
     def read(self, name: str) -> bytes | None:
         path = self._path / name
-        return path.read_bytes() if path.is_file() else None
+        with _named_os_errors(path, "cannot be read"):
+            return path.read_bytes() if path.is_file() else None
 
     def write(self, name: str, content: bytes) -> None:
-        os.replace(self._partial(name, content), self._path / name)
+        with self._partial(name, content) as partial:
+            os.replace(partial, self._path / name)
 
-    def _partial(self, name: str, content: bytes) -> Path:
-        """The content in a file of its own beside the one that it shall become."""
+    @contextmanager
+    def _partial(self, name: str, content: bytes) -> Iterator[Path]:
+        """The content in a file of its own beside the one that it shall become; afterwards it is gone."""
         path = self._path / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-            partial.write_bytes(content)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror}; choose another folder") from error
-        return partial
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+        with _named_os_errors(path, "cannot be written"):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial.write_bytes(content)
+                yield partial
+            finally:
+                with suppress(OSError):  # no file where the folder could not be made
+                    partial.unlink(missing_ok=True)
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._path / name
-        partial = self._partial(name, content)
-        try:
-            os.link(partial, path)  # fails where there is a file, and shows it whole where there is none
-        except FileExistsError:
-            return path.read_bytes() == content
-        finally:
-            partial.unlink()
+        with self._partial(name, content) as partial:
+            try:
+                os.link(partial, path)  # fails where there is a file, and shows it whole where there is none
+            except FileExistsError:
+                return path.read_bytes() == content
+            except OSError:  # a file system without hard links; what else is wrong shows in what follows
+                with _claim(path):
+                    if path.exists():
+                        return path.read_bytes() == content
+                    os.replace(partial, path)
         return True
 
     def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            if self.read(name) != expected:
-                return False
-            self.write(name, content)
-        finally:
-            os.close(folder)
+        with _named_os_errors(path, "cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _alone(path):
+                if self.read(name) != expected:
+                    return False
+                self.write(name, content)
         return True
 
     def delete(self, name: str) -> None:
-        (self._path / name).unlink(missing_ok=True)
+        path = self._path / name
+        with _named_os_errors(path, "cannot be removed"):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named_os_errors(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{path} {what}: {reason}; {_OS_REMEDIES.get(error.errno or 0, _OS_REMEDY)}") from error
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """The only one to change a file: by a lock on its folder, which ends with its process, or else by a claim."""
+    with ExitStack() as stack:
+        try:
+            folder = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, folder)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            stack.enter_context(_claim(path))
+        yield
+
+
+@contextmanager
+def _claim(path: Path) -> Iterator[None]:
+    """The only one to hold `NAME.claim`, which one of all writers at once can create.
+
+    Raises:
+        StoreError: when another holds it for longer than any writer needs: it was killed.
+    """
+    claim = path.with_name(f"{path.name}.claim")
+    end = time.monotonic() + CLAIM_SECONDS
+    while True:
+        try:
+            os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            break
+        except FileExistsError:
+            if time.monotonic() > end:
+                raise StoreError(
+                    f"{claim} is there for more than {CLAIM_SECONDS:.0f} s: a process was killed while it wrote "
+                    f"{path.name}; when none writes there, remove it"
+                ) from None
+            time.sleep(CLAIM_PAUSE_SECONDS)
+    try:
+        yield
+    finally:
+        claim.unlink(missing_ok=True)
 
 
 class S3Store:
@@ -194,16 +295,16 @@ class S3Store:
 
     Args:
         uri: `s3://bucket/prefix`.
-        patience_seconds: how long a call waits for a store that cannot be reached before it fails.
+        patience_seconds: as of `open_store`.
     """
 
-    def __init__(self, uri: str, *, patience_seconds: float = 0.0) -> None:
+    def __init__(self, uri: str, *, patience_seconds: float | None = None) -> None:
         self._bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.uri = f"s3://{self._bucket}/{self._prefix}"
         if not self._bucket:
             raise StoreError(f"{uri}: no bucket; write s3://bucket/key")
-        self._patience_seconds = patience_seconds
+        self._patience_seconds = _patience_seconds if patience_seconds is None else patience_seconds
         self._client = _client(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
 
     def list_names(self) -> list[str]:
@@ -236,6 +337,23 @@ class S3Store:
         observations.file_read(self.uri + name, target)
         return target
 
+    def data_file(self, name: str) -> DataFile:
+        key = {"Bucket": self._bucket, "Key": self._prefix + name}
+        head = self._ask(lambda: self._client.head_object(**key), name)
+
+        def part(start: int, end: int) -> bytes:
+            answer = self._client.get_object(**key, Range=f"bytes={start}-{end - 1}", IfMatch=head["ETag"])
+            content: bytes = answer["Body"].read()
+            return content
+
+        def read(start: int, end: int) -> bytes:
+            try:
+                return self._ask(lambda: part(start, end), name)
+            except ObjectExists as error:
+                raise StoreError(f"{self.uri}{name} was changed while it was read; start again") from error
+
+        return RemoteFile(self.uri + name, head["ContentLength"], read)
+
     def read(self, name: str) -> bytes | None:
         """An object's content, or None when there is none."""
 
@@ -265,12 +383,16 @@ class S3Store:
         """As of any store; a swap whose answer was lost and which is tried again is recognised by its content."""
         if expected is None:
             return self.create(name, content)
-        key = {"Bucket": self._bucket, "Key": self._prefix + name}
+
+        def get() -> tuple[bytes, str]:
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            return answer["Body"].read(), answer["ETag"]
+
         try:
-            found = self._ask(lambda: self._client.get_object(**key), name)
-            if found["Body"].read() != expected:
+            found, tag = self._ask(get, name)
+            if found != expected:
                 return False
-            self._ask(lambda: self._put(name, content, IfMatch=found["ETag"]), name)
+            self._ask(lambda: self._put(name, content, IfMatch=tag), name)
         except NoSuchObject:
             return False
         except ObjectExists:
@@ -415,6 +537,13 @@ class ObjectExists(StoreError):
     """A conditional create found an object."""
 
 
+_OS_REMEDY = "check that the folder is there and may be used, or choose another"
+_OS_REMEDIES = {
+    errno.ENOSPC: "free space on that disk, or choose another folder",
+    errno.EACCES: "check its permissions, or choose another folder",
+    errno.EPERM: "check its permissions, or choose another folder",
+    errno.EROFS: "it is mounted read-only; choose another folder",
+}
 _REMEDIES = {
     "NoSuchBucket": "no such bucket",
     "403": "access denied; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and what they may read",

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, Literal, Protocol
 
 NoiseRule = Callable[[str], str]
 """A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
+
+
+class Readable(Protocol):
+    """A file as tasks read it: a `Path`, or an object of a store that is read where it is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]: ...
 
 
 def row_hash(text: str) -> str:
@@ -15,7 +28,7 @@ def row_hash(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Exemplar:
     """One input with its accepted outputs; the first is the one shown in a prompt.
 
@@ -35,7 +48,7 @@ class Exemplar:
         return replace(self, outputs=(output,), is_noisy=is_noisy)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """A row as its source gives it, before it is drawn into a split."""
 
@@ -50,6 +63,7 @@ class TaskSource:
 
     `rows` that belong to no split are dealt to the pool, the validation and the test set; a source that comes with its
     own splits gives `validation` and `test` too (either may be None: then those rows are dealt out of `rows`).
+    `notices` are for people, about the data; `left_out` counts rows that a sample of the source does without.
     """
 
     name: str
@@ -58,15 +72,25 @@ class TaskSource:
     validation: Sequence[Row] | None = None
     test: Sequence[Row] | None = None
     noise_rule: NoiseRule | None = None
+    notices: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """The three sets of a run; ids are unique over all of them."""
+    """The three sets of a run; ids are unique over all of them.
+
+    Args:
+        unused: rows of the source that are in none of them.
+        classes: where outputs are labels, how many rows of pool, validation and test set have each, noise not counted.
+        notices: what people should know of the data before anything is paid for.
+    """
 
     name: str
     metric: str
     pool: tuple[Exemplar, ...]
     validation: tuple[Exemplar, ...]
     test: tuple[Exemplar, ...]
+    unused: int = 0
+    classes: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()

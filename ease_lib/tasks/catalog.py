@@ -10,19 +10,23 @@ from pathlib import Path
 
 from ease_lib import observations
 from ease_lib.config import TaskConfig
-from ease_lib.errors import ConfigError
+from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks import table
-from ease_lib.tasks.base import Row, TaskData, TaskSource, row_hash
+from ease_lib.tasks.base import Readable, Row, TaskData, TaskSource, row_hash
 from ease_lib.tasks.instruction_induction import instruction_induction
+from ease_lib.tasks.labels import label_notices
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.noise import Score, inject_noise
 from ease_lib.tasks.pig_latin import pig_latin_variant
-from ease_lib.tasks.reasoning import reasoning
+from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
 from ease_lib.tasks.remapping import remap_labels
-from ease_lib.tasks.splits import deal
+from ease_lib.tasks.sample import LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED, Limit
+from ease_lib.tasks.splits import AUTOMATIC, EVERYTHING, PAPER_POOL, SMALL_TABLE, deal
 
-LocateFile = Callable[[str], Path]
-"""Gives the local path of a file below `task_uri`, fetching it first where it is remote."""
+HEAD_ROWS = 100
+"""Of a large file, looked at before a run."""
+LocateFile = Callable[[str], Readable]
+"""Gives a file below `task_uri`."""
 ListFiles = Callable[[], list[str]]
 """The names of the files at `task_uri`: several for a folder, one (its own name) for a file."""
 
@@ -39,7 +43,10 @@ def build_task(
         ConfigError, DataError: on parameters or data that cannot work.
     """
     source = load_source(config, seed=seed, locate=locate, list_files=list_files)
-    source = remap_labels(without_rows(source, config.exclude_rows), config.label_remapping)
+    source = without_rows(source, config.exclude_rows)
+    every_row = [*source.rows, *(source.validation or ()), *(source.test or ())]
+    source = replace(source, notices=(*source.notices, *label_notices(every_row)))
+    source = remap_labels(source, config.label_remapping)
     data = deal(
         source,
         pool_size=config.pool_size,
@@ -72,9 +79,10 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
 
 
 def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskSource:
-    """All rows the task offers."""
-    rows = config.pool_size + config.validation_size + config.test_size
-    if config.task in ("lr", "lp_variant") and not config.pool_size:
+    """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
+    generated = PAPER_POOL if config.pool_size == AUTOMATIC else config.pool_size
+    rows = generated + config.validation_size + config.test_size
+    if config.task in ("lr", "lp_variant") and config.pool_size == EVERYTHING:
         raise ConfigError(
             f"pool_size=0 takes all rows there are, but {config.task} makes as many as asked; set pool_size"
         )
@@ -87,16 +95,75 @@ def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files
             return pig_latin_variant(rows=rows, seed=seed)
         case "instruction_induction":
             return instruction_induction(config.task_name, locate, config.clean_task_name)
-        case "table" if not config.task_uri:
+        case "table" if is_hub(config):
             return table.hub_source(config.task_name, table.Columns.parse(config.input_columns, config.output_column))
         case "table":
             columns = table.Columns.parse(config.input_columns, config.output_column)
             name = config.task_name or Path(config.task_uri.rstrip("/")).stem
-            return table.table_source(name, _files(config.task_uri, locate, list_files), columns)
+            return table.table_source(
+                name, _files(config.task_uri, locate, list_files), columns, limits=_limits(config, seed)
+            )
         case "gsm8k" | "aqua" | "math":
-            return reasoning(config.task, _files(config.task_uri, locate, list_files))
+            return reasoning(config.task, _files(config.task_uri, locate, list_files), _limits(config, seed))
         case unknown:
             raise ConfigError(f"task={unknown} is unknown")
+
+
+def is_hub(config: TaskConfig) -> bool:
+    return config.task == "table" and not config.task_uri
+
+
+def task_tables(config: TaskConfig, locate: LocateFile, list_files: ListFiles) -> dict[str, Readable] | None:
+    """The task's files by split, as `table.table_source` takes them; None where it has others, or none."""
+    return _files(config.task_uri, locate, list_files) if config.task in ("table", *REASONING_TASKS) else None
+
+
+def check_heads(config: TaskConfig, files: Mapping[str, Readable]) -> None:
+    """Look at the first rows of each file of a task, and at the number of rows where files say it.
+
+    Raises:
+        DataError: naming file, row, column and remedy.
+    """
+    if config.task in REASONING_TASKS:
+        columns = reasoning_columns(config.task)
+    else:
+        columns = table.Columns.parse(config.input_columns, config.output_column)
+    counts = [table.check_head(file, columns, HEAD_ROWS) for file in files.values()]
+    if None not in counts:
+        _check_count(config, ", ".join(file.name for file in files.values()), sum(filter(None, counts)))
+
+
+def check_hub_task(config: TaskConfig) -> None:
+    """Ask the hub whether the data set is there, with these columns and enough rows; nothing is downloaded.
+
+    Raises:
+        ConfigError, DataError: as `table.hub_source`.
+    """
+    columns = table.Columns.parse(config.input_columns, config.output_column)
+    count = table.check_hub(config.task_name, columns)
+    if count is not None:
+        _check_count(config, config.task_name, count)
+
+
+def _check_count(config: TaskConfig, name: str, rows: int) -> None:
+    needed = max(config.pool_size, 1) + config.validation_size + config.test_size
+    if rows < needed:
+        raise DataError(
+            f"{name}: {rows} rows are fewer than pool_size={max(config.pool_size, 1)}, validation_size="
+            f"{config.validation_size} and test_size={config.test_size} together; lower a size"
+        )
+
+
+def _limits(config: TaskConfig, seed: int) -> Callable[[str], Limit]:
+    """How many rows of a split's file are kept: all where the pool shall be all there are, but never the test set's."""
+    pool = SMALL_TABLE if config.pool_size == AUTOMATIC else config.pool_size
+    needed = pool + config.validation_size + config.test_size
+    most = max(LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED * needed)
+
+    def limit(split: str) -> Limit:
+        return Limit(seed=seed, rows=None if config.pool_size == EVERYTHING and split != "test" else most)
+
+    return limit
 
 
 def customer_feedback() -> TaskSource:
@@ -111,9 +178,9 @@ def customer_feedback() -> TaskSource:
     )
 
 
-def _files(task_uri: str, locate: LocateFile, list_files: ListFiles) -> dict[str, Path]:
+def _files(task_uri: str, locate: LocateFile, list_files: ListFiles) -> dict[str, Readable]:
     """The one table there is, as `rows`, or those named by split."""
-    names = [name for name in list_files() if name.endswith(table.SUFFIXES)]
+    names = [name for name in list_files() if name.lower().endswith(table.SUFFIXES)]
     if len(names) == 1:
         return {"rows": locate(names[0])}
     files = {split: name for name in names if (split := table.split_of(name))}

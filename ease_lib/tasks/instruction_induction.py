@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
-from ease_lib.tasks.base import Row, TaskSource
+from ease_lib.tasks.base import Readable, Row, TaskSource
 
 SPLIT_FOLDERS = {"pool": "induce", "validation": "valid", "test": "execute"}
 FURTHER_OUTPUTS = ("possible_translations", "other_rhymes", "all_common_concepts")
@@ -29,12 +28,12 @@ _METRICS = {
 _VARIANT = re.compile(r"(_v\d+|_\d+_noisy|_large|_redirect\d*|_textlabel|_reverse|_remap\w*)+$")
 
 
-def instruction_induction(name: str, locate: Callable[[str], Path], clean_name: str = "") -> TaskSource:
+def instruction_induction(name: str, locate: Callable[[str], Readable], clean_name: str = "") -> TaskSource:
     """Read a task.
 
     Args:
         name: file name without `.json`.
-        locate: gives the local path of a file of the data folder, e.g. `induce/sum_v1.json`.
+        locate: gives a file of the data folder, e.g. `induce/sum_v1.json`.
         clean_name: the clean twin of a noisy task; a pool row is noisy where its output differs from the twin's.
             Without it the pool's `is_noisy` is unknown.
 
@@ -55,9 +54,10 @@ def metric_of(name: str) -> str:
     return _METRICS.get(_VARIANT.sub("", name), "exact_match")
 
 
-def _read(path: Path) -> list[Row]:
+def _read(path: Readable) -> list[Row]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = json.loads(file.read().decode())
         examples = content["examples"]
         return [_row(example, path, number) for number, example in examples.items()]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -69,7 +69,7 @@ def _read(path: Path) -> list[Row]:
         ) from error
 
 
-def _row(example: dict[str, Any], path: Path, number: str) -> Row:
+def _row(example: dict[str, Any], path: Readable, number: str) -> Row:
     example = _with_input_and_output(example, number)
     missing = [field for field in ("input", "output") if not isinstance(example.get(field), str | int | float)]
     if missing:

@@ -11,11 +11,11 @@ training file beside `dev` and `test` in some copies; see `table` for what happe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
-from ease_lib.tasks.base import Row, TaskSource
+from ease_lib.tasks.base import Readable, Row, TaskSource
+from ease_lib.tasks.sample import Limit
 from ease_lib.tasks.table import Columns, table_source
 
 _REMEDY = "use task=table for files with other columns"
@@ -25,22 +25,27 @@ _COLUMNS = {
     "math": Columns.parse("problem", "solution", remedy=_REMEDY),
 }
 _METRICS = {"gsm8k": "number", "aqua": "option_letter", "math": "boxed"}
+REASONING_TASKS = tuple(_METRICS)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
-def reasoning(task: str, files: dict[str, Path]) -> TaskSource:
+def reasoning(task: str, files: Mapping[str, Readable], limits: Callable[[str], Limit]) -> TaskSource:
     """The task `gsm8k`, `aqua` or `math` from its files by split, as `table.table_source` takes them.
 
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    source = table_source(task, files, _COLUMNS[task], _METRICS[task])
+    source = table_source(task, files, _COLUMNS[task], _METRICS[task], limits)
     return replace(
         source,
         rows=_without_blank_lines(source.rows),
         validation=source.validation and _without_blank_lines(source.validation),
         test=source.test and _without_blank_lines(source.test),
     )
+
+
+def reasoning_columns(task: str) -> Columns:
+    return _COLUMNS[task]
 
 
 def _without_blank_lines(rows: Iterable[Row]) -> list[Row]:

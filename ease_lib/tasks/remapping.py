@@ -34,10 +34,21 @@ def remap_labels(source: TaskSource, spec: str) -> TaskSource:
     renamed = _mapping(spec, labels)
     return replace(
         source,
+        notices=(*source.notices, *_mergers(renamed)),
         rows=_renamed(source.rows, renamed),
         validation=None if source.validation is None else _renamed(source.validation, renamed),
         test=None if source.test is None else _renamed(source.test, renamed),
     )
+
+
+def _mergers(renamed: dict[str, str]) -> list[str]:
+    """What is said of labels that get one name."""
+    merged = [[old for old, new in renamed.items() if new == name] for name in dict.fromkeys(renamed.values())]
+    return [
+        f"label_remapping makes one label, {renamed[old[0]]!r}, of {' and '.join(map(repr, old))}"
+        for old in merged
+        if len(old) > 1
+    ]
 
 
 def _renamed(rows: Iterable[Row], names: dict[str, str]) -> list[Row]:
@@ -58,6 +69,8 @@ def _mapping(spec: str, labels: Sequence[str]) -> dict[str, str]:
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ConfigError(f"label_remapping={spec} is none of shift, reverse, or old=new;old=new")
     mapping = {old.strip(): new.strip() for old, new in pairs}
+    if len(mapping) < len(pairs):
+        raise ConfigError(f"label_remapping={spec} renames a label twice; give each label once")
     missing, unknown = set(labels) - set(mapping), set(mapping) - set(labels)
     if missing or unknown:
         raise ConfigError(

@@ -1,76 +1,208 @@
-"""Deal the rows of a source into pool, validation and test set, by seed."""
+"""Deal the rows of a source into pool, validation and test set, by seed.
+
+Rows with the same input, but for case and blanks, always stay together: a row that the search saw in one split would
+not be new in another. Where a source comes with its own splits, what stands in the test set is taken out of the others,
+and what stands in the validation set out of the pool.
+
+Where there are few outputs, every split has each of them in the proportion of the source, and at least once where rows
+allow it: of 20 rows drawn at random, classes would be missing, and a winner that knows nothing of them be the best.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+import hashlib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, Row, TaskData, TaskSource
 
+PAPER_POOL = 100
+MOST_CLASSES = 20
+"""More different outputs are not classes."""
+ROWS_OF_A_CLASS = 4
+"""Mean rows of an output that make it a class; fewer are answers of their own."""
+SMALL_TABLE = 500
+"""Rows left for the pool that are all taken unless a size is asked for."""
+AUTOMATIC, EVERYTHING = -1, 0
+"""Values of `pool_size`."""
+
 
 def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size: int, seed: int) -> TaskData:
-    """Draw the three sets without replacement; no row is in two of them unless the source repeats it, which is noted.
+    """Draw the three sets without replacement.
 
     Args:
-        pool_size: rows of the pool; 0 takes all that remain. The two other sets are drawn first, so that their rows
-            do not depend on `pool_size`.
+        pool_size: rows of the pool; 0 takes all that remain, and -1 too where they are at most `SMALL_TABLE`, else the
+            paper's 100. The two other sets are drawn first, so that their rows do not depend on `pool_size`.
 
     Raises:
         DataError: naming the split, the rows wanted and the rows there are.
     """
-    free = [int(index) for index in rng(seed, "splits", "rows").permutation(len(source.rows))]
-    shared_needs = (0 if source.test is not None else test_size) + (
-        0 if source.validation is not None else validation_size
-    )
-    if len(source.rows) < shared_needs + max(pool_size, 1):
-        raise DataError(
-            f"{source.name} has {len(source.rows)} rows for splits that need {shared_needs + max(pool_size, 1)}; "
-            f"lower pool_size={pool_size}, validation_size={validation_size} or test_size={test_size}"
-        )
-
-    def draw(split: str, own: Sequence[Row] | None, size: int) -> list[Row]:
-        if own is None:
-            taken, free[:] = free[:size], free[size:]
-            return [source.rows[index] for index in taken]
-        if len(own) < size:
+    own_test, own_validation, rows, notices = _without_leaks(source)
+    left = _Groups(rows, seed, "rows")
+    drawn: dict[str, list[Row]] = {}
+    for split, own, size in (("test", own_test, test_size), ("validation", own_validation, validation_size)):
+        groups = left if own is None else _Groups(own, seed, split)
+        if own is not None and len(own) < size:
             raise DataError(
                 f"{source.name} has {len(own)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
             )
-        order: np.ndarray = rng(seed, "splits", split).permutation(len(own))
-        return [own[int(index)] for index in order[:size]]
-
-    test = draw("test", source.test, test_size)
-    validation = draw("validation", source.validation, validation_size)
-    pool = draw("pool", None, pool_size or len(free))
+        still_to_come = 1 + (split == "test" and own_validation is None) if own is None else 0
+        drawn[split] = groups.take(size, leave=still_to_come)
+    pool_rows = len(left) if pool_size == EVERYTHING else pool_size
+    if pool_size == AUTOMATIC:
+        pool_rows = len(left) if len(left) <= SMALL_TABLE else PAPER_POOL
+    pool = left.take(pool_rows)
+    shared = [split for split, own in (("test", own_test), ("validation", own_validation)) if own is None]
+    lacking = any(len(drawn[split]) < size for split, size in (("test", test_size), ("validation", validation_size)))
+    if lacking or len(pool) < max(pool_rows, 1):
+        there = f"{len(rows)} rows in the sample" if source.left_out else f"{len(rows)} rows"
+        raise DataError(
+            f"{source.name} has {there} with {len(left.inputs)} different inputs for pool_size="
+            f"{max(pool_size, 1)}{_needs(own_validation, 'validation', validation_size)}"
+            f"{_needs(own_test, 'test', test_size)}, and equal inputs stay in one split; lower a size"
+        )
+    pool_set = _numbered(pool, 0)
+    validation_set = _numbered(drawn["validation"], len(pool))
+    test_set = _numbered(drawn["test"], len(pool) + len(validation_set))
     return TaskData(
         name=source.name,
         metric=source.metric,
-        pool=_numbered(pool, 0),
-        validation=_numbered(validation, len(pool)),
-        test=_numbered(test, len(pool) + len(validation)),
-        notices=tuple(_repetitions(pool, validation, test)),
+        pool=pool_set,
+        validation=validation_set,
+        test=test_set,
+        unused=source.left_out + len(rows) - sum(len(drawn[split]) for split in shared) - len(pool),
+        classes=_class_counts(rows, pool, drawn["validation"], drawn["test"]),
+        notices=(*source.notices, *notices),
     )
+
+
+def same_input(text: str) -> str:
+    """What inputs have in common that are the same to a reader: case, blanks and forms of characters do not count."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def input_key(text: str) -> bytes:
+    """16 bytes in the place of `same_input`, of which large tables would keep a copy of every text."""
+    return hashlib.blake2b(same_input(text).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class _Group:
+    """Rows with the same input; its class is that of the first."""
+
+    rows: list[Row]
+
+    @property
+    def label(self) -> str:
+        return self.rows[0].outputs[0]
+
+
+class _Groups:
+    """Groups of rows that are not dealt yet, in a random order; `inputs` are all that there were."""
+
+    def __init__(self, rows: Sequence[Row], seed: int, stream: str) -> None:
+        by_input: dict[bytes, _Group] = {}
+        for row in rows:
+            by_input.setdefault(input_key(row.input), _Group([])).rows.append(row)
+        groups = list(by_input.values())
+        self.inputs = by_input.keys()
+        self._left = [groups[int(index)] for index in rng(seed, "splits", stream).permutation(len(groups))]
+        self._classes = classes_of([group.rows[0] for group in groups])
+
+    def __len__(self) -> int:
+        return sum(len(group.rows) for group in self._left)
+
+    def take(self, size: int, *, leave: int = 0) -> list[Row]:
+        """So many rows, fewer if there are no more; of the last group the rest is left out for good.
+
+        Args:
+            leave: splits that come later, which a class of few rows is left to.
+        """
+        quota = _quotas(Counter({label: self._rows_of(label) for label in self._classes}), size, leave)
+        taken: list[Row] = []
+        kept: list[_Group] = []
+        for group in self._left:
+            wanted = min(size - len(taken), quota.get(group.label, size) if quota else size)
+            if wanted <= 0:
+                kept.append(group)
+                continue
+            rows = group.rows[:wanted]
+            taken += rows
+            if quota:
+                quota[group.label] -= len(rows)
+        self._left = kept
+        return taken
+
+    def _rows_of(self, label: str) -> int:
+        return sum(len(group.rows) for group in self._left if group.label == label)
+
+
+def classes_of(rows: Sequence[Row]) -> list[str]:
+    """The outputs that are classes, the most frequent first; none where outputs are answers of their own."""
+    counts = Counter(row.outputs[0] for row in rows)
+    if not 1 < len(counts) <= MOST_CLASSES or len(rows) < ROWS_OF_A_CLASS * len(counts):
+        return []
+    return [label for label, _ in counts.most_common()]
+
+
+def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
+    """Rows of each class, in proportion to those there are (largest remainders); each at least once if rows allow.
+
+    A class that has no more rows than splits come later gets none here.
+    """
+    taken = {label: count for label, count in there.items() if count > leave}
+    total = sum(taken.values())
+    if not total or size >= total:
+        return dict(there)
+    exact = {label: size * count / total for label, count in taken.items()}
+    quota = {label: int(share) for label, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda label: int(exact[label]) - exact[label])
+    for label in by_remainder[: size - sum(quota.values())]:
+        quota[label] += 1
+    for label in [label for label in quota if not quota[label] and size >= len(quota)]:
+        largest = max(quota, key=lambda other: quota[other])
+        quota[largest] -= 1
+        quota[label] = 1
+    return {label: quota.get(label, 0) for label in there}
+
+
+def _without_leaks(source: TaskSource) -> tuple[Sequence[Row] | None, Sequence[Row] | None, Sequence[Row], list[str]]:
+    """Own test and validation rows, the others, and what was taken out of them because it stands in another split."""
+    notices: list[str] = []
+    seen: set[bytes] = set()
+
+    def fresh(split: str, rows: Sequence[Row] | None, others: str) -> Sequence[Row] | None:
+        if rows is None or not seen:
+            return rows
+        left = [row for row in rows if input_key(row.input) not in seen]
+        if len(left) < len(rows):
+            notices.append(
+                f"{len(rows) - len(left)} {split} rows were left out: their inputs stand in the {others} too"
+            )
+        return left
+
+    seen |= {input_key(row.input) for row in source.test or ()}
+    validation = fresh("validation", source.validation, "test set")
+    seen |= {input_key(row.input) for row in validation or ()}
+    rows = fresh("pool", source.rows, "validation or test set") or []
+    return source.test, validation, rows, notices
+
+
+def _class_counts(
+    rows: Sequence[Row], pool: Iterable[Row], validation: Iterable[Row], test: Iterable[Row]
+) -> dict[str, tuple[int, int, int]]:
+    """Rows of each class in pool, validation and test set."""
+    counts = [Counter(row.outputs[0] for row in split) for split in (pool, validation, test)]
+    return {label: (counts[0][label], counts[1][label], counts[2][label]) for label in classes_of(rows)}
+
+
+def _needs(own: object, split: str, size: int) -> str:
+    return "" if own is not None else f", {split}_size={size}"
 
 
 def _numbered(rows: Sequence[Row], start: int) -> tuple[Exemplar, ...]:
     return tuple(Exemplar(start + i, row.input, row.outputs, row.is_noisy) for i, row in enumerate(rows))
-
-
-def _repetitions(pool: Sequence[Row], validation: Sequence[Row], test: Sequence[Row]) -> list[str]:
-    inputs = {
-        "pool": [row.input for row in pool],
-        "validation": [row.input for row in validation],
-        "test": [row.input for row in test],
-    }
-    notices = []
-    for first, second in (("pool", "validation"), ("pool", "test"), ("validation", "test")):
-        seen = set(inputs[first])
-        repeated = sum(text in seen for text in inputs[second])
-        if repeated:
-            notices.append(
-                f"{repeated} of {len(inputs[second])} {second} inputs also stand in the {first}, as in the source"
-            )
-    return notices

@@ -1,4 +1,7 @@
-"""Adapter for tables: CSV, JSONL, JSON and Parquet files, or a data set of a hub, with a column mapping.
+"""Adapter for tables: CSV, TSV, JSONL, JSON and Parquet files, or a data set of a hub, with a column mapping.
+
+A file is read record by record, and of a large one a bounded sample is kept (`sample.py`), so memory does not grow with
+it. CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines.
 
 Files may be named by split (`SPLIT_NAMES`). Where there is no file to choose exemplars from, but one for validation
 (AQuA's `dev`, say), its rows are dealt into the pool and the validation set, and into the test set if that has no file.
@@ -7,28 +10,39 @@ Files may be named by split (`SPLIT_NAMES`). Where there is no file to choose ex
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import json
 import string
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.tasks.base import Row, TaskSource
+from ease_lib.tasks.base import Readable, Row, TaskSource
+from ease_lib.tasks.sample import Limit, Sample
 
-SUFFIXES = (".csv", ".jsonl", ".json", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 SPLIT_NAMES = {
     "pool": ("train", "pool", "induce"),
     "validation": ("validation", "valid", "dev"),
     "test": ("test", "execute"),
 }
+DELIMITERS = (",", ";", "\t", "|")
+HEAD_LINES = 20
+"""Of a CSV file, by which its delimiter is known."""
+READ_CHARACTERS = 2**20
+PARQUET_ROWS_AT_ONCE = 4096
 csv.field_size_limit(2**31 - 1)
 
 
+Record = dict[str, Any]
+Place = tuple[str, int, int]
+"""Unit, its number, and the number of the record where that is another; else 0."""
 Template = tuple[tuple[str, str | None], ...]
 """Pairs of text and the column that follows it; None where no column does."""
 
@@ -101,13 +115,38 @@ def split_of(name: str) -> str | None:
     return next((split for split, names in SPLIT_NAMES.items() if stem in names), None)
 
 
-def table_source(name: str, files: dict[str, Path], columns: Columns, metric: str = "exact_match") -> TaskSource:
+def table_source(
+    name: str,
+    files: Mapping[str, Readable],
+    columns: Columns,
+    metric: str = "exact_match",
+    limits: Callable[[str], Limit] = lambda split: Limit(seed=0, rows=None),
+) -> TaskSource:
     """A task from files: `{"rows": file}`, or by split `{"pool": file, "validation": file, "test": file}`.
+
+    Args:
+        limits: how much of a split's file is kept.
 
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    return _source(name, {split: read_rows(path, columns) for split, path in files.items()}, metric)
+    samples = {split: sampled_rows(file, columns, limits(split)) for split, file in files.items()}
+    source = _source(name, {split: sample.rows() for split, sample in samples.items()}, metric)
+    return _with_what_was_left_out(source, {files[split].name: sample for split, sample in samples.items()})
+
+
+def _with_what_was_left_out(source: TaskSource, samples: Mapping[str, Sample]) -> TaskSource:
+    notices = [
+        f"{_thousands(len(sample))} of the {_thousands(sample.seen)} rows of {name} were kept to draw from, by seed"
+        for name, sample in samples.items()
+        if len(sample) < sample.seen
+    ]
+    left_out = sum(sample.seen - len(sample) for sample in samples.values())
+    return replace(source, notices=(*source.notices, *notices), left_out=left_out)
+
+
+def _thousands(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
 
 
 def hub_source(name: str, columns: Columns) -> TaskSource:
@@ -117,6 +156,28 @@ def hub_source(name: str, columns: Columns) -> TaskSource:
         ConfigError: when the extra is not installed.
         DataError: when the data set cannot be loaded or lacks a column.
     """
+    loaded = _from_hub("load_dataset", name)
+    splits = {split_of(split) or split: rows for split, rows in loaded.items()}
+    if "pool" not in splits and len(splits) == 1:
+        splits = {"rows": next(iter(splits.values()))}
+    known = {split: rows for split, rows in splits.items() if split in (*SPLIT_NAMES, "rows")}
+    return _source(name, {split: _all_rows(rows, columns, f"{name}[{split}]") for split, rows in known.items()})
+
+
+def check_hub(name: str, columns: Columns) -> int | None:
+    """Ask the hub about a data set; its rows over all splits, or None where it does not say.
+
+    Raises:
+        ConfigError, DataError: as `hub_source`.
+    """
+    info = _from_hub("load_dataset_builder", name).info
+    missing = sorted(set(columns.all) - set(info.features)) if info.features else []
+    if missing:
+        raise DataError(f"{name}: no column {missing[0]!r}; there are {sorted(info.features)}: {columns.remedy}")
+    return sum(split.num_examples for split in info.splits.values()) if info.splits else None
+
+
+def _from_hub(function: str, name: str) -> Any:
     try:
         import datasets
     except ImportError as error:
@@ -125,40 +186,93 @@ def hub_source(name: str, columns: Columns) -> TaskSource:
         ) from error
     path, _, configuration = name.partition(":")
     try:
-        loaded = datasets.load_dataset(path, configuration or None)
+        return getattr(datasets, function)(path, configuration or None)
     except Exception as error:  # the hub client raises many unrelated kinds
         raise DataError(
             f"cannot load hub data set {name}: {error}; check the name, the configuration and the network"
         ) from error
-    splits = {split_of(split) or split: rows for split, rows in loaded.items()}
-    if "pool" not in splits and len(splits) == 1:
-        splits = {"rows": next(iter(splits.values()))}
-    known = {split: rows for split, rows in splits.items() if split in (*SPLIT_NAMES, "rows")}
-    return _source(
-        name,
-        {split: list(_rows(enumerate(rows, 1), columns, f"{name}[{split}]", "row")) for split, rows in known.items()},
-    )
 
 
-def read_rows(path: Path, columns: Columns) -> list[Row]:
+def _all_rows(records: Iterable[Record], columns: Columns, name: str) -> list[Row]:
+    places = ((("row", number, 0), record) for number, record in enumerate(records, 1))
+    return [_row(record, columns) for _, record in _checked(places, columns, name)]
+
+
+def read_rows(file: Readable, columns: Columns) -> list[Row]:
     """All rows of one file.
 
     Raises:
         DataError: on a missing column, an empty cell, a broken line, or a file without rows.
     """
-    readers = {".csv": _csv_records, ".jsonl": _json_records, ".json": _json_records, ".parquet": _parquet_records}
-    if path.suffix not in readers:
-        raise DataError(f"{path.name}: unknown kind of table; use one of {', '.join(SUFFIXES)}")
-    unit = "line" if path.suffix == ".jsonl" else "row"
+    return sampled_rows(file, columns, Limit(seed=0, rows=None)).rows()
+
+
+def sampled_rows(file: Readable, columns: Columns, limit: Limit) -> Sample:
+    """Rows of one file within a limit; every record is looked at.
+
+    Raises:
+        DataError: as `read_rows`, and where all rows are wanted and do not fit.
+    """
+    sample = Sample(limit, file.name)
+    for _, record in _checked_records(file, columns):
+        if sample.wants_next():
+            sample.add(_row(record, columns))
+    if not sample.seen:
+        raise DataError(f"{file.name} has no rows; give a file with at least one")
+    return sample
+
+
+def check_head(file: Readable, columns: Columns, rows: int) -> int | None:
+    """Look at the first rows of a file as `read_rows` does at all; the rest may hold what stops a run.
+
+    Returns:
+        the rows of the whole file where that is known at once: a Parquet file says so.
+
+    Raises:
+        DataError: as `read_rows`.
+    """
+    found = sum(1 for _ in itertools.islice(_checked_records(file, columns), rows))
+    if not found:
+        raise DataError(f"{file.name} has no rows; give a file with at least one")
+    if file.suffix.lower() != ".parquet":
+        return None
+    with file.open("rb") as content:
+        return int(pq.ParquetFile(content).metadata.num_rows)
+
+
+def _checked_records(file: Readable, columns: Columns) -> Iterator[tuple[Place, Record]]:
+    """The records of a file with their places; all columns are there and filled."""
+    readers: dict[str, Callable[[IO[bytes], str, Columns], Iterator[tuple[Place, Record]]]] = {
+        ".csv": _csv_records,
+        ".tsv": _csv_records,
+        ".jsonl": _json_records,
+        ".json": _json_records,
+        ".parquet": _parquet_records,
+    }
+    suffix = file.suffix.lower()
+    if suffix not in readers:
+        raise DataError(f"{file.name}: unknown kind of table; use one of {', '.join(SUFFIXES)}")
     try:
-        rows = list(_rows(readers[path.suffix](path, columns), columns, path.name, unit))
+        with file.open("rb") as content:
+            yield from _checked(readers[suffix](content, file.name, columns), columns, file.name)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 text (byte {error.start}); convert it") from error
+        raise DataError(
+            f"{file.name}{_undecodable(file)} is not UTF-8 text; save it as UTF-8 (of a spreadsheet: CSV UTF-8), or "
+            f"convert it, e.g. iconv -f cp1252 -t utf-8 {file.name}"
+        ) from error
     except (OSError, pa.ArrowInvalid, csv.Error) as error:
-        raise DataError(f"{path.name} cannot be read as {path.suffix[1:]}: {error}") from error
-    if not rows:
-        raise DataError(f"{path.name} has no rows; give a file with at least one")
-    return rows
+        raise DataError(f"{file.name} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def _undecodable(file: Readable) -> str:
+    """Which line of it is not UTF-8, as `, line 3,`."""
+    with file.open("rb") as content:
+        for number, line in enumerate(content, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return f", line {number},"
+    return ""
 
 
 def _source(name: str, splits: dict[str, list[Row]], metric: str = "exact_match") -> TaskSource:
@@ -173,19 +287,36 @@ def _source(name: str, splits: dict[str, list[Row]], metric: str = "exact_match"
     return TaskSource(name=name, metric=metric, rows=rows, validation=validation, test=splits.get("test"))
 
 
-def _rows(records: Iterable[tuple[int, dict[str, Any]]], columns: Columns, file: str, unit: str) -> Iterator[Row]:
-    for number, record in records:
-        for column in columns.all:
+def _checked(records: Iterable[tuple[Place, Record]], columns: Columns, file: str) -> Iterator[tuple[Place, Record]]:
+    names = columns.all
+    for place, record in records:
+        for column in names:
             if column not in record:
                 raise DataError(
-                    f"{file}, {unit} {number}: no column {column!r}; there are {sorted(map(str, record))}: "
+                    f"{file}, {_shown(place)}: no column {column!r}; there are {sorted(map(str, record))}: "
                     f"{columns.remedy}"
                 )
             if _is_empty(record[column]):
-                raise DataError(f"{file}, {unit} {number}: column {column!r} is empty; fill the cell or remove the row")
-        answers = _items(columns.output, record)
-        outputs = [_filled(columns.output, record)] if answers is None else map(_text, answers)
-        yield Row(_filled(columns.input, record), tuple(dict.fromkeys(outputs)))
+                raise DataError(f"{file}, {_shown(place)}: column {column!r} is empty; fill the cell or remove the row")
+        yield place, record
+
+
+def _shown(place: Place) -> str:
+    """`line 3 (record 2)` as an editor counts lines, `row 2` where there are none."""
+    unit, number, record = place
+    return f"{unit} {number}" + (f" (record {record})" if record else "")
+
+
+def _row(record: Record, columns: Columns) -> Row:
+    answers = _items(columns.output, record)
+    outputs = [_filled(columns.output, record)] if answers is None else map(_text, answers)
+    return Row(_trimmed(_filled(columns.input, record)), tuple(dict.fromkeys(map(_trimmed, outputs))))
+
+
+def _trimmed(text: str) -> str:
+    """Without blanks around it, which would make another label of it; the indentation of several lines is kept."""
+    text = text.strip("\r\n").rstrip()
+    return text if "\n" in text else text.strip()
 
 
 def _filled(template: Template, record: dict[str, Any]) -> str:
@@ -200,74 +331,130 @@ def _items(template: Template, record: dict[str, Any]) -> list[Any] | None:
 
 
 def _is_empty(value: Any) -> bool:
+    if type(value) is str:  # most are
+        return not value or value.isspace()
     if isinstance(value, list):
         return not value or any(_is_empty(item) for item in value)
     return value is None or value != value or not _text(value).strip()
 
 
 def _text(value: Any) -> str:
+    """A cell as a prompt shows it: lists a line for each item, objects as JSON."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def _csv_records(path: Path, columns: Columns) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        first = next(reader, None)
-        if first is None:
+def _csv_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
+    with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
+        head = list(itertools.islice(text, HEAD_LINES))
+        if not head:
             return
-        header, pending = _csv_header(first, columns.all)
-        for number, cells in enumerate((*pending, *reader) if pending else reader, 1):
+        reader = csv.reader(itertools.chain(head, text), delimiter=delimiter_of(head, columns.all))
+        first = next(reader)
+        header, has_header = _csv_header(first, columns.all)
+        line, number = (reader.line_num, 0) if has_header else (0, 0)
+        for cells in reader if has_header else itertools.chain([first], reader):
+            begins, line = line + 1, reader.line_num
+            number += 1
             if not cells:
                 continue
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path.name}, row {number}: {len(cells)} cells for {len(header)} columns; "
+                    f"{name}, {_shown(('line', begins, number))}: {len(cells)} cells for {len(header)} columns; "
                     "quote cells that hold commas or line breaks"
                 )
-            yield number, dict(zip(header, cells, strict=True))
+            yield ("line", begins, number), dict(zip(header, cells, strict=True))
 
 
-def _csv_header(first: list[str], wanted: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def delimiter_of(head: Sequence[str], wanted: Sequence[str] = ()) -> str:
+    """What separates the cells: it makes the wanted columns of the first line, else the most cells, always as many."""
+    tables = {delimiter: _records(head, delimiter) for delimiter in DELIMITERS}
+    for delimiter, records in tables.items():
+        if records and wanted and set(wanted) <= set(records[0]):
+            return delimiter
+    cells = {
+        delimiter: len(records[0])
+        for delimiter, records in tables.items()
+        if records and {len(record) for record in records[:-1]} <= {len(records[0])}  # the last may be cut
+    }
+    return max(cells, key=lambda delimiter: cells[delimiter], default=",")
+
+
+def _records(head: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Those with cells; none where it cannot be read so."""
+    try:
+        return [record for record in csv.reader(head, delimiter=delimiter) if record]
+    except csv.Error:
+        return []
+
+
+def _csv_header(first: list[str], wanted: Sequence[str]) -> tuple[list[str], bool]:
+    """Names of the columns, and whether the first record holds them."""
     if not set(wanted) <= set(first) and all(name.isdigit() for name in wanted):
-        return [str(position) for position in range(1, len(first) + 1)], [first]
-    return first, []
+        return [str(position) for position in range(1, len(first) + 1)], False
+    return first, True
 
 
-def _json_records(path: Path, columns: Columns) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig") as file:
-        if path.suffix == ".json" and file.read(1) == "[":
-            file.seek(0)
-            records: Iterable[tuple[int, Any]] = enumerate(_json(file.read(), path, 1), 1)
+def _json_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
+    """Of an array, or of an object on each line."""
+    with io.TextIOWrapper(content, encoding="utf-8-sig") as text:
+        first = text.readline()
+        records: Iterator[tuple[Place, Any]]
+        if name.lower().endswith(".json") and first.lstrip().startswith("["):
+            records = _array_items(first, text, name)
         else:
-            file.seek(0)
-            records = ((number, _json(line, path, number)) for number, line in enumerate(file, 1) if line.strip())
-        for number, record in records:
+            lines = enumerate(itertools.chain([first], text), 1)
+            records = ((("line", number, 0), _json(line, name, number)) for number, line in lines if line.strip())
+        for place, record in records:
             if not isinstance(record, dict):
-                raise DataError(f"{path.name}, line {number}: a JSON object is needed, found {type(record).__name__}")
-            yield number, record
+                raise DataError(
+                    f"{name}, {_shown(place)}: a JSON object is needed, found {type(record).__name__}; "
+                    "give one object for each row"
+                )
+            yield place, record
 
 
-def _json(text: str, path: Path, number: int) -> Any:
+def _array_items(first: str, text: IO[str], name: str) -> Iterator[tuple[Place, Any]]:
+    """The items of an array, one after another, so that it need not fit into memory."""
+    decoder = json.JSONDecoder()
+    left, number = first.lstrip()[1:], 0
+    while True:
+        left = left.lstrip(" \t\r\n,") if number else left.lstrip()
+        if left.startswith("]"):
+            return
+        try:
+            item, end = decoder.raw_decode(left)
+        except json.JSONDecodeError as error:
+            more = text.read(max(READ_CHARACTERS, len(left)))
+            if not more:
+                raise DataError(f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it") from error
+            left += more
+            continue
+        number += 1
+        yield ("item", number, 0), item
+        left = left[end:]
+
+
+def _json(text: str, name: str, number: int) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path.name}, line {number}: not valid JSON ({error.msg}); one object a line is needed"
-        ) from error
+        raise DataError(f"{name}, line {number}: not valid JSON ({error.msg}); one object a line is needed") from error
 
 
-def _parquet_records(path: Path, columns: Columns) -> Iterator[tuple[int, dict[str, Any]]]:
-    file = pq.ParquetFile(path)
-    present = [name for name in columns.all if name in file.schema_arrow.names]
+def _parquet_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
+    file = pq.ParquetFile(content)
+    present = [column for column in columns.all if column in file.schema_arrow.names]
     if len(present) < len(columns.all):
         missing = sorted(set(columns.all) - set(present))[0]
-        raise DataError(
-            f"{path.name}: no column {missing!r}; there are {sorted(file.schema_arrow.names)}: {columns.remedy}"
-        )
+        raise DataError(f"{name}: no column {missing!r}; there are {sorted(file.schema_arrow.names)}: {columns.remedy}")
     number = 0
-    for batch in file.iter_batches(columns=present):
+    for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE, columns=present):
         for record in batch.to_pylist():
             number += 1
-            yield number, record
+            yield ("row", number, 0), record

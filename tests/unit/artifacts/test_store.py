@@ -1,6 +1,9 @@
 """Files and a real S3 server behind one interface."""
 
 import contextlib
+import errno
+import fcntl
+import os
 import shutil
 import socket
 import subprocess
@@ -10,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError, ResponseStreamingError
 
 from ease_lib.artifacts import store as store_module
-from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store
+from ease_lib.artifacts.store import PART_BYTES, PATIENCE_SECONDS, S3Store, open_store, stores_are_waited_for
 from ease_lib.errors import StoreError, StoreUnavailable
 from ease_lib.seeding import rng
 from ease_lib.study.journal import open_journal
@@ -120,6 +123,122 @@ def test_of_six_files_created_at_once_one_stays(tmp_path):
         won = list(writers.map(lambda number: open_store(str(tmp_path)).create("a/b", str(number).encode()), range(6)))
     assert won.count(True) == 1
     assert (tmp_path / "a" / "b").read_text() == str(won.index(True))
+
+
+@pytest.fixture
+def network_mount(monkeypatch):
+    """A file system without hard links and without locks."""
+
+    def refuse(*arguments):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.usefixtures("network_mount")
+def test_without_hard_links_one_of_many_writers_creates_and_no_reader_sees_half_a_file(tmp_path):
+    contents = [str(number).encode() * 100_000 for number in range(1, 7)]
+    seen, done = set(), threading.Event()
+
+    def watch():
+        store = open_store(str(tmp_path))
+        while not done.is_set():
+            seen.add(store.read("a/b"))
+            assert set(store.find_names("a")) <= {"b"}
+
+    with ThreadPoolExecutor(7) as threads:
+        watching = threads.submit(watch)
+        won = list(threads.map(lambda content: open_store(str(tmp_path)).create("a/b", content), contents))
+        done.set()
+        watching.result()
+    assert won.count(True) == 1
+    winner = contents[won.index(True)]
+    assert seen <= {None, winner}
+    assert open_store(str(tmp_path)).create("a/b", winner), "the same content again is no other file"
+    assert open_store(str(tmp_path)).walk_names() == ["a/b"]
+
+
+@pytest.mark.usefixtures("network_mount")
+def test_without_locks_of_many_swaps_one_succeeds(tmp_path):
+    open_store(str(tmp_path)).write("latest", b"0")
+    with ThreadPoolExecutor(6) as writers:
+        won = list(writers.map(lambda n: open_store(str(tmp_path)).swap("latest", str(n).encode(), b"0"), range(1, 7)))
+    assert won.count(True) == 1
+    assert (tmp_path / "latest").read_text() == str(won.index(True) + 1)
+
+
+@pytest.mark.usefixtures("network_mount")
+def test_the_claim_of_a_killed_writer_is_named_with_its_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "CLAIM_SECONDS", 0.05)
+    (tmp_path / "a.claim").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"a\.claim is there for .* killed while it wrote a; .* remove it"):
+        open_store(str(tmp_path)).create("a", b"")
+
+
+@pytest.mark.parametrize(
+    ("refused", "call"),
+    [
+        ("pathlib.Path.read_bytes", lambda store: store.read("a")),
+        ("pathlib.Path.write_bytes", lambda store: store.write("a", b"")),
+        ("pathlib.Path.write_bytes", lambda store: store.create("b", b"")),
+        ("pathlib.Path.mkdir", lambda store: store.swap("a", b"", None)),
+        ("pathlib.Path.unlink", lambda store: store.delete("a")),
+        ("pathlib.Path.iterdir", lambda store: store.list_names()),
+        ("pathlib.Path.iterdir", lambda store: store.find_names()),
+        ("pathlib.Path.rglob", lambda store: store.walk_names()),
+        ("os.replace", lambda store: store.write("a", b"")),
+        ("os.access", lambda store: store.fetch("a", None)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EACCES, "check its permissions"), (errno.ENOSPC, "free space on that disk"), (errno.EIO, "choose another")],
+)
+def test_what_the_system_refuses_is_named_with_a_remedy(tmp_path, monkeypatch, refused, call, number, remedy):
+    (tmp_path / "a").write_bytes(b"")
+    store = open_store(str(tmp_path))
+
+    def refuse(*arguments, **options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(refused, refuse)
+    with pytest.raises(StoreError, match=rf"{tmp_path}.*{os.strerror(number)}; .*{remedy}"):
+        call(store)
+    monkeypatch.undo()
+    assert store.walk_names() == ["a"]
+
+
+def test_an_answer_that_breaks_off_within_its_body_is_asked_for_again_by_every_reader(s3_prefix, monkeypatch):
+    store = S3Store(s3_prefix, patience_seconds=5)
+    monkeypatch.setattr(store_module, "FIRST_PAUSE_SECONDS", 0.01)
+    store.write("a", b"one")
+    whole, broken = store._client.get_object, []
+
+    class Broken:
+        def read(self):
+            raise ResponseStreamingError(error="connection lost")
+
+    def breaking_off_once(**place):
+        answer = whole(**place)
+        if not broken:
+            broken.append(answer["Body"])
+            answer["Body"] = Broken()
+        return answer
+
+    monkeypatch.setattr(store._client, "get_object", breaking_off_once)
+    assert store.swap("a", b"two", b"one")
+    broken.clear()
+    assert store.read("a") == b"two"
+
+
+def test_every_store_that_is_opened_inside_is_waited_for(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    with stores_are_waited_for():
+        assert open_store("s3://bucket")._patience_seconds == PATIENCE_SECONDS
+        assert S3Store("s3://bucket")._patience_seconds == PATIENCE_SECONDS
+        assert open_store("s3://bucket", patience_seconds=1)._patience_seconds == 1
+    assert open_store("s3://bucket")._patience_seconds == 0
 
 
 def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):

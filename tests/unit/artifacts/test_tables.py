@@ -70,7 +70,17 @@ def test_a_truncated_file_is_refused(tmp_path):
         read_table(tmp_path / "pool", contracts.EXEMPLAR_POOL)
 
 
-SUMMARY = {"task": "t", "metric": "m", "pool": 1, "validation": 1, "test": 1, "noisy": None, "notices": []}
+SUMMARY = {
+    "task": "t",
+    "metric": "m",
+    "pool": 1,
+    "validation": 1,
+    "test": 1,
+    "noisy": None,
+    "unused": 0,
+    "classes": {},
+    "notices": [],
+}
 
 
 def test_documents_are_checked_when_written_and_when_read(tmp_path):
@@ -79,7 +89,7 @@ def test_documents_are_checked_when_written_and_when_read(tmp_path):
     assert read_document(path, contracts.DATASET_SUMMARY)["task"] == "t"
     with pytest.raises(ContractError, match="field pool should be"):
         write_document(path, contracts.DATASET_SUMMARY, {**SUMMARY, "pool": "one"})
-    path.write_text(json.dumps({"contract": "dataset_summary/1", "task": "t"}))
+    path.write_text(json.dumps({"contract": "dataset_summary/2", "task": "t"}))
     with pytest.raises(ContractError, match="field metric is missing"):
         read_document(path, contracts.DATASET_SUMMARY)
     path.write_text("{")

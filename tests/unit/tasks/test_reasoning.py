@@ -34,10 +34,11 @@ def test_gsm8k_shows_the_rationale_and_scores_the_number(tmp_path):
 
 def test_aqua_lists_the_options_and_ends_with_the_letter(tmp_path):
     record = {"question": "1 + 1?", "options": ["A)1", "B)2"], "rationale": "Count {up}.\n", "correct": "B"}
-    write_lines(tmp_path / "dev.json", *[record] * 4)
+    records = [{**record, "question": f"{n} + 1?"} for n in range(4)]
+    write_lines(tmp_path / "dev.json", *records)
     data = built("aqua", tmp_path)
     assert data.metric == "option_letter"
-    assert data.pool[0].input == "1 + 1?\nOptions:\nA)1\nB)2"
+    assert data.pool[0].input.endswith(" + 1?\nOptions:\nA)1\nB)2")
     assert data.pool[0].output == "Count {up}.\nThe answer is B."
 
 

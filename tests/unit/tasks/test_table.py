@@ -1,11 +1,15 @@
 import json
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.tasks.table import Columns, read_rows, table_source
+from ease_lib.tasks import table
+from ease_lib.tasks.base import Row
+from ease_lib.tasks.sample import Limit, Sample
+from ease_lib.tasks.table import Columns, read_rows, sampled_rows, table_source
 
 COLUMNS = Columns.parse("text", "label")
 
@@ -47,6 +51,17 @@ def test_numbers_and_booleans_become_text(tmp_path):
     assert rows(path) == [("3", ("true",)), ("-1.5", ("0",))]
 
 
+def test_objects_become_json_and_not_python(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"text": [{"a": 1}, "b"], "label": {"team": "ü", "urgent": True, "note": None}}))
+    assert rows(path) == [('{"a": 1}\nb', ('{"team": "ü", "urgent": true, "note": null}',))]
+
+
+def test_blanks_around_a_cell_make_no_label_of_their_own(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [["a", "shipping "], ["b ", " shipping"], ["c", "  - x\n  - y\n"]])
+    assert rows(path) == [("a", ("shipping",)), ("b", ("shipping",)), ("c", ("  - x\n  - y",))]
+
+
 def test_a_json_array_is_a_table(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('[{"text": "a", "label": "b"}]')
@@ -58,9 +73,13 @@ def test_a_json_array_is_a_table(tmp_path):
     [
         ("t.csv", "", "t.csv has no rows"),
         ("t.csv", "text,label\n", "t.csv has no rows"),
-        ("t.csv", "text,kind\na,b\n", "t.csv, row 1: no column 'label'; there are ['kind', 'text']"),
-        ("t.csv", "text,label\na,b\nc\n", "t.csv, row 2: 1 cells for 2 columns; quote cells"),
-        ("t.csv", "text,label\na,b\n , c\n", "t.csv, row 2: column 'text' is empty; fill the cell"),
+        ("t.csv", "text,kind\na,b\n", "t.csv, line 2 (record 1): no column 'label'; there are ['kind', 'text']"),
+        ("t.csv", "text,label\na,b\nc\n", "t.csv, line 3 (record 2): 1 cells for 2 columns; quote cells"),
+        ("t.csv", "text,label\na,b\n , c\n", "t.csv, line 3 (record 2): column 'text' is empty; fill the cell"),
+        ("t.csv", 'text,label\n"a\n\n",b\n,c\n', "t.csv, line 5 (record 2): column 'text' is empty"),
+        ("t.tsv", "text\tlabel\na\tb\tc\n", "t.tsv, line 2 (record 1): 3 cells for 2 columns"),
+        ("t.json", '[{"text": "a", "label": "b"}, {"text"', "t.json, item 2: not valid JSON"),
+        ("t.json", '[{"text": "a", "label": "b"}, 3]', "t.json, item 2: a JSON object is needed, found int"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"', "t.jsonl, line 2: not valid JSON"),
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl, line 1: column 'label' is empty"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl, line 1: column 'label' is empty"),
@@ -78,11 +97,75 @@ def test_broken_tables_name_file_row_column_and_remedy(tmp_path, name, content, 
     assert message in str(caught.value)
 
 
-def test_text_that_is_not_utf8(tmp_path):
+def test_text_that_is_not_utf8_is_named_by_its_line_with_what_to_do(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_bytes(b"text,label\n\xff\xfe,b\n")
-    with pytest.raises(DataError, match="is not UTF-8 text"):
+    path.write_bytes(b"text,label\n" + b"a,b\n" * 5000 + "Café,b\n".encode("cp1252"))
+    with pytest.raises(DataError, match=r"t\.csv, line 5002, is not UTF-8 text; save it as UTF-8 .*iconv -f cp1252"):
         rows(path)
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ";"), ("csv", "\t"), ("csv", "|"), ("tsv", "\t")])
+def test_other_delimiters_than_the_comma_are_found(tmp_path, suffix, delimiter):
+    path = tmp_path / f"t.{suffix}"
+    lines = [("text", "label", "note"), ('"a, b; c | d\te\nf"', "x", "1,5"), ("g", "y, z", "")]
+    path.write_text("".join(delimiter.join(line) + "\n" for line in lines))
+    assert rows(path) == [("a, b; c | d\te\nf", ("x",)), ("g", ("y, z",))]
+    path.write_text("".join(delimiter.join(line) + "\n" for line in lines[1:]))
+    assert rows(path, Columns.parse("1", "2")) == [("a, b; c | d\te\nf", ("x",)), ("g", ("y, z",))]
+
+
+def test_an_array_of_any_length_is_read_item_by_item(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "READ_CHARACTERS", 16)
+    path = tmp_path / "t.json"
+    records = [{"text": f'[{{{number}, "]', "label": "é" * number or "-"} for number in range(50)]
+    for indent in (None, 2):
+        path.write_text(json.dumps(records, indent=indent, ensure_ascii=False))
+        assert rows(path) == [(record["text"], (record["label"],)) for record in records]
+
+
+def test_a_sample_is_the_same_for_a_seed_and_another_for_another(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [[f"text {number}", "x"] for number in range(2000)])
+    once, again, other = (
+        [row.input for row in sampled_rows(path, COLUMNS, Limit(seed=seed, rows=100)).rows()] for seed in (0, 0, 1)
+    )
+    assert len(once) == 100
+    assert once == again != other
+    assert once == sorted(once, key=lambda text: int(text.split()[1])), "in the order of the file"
+    larger = {row.input for row in sampled_rows(path, COLUMNS, Limit(seed=0, rows=300)).rows()}
+    assert set(once) < larger
+
+
+def test_every_row_is_as_likely_in_a_sample():
+    kept = Counter()
+    for seed in range(400):
+        sample = Sample(Limit(seed=seed, rows=20), "t")
+        for number in range(100):
+            if sample.wants_next():
+                sample.add(Row(str(number), ("x",)))
+        kept.update(int(row.input) // 25 for row in sample.rows())
+    assert all(abs(count - 2000) < 150 for count in kept.values())
+
+
+def test_a_sample_of_long_texts_is_smaller_and_keeps_within_its_memory():
+    sample = Sample(Limit(seed=0, rows=1000, memory=100_000), "t")
+    for number in range(1000):
+        if sample.wants_next():
+            sample.add(Row(f"{number}" + "x" * 2000, ("y",)))
+    assert 30 < len(sample) < 50
+    assert max(int(row.input.rstrip("x")) for row in sample.rows()) > 500, "not the first ones"
+
+
+def test_all_rows_that_do_not_fit_are_refused_with_limit_and_remedy(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [["x" * 500, "y"]] * 2000)
+    with pytest.raises(DataError, match=r"t\.csv: pool_size=0 takes all rows, but after \d+ .* GiB .*; set pool_size"):
+        sampled_rows(path, COLUMNS, Limit(seed=0, rows=None, memory=500_000))
+
+
+def test_a_notice_says_how_many_rows_were_kept(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [[f"text {number}", "x"] for number in range(2000)])
+    source = table_source("t", {"rows": path}, COLUMNS, limits=lambda split: Limit(seed=0, rows=1000))
+    assert source.notices == ("1 000 of the 2 000 rows of t.csv were kept to draw from, by seed",)
+    assert source.left_out == 1000
 
 
 def test_missing_parquet_column(tmp_path):
@@ -134,7 +217,7 @@ def test_templates_name_the_columns_of_a_csv_without_header_too(write_csv):
 
 def test_a_template_with_a_column_that_is_not_there(write_csv):
     path = write_csv("t.csv", ["text", "label"], [["a", "b"]])
-    with pytest.raises(DataError, match=r"row 1: no column 'premise'; there are .*: set input_columns"):
+    with pytest.raises(DataError, match=r"line 2 \(record 1\): no column 'premise'; there are .*: set input_columns"):
         rows(path, Columns.parse("{text} {premise}", "label"))
 
 

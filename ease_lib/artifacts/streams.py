@@ -1,0 +1,114 @@
+"""Files of a store that are read where they are, from the beginning or in parts, without a local copy."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal, Protocol
+
+from ease_lib import observations
+from ease_lib.tasks.base import Readable
+
+BLOCK_BYTES = 4 * 2**20
+"""Read from an object at once."""
+
+
+class DataFile(Readable, Protocol):
+    """A file to read as often as needed; as text it is its address."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        ...
+
+    def note(self) -> None:
+        """Say that the work rests on this file (`observations`): reads it to its end, if nobody has, for its digest."""
+        ...
+
+
+class LocalFile:
+    """A file of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name, self.suffix = path.name, path.suffix
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    @property
+    def size(self) -> int:
+        return self._path.stat().st_size
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        return self._path.open(mode)
+
+    def note(self) -> None:
+        observations.file_read(str(self._path), self._path)
+
+
+class RemoteFile:
+    """An object, of which parts can be read.
+
+    Args:
+        read: its bytes from one position to another.
+    """
+
+    def __init__(self, uri: str, size: int, read: Callable[[int, int], bytes]) -> None:
+        self._uri = uri
+        self._read = read
+        self._digest, self._digested = hashlib.sha256(), 0
+        self.size = size
+        self.name, self.suffix = PurePosixPath(uri).name, PurePosixPath(uri).suffix
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        return io.BufferedReader(_Ranges(self.size, self._part), BLOCK_BYTES)
+
+    def note(self) -> None:
+        while self._digested < self.size:
+            self._part(self._digested, min(self._digested + BLOCK_BYTES, self.size))
+        observations.digest_read(self._uri, self._digest.hexdigest(), self.size)
+
+    def _part(self, start: int, end: int) -> bytes:
+        content = self._read(start, end)
+        if start <= self._digested < end:  # whoever reads on to the end has the digest for nothing
+            self._digest.update(content[self._digested - start :])
+            self._digested = end
+        return content
+
+
+class _Ranges(io.RawIOBase):
+    """What `io` needs to make a file of something that gives bytes from one position to another."""
+
+    def __init__(self, size: int, part: Callable[[int, int], bytes]) -> None:
+        self._size = size
+        self._part = part
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        content = self._part(self._position, end)
+        buffer[: len(content)] = content
+        self._position += len(content)
+        return len(content)
