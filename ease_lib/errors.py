@@ -7,7 +7,13 @@ from __future__ import annotations
 
 
 class EaseError(Exception):
-    """Base of all errors that are shown as one message, without a traceback."""
+    """Base of all errors that are shown as one message, without a traceback.
+
+    `time_may_cure`: the same work, done again, may end well. Else another attempt meets it again until somebody changes
+    parameters, data, keys or the store.
+    """
+
+    time_may_cure = False
 
 
 class ConfigError(EaseError):
@@ -31,11 +37,19 @@ class StoreError(EaseError):
 
 
 class StoreUnavailable(StoreError):
-    """The object store cannot be reached or is overloaded: time may cure it."""
+    """The object store cannot be reached or is overloaded."""
+
+    time_may_cure = True
+
+
+class NotTriedAgain(EaseError):
+    """What ended the attempt before, at the same work in the same run, which another attempt would meet again."""
 
 
 class JournalError(EaseError):
     """A journal that is damaged, in use by another process, or of another run. It is never overwritten."""
+
+    time_may_cure = True  # the process that uses it may be about to end
 
 
 class LineageError(EaseError):
@@ -43,12 +57,18 @@ class LineageError(EaseError):
 
 
 class EndpointError(EaseError):
-    """The black-box gave no usable answer. Never a score, never an answer.
+    """The black-box gave no usable answer. Never an answer, and a score only where `llm_failures=zero` asks for it.
 
-    `retry_after` is the wait in seconds that the endpoint asked for, if it did.
+    `retry_after` is the wait in seconds that the endpoint asked for, if it did. `of_prompt`: it is about this one
+    prompt, and others may well be answered.
     """
 
     retryable = False
+    of_prompt = False
+
+    @property
+    def time_may_cure(self) -> bool:  # type: ignore[override]
+        return self.retryable
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -85,6 +105,18 @@ class GarbledAnswer(EndpointError):
     retryable = True
 
 
+class CapReached(EndpointError):
+    """A cap on requests or cost does not allow another request; `cap` is it, as `name=value`."""
+
+    def __init__(self, cap: str) -> None:
+        super().__init__(f"{cap} does not allow another request; raise it: what was answered is kept")
+        self.cap = cap
+
+
+class TooManyFailures(EndpointError):
+    """More rows were refused than may be left out of a score."""
+
+
 class QuotaExhausted(EndpointError):
     """HTTP 429 that time will not cure: the account has no credit left."""
 
@@ -92,9 +124,13 @@ class QuotaExhausted(EndpointError):
 class ContentRefused(EndpointError):
     """The endpoint's content filter refused the prompt or the answer."""
 
+    of_prompt = True
+
 
 class ContextTooLong(EndpointError):
     """The prompt does not fit in the model's context."""
+
+    of_prompt = True
 
 
 class AuthenticationFailed(EndpointError):
@@ -107,3 +143,5 @@ class ModelNotFound(EndpointError):
 
 class BadRequest(EndpointError):
     """Any other HTTP 4xx."""
+
+    of_prompt = True

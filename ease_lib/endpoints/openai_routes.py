@@ -68,6 +68,9 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
         if self.model not in self.server.models:
             self.reply_error(404, "model_not_found", f"the model {self.model} does not exist")
             return
+        self.answer_request(request, prompt)
+
+    def answer_request(self, request: Mapping[str, Any], prompt: str) -> None:
         self.answer_prompt(prompt)
 
     def answer_prompt(self, prompt: str) -> None:

@@ -22,10 +22,12 @@ class AdaptiveClient:
 
     The bound is halved when the endpoint says that it is overloaded or that the rate is too high, once for all the
     requests that were in flight together; as many good answers as the bound raise it by one. A `Retry-After` holds back
-    every request, not only the one that was told. After a failure that no retry can cure nothing more is sent.
+    every request, not only the one that was told. After a failure that no retry can cure nothing more is sent, unless
+    it was about one prompt and others are to go on.
 
     Args:
         maximum: requests in flight at most.
+        outlives_prompts: whether prompts that are refused stop no others.
     """
 
     def __init__(
@@ -33,11 +35,13 @@ class AdaptiveClient:
         client: LLMClient,
         *,
         maximum: int,
+        outlives_prompts: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._maximum = maximum
+        self._outlives_prompts = outlives_prompts
         self._sleep = sleep
         self._clock = clock
         self.bound = float(maximum)
@@ -56,7 +60,7 @@ class AdaptiveClient:
             self._slow_down(sent_after, error.retry_after or 0.0)
             raise
         except errors.EndpointError as error:
-            if not error.retryable:
+            if not error.retryable and not (error.of_prompt and self._outlives_prompts):
                 self._permanent = error
             raise
         else:

@@ -1,35 +1,54 @@
 """The one way to ask the black-box.
 
-`OpenAIClient` asks once and names every failure, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight,
-`RetryingClient` tries again, `CachingClient` (`response_cache.py`) asks nothing twice; each wraps the one before.
+`OpenAIClient` asks once and names every failure, `MeteredClient` obeys the caps, `AdaptiveClient` (`concurrency.py`)
+bounds the requests in flight, `RetryingClient` tries again, `CachingClient` (`response_cache.py`) asks nothing twice;
+each wraps the one before.
 
 A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An empty answer counts as
 missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
-nothing on purpose.
+nothing on purpose. What a model thinks aloud before its answer is no part of it.
+
+A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, OpenAI's newer ones no
+`max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of the
+answer's identity in the cache.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 import openai
 
 from ease_lib import errors, observations
-from ease_lib.endpoint_failures import NO_KEY, Remedies, named_failure, what_it_said, with_retries
+from ease_lib.endpoint_failures import NO_KEY, Remedies, named_failure, what_it_said, with_retries, without_credentials
+from ease_lib.evaluation.metrics import without_reasoning
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, roughly; for estimates only."""
 REMEDIES = Remedies(
     url="llm_base_url",
     model="llm_model",
-    keys="EASE_LLM_API_KEY or OPENAI_API_KEY",
+    keys="EASE_LLM_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="raise llm_timeout_seconds",
     long="lower k, or take a model with a longer context",
 )
+LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+"""The second is what OpenAI's newer models call it."""
+_REFUSAL = re.compile(
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed)|does not support|doesn't support|"
+    r"unrecogni[sz]ed|unknown|unexpected|deprecated|extra_forbidden|extra (?:inputs|fields)",
+    re.IGNORECASE,
+)
+logger = logging.getLogger("ease")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +75,7 @@ class Completion:
         cached: paid for by somebody else, or earlier for another purpose.
         account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
             the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
+        answered_at: when the endpoint gave it (ISO 8601, UTC), wherever it was kept since.
     """
 
     text: str
@@ -65,6 +85,7 @@ class Completion:
     retries: int = 0
     cached: bool = False
     account: str = ""
+    answered_at: str = ""
 
 
 class LLMClient(Protocol):
@@ -77,9 +98,12 @@ class OpenAIClient:
     """Any OpenAI-compatible endpoint, chat or completions.
 
     Args:
+        base_url: its URL; a query (Azure's `?api-version=...`) is sent with every request.
         model: as the endpoint calls it.
         api: `chat` or `completions`.
         key: secret of the endpoint, or empty.
+        left_out: parameters that the endpoint is known to refuse.
+        on_refusal: told of each parameter that it refuses from now on.
 
     `answered` counts the answers that came from the endpoint.
     """
@@ -93,17 +117,19 @@ class OpenAIClient:
         key: str,
         sampling: Sampling,
         timeout_seconds: float,
+        left_out: Collection[str] = (),
+        on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
     ) -> None:
-        self._client = openai.AsyncOpenAI(
-            base_url=base_url, api_key=key or NO_KEY, timeout=timeout_seconds, max_retries=0
-        )
-        self._base_url = base_url
+        self._client = openai_client(base_url, key, timeout_seconds)
+        self._shown_url = without_credentials(base_url)
         self._key = key
         self._model = model
         self._api = api
-        self._stop = sampling.stop
-        self._temperature = sampling.temperature
-        self._limit: Any = {"max_tokens": sampling.max_tokens}
+        self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, "temperature": sampling.temperature}
+        if api == "completions":
+            self._optional["stop"] = [sampling.stop]
+        self.left_out = frozenset(left_out)
+        self._on_refusal = on_refusal
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -120,23 +146,38 @@ class OpenAIClient:
         await self._client.close()
 
     async def _request(self, prompt: str) -> Any:
-        if self._api == "completions":
-            return await self._client.completions.create(
-                model=self._model, prompt=prompt, temperature=self._temperature, stop=[self._stop], **self._limit
-            )
-        try:
-            return await self._chat(prompt)
-        except openai.BadRequestError as error:
-            if "max_completion_tokens" not in str(error) or "max_tokens" not in self._limit:
-                raise
-            self._limit = {"max_completion_tokens": self._limit["max_tokens"]}  # what OpenAI's newer models call it
-            return await self._chat(prompt)
+        """Ask; once more without each parameter that the endpoint refuses by its name."""
+        while True:
+            sent = self._taken_parameters()
+            try:
+                return await self._create(prompt, sent)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                refused = refused_parameter(error, sent)
+                if refused is None:
+                    raise
+                self._leave_out(refused)
 
-    async def _chat(self, prompt: str) -> Any:
+    async def _create(self, prompt: str, sent: dict[str, Any]) -> Any:
+        if self._api == "completions":
+            return await self._client.completions.create(model=self._model, prompt=prompt, **sent)
         messages: Any = [{"role": "user", "content": prompt}]
-        return await self._client.chat.completions.create(
-            model=self._model, messages=messages, temperature=self._temperature, **self._limit
-        )
+        return await self._client.chat.completions.create(model=self._model, messages=messages, **sent)
+
+    def _taken_parameters(self) -> dict[str, Any]:
+        wanted = dict(self._optional)
+        if LIMIT in self.left_out and self._api == "chat":
+            wanted[NEWER_LIMIT] = wanted[LIMIT]
+        return {name: value for name, value in wanted.items() if name not in self.left_out}
+
+    def _leave_out(self, name: str) -> None:
+        """Requests that were in flight together may learn the same."""
+        if name in self.left_out:
+            return
+        self.left_out |= {name}
+        instead = f"; {NEWER_LIMIT} is sent instead" if name == LIMIT and self._api == "chat" else ""
+        logger.info("notice: %s refuses %s, which is left out from now on%s", self._model, name, instead)
+        self._on_refusal(self.left_out)
+        observations.parameters_left_out(self.left_out)
 
     def _read(self, response: Any, prompt: str) -> Completion:
         try:
@@ -145,24 +186,26 @@ class OpenAIClient:
             finish, usage = choice.finish_reason, response.usage
         except (AttributeError, IndexError, TypeError) as error:
             raise errors.GarbledAnswer(
-                f"{self._base_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
+                f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
                 "check llm_base_url (most end in /v1) and llm_api"
             ) from error
         if finish == "content_filter":
             raise errors.ContentRefused(
-                f"{self._base_url} refused a prompt by its content filter; remove the row, or have it lifted"
+                f"{self._shown_url} refused a prompt by its content filter; remove the row, or have it lifted"
             )
-        if not isinstance(text, str) or (self._api == "chat" and not text.strip()):
+        text = without_reasoning(text) if isinstance(text, str) else None
+        if text is None or (self._api == "chat" and not text.strip()):
             if finish == "length":
                 raise errors.BadRequest(
-                    f"{self._base_url} used up its tokens before it said anything; raise llm_max_tokens"
+                    f"{self._shown_url} used up its tokens before it said anything; raise llm_max_tokens"
                 )
-            raise errors.GarbledAnswer(f"{self._base_url} answered without content")
+            raise errors.GarbledAnswer(f"{self._shown_url} answered without content")
         completion = Completion(
             text=text,
             prompt_tokens=getattr(usage, "prompt_tokens", None) or estimated_tokens(prompt),
             completion_tokens=getattr(usage, "completion_tokens", None) or estimated_tokens(text),
             model=str(getattr(response, "model", "") or self._model),
+            answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         observations.answered(
             completion.model,
@@ -173,7 +216,50 @@ class OpenAIClient:
         return completion
 
     def _named(self, error: Exception) -> errors.EndpointError:
-        return named_failure(error, where=self._base_url, model=self._model, remedies=REMEDIES, key=self._key)
+        return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, key=self._key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """What may still be sent.
+
+    Args:
+        requests, cost_usd: infinite where there is no cap.
+        request_cap, cost_cap: the caps as `name=value`, for messages.
+        cost: of an answer, in USD.
+    """
+
+    requests: float = math.inf
+    cost_usd: float = math.inf
+    request_cap: str = ""
+    cost_cap: str = ""
+    cost: Callable[[Completion], float] = lambda completion: 0.0
+
+
+class MeteredClient:
+    """Counts what is really sent, retries included, and sends nothing that the allowance does not cover.
+
+    The cost of an answer is known afterwards, so what is in flight when that cap is reached may go beyond it.
+    """
+
+    def __init__(self, client: LLMClient) -> None:
+        self._client = client
+        self.allow(Allowance())
+
+    def allow(self, allowance: Allowance) -> None:
+        """From now on no more than this."""
+        self._allowance = allowance
+        self._requests, self._cost_usd = allowance.requests, allowance.cost_usd
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        if self._requests < 1:
+            raise errors.CapReached(self._allowance.request_cap)
+        if self._cost_usd <= 0:
+            raise errors.CapReached(self._allowance.cost_cap)
+        self._requests -= 1
+        completion = await self._client.complete(prompt, account)
+        self._cost_usd -= self._allowance.cost(completion)
+        return completion
 
 
 class RetryingClient:
@@ -207,22 +293,57 @@ def estimated_tokens(text: str) -> int:
     return max(1, round(len(text) / CHARACTERS_PER_TOKEN))
 
 
-def list_models(base_url: str, key: str, timeout_seconds: float) -> list[str]:
+def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
+    """The library's client of an endpoint; Azure takes its key in a header of its own."""
+    parts = urlsplit(base_url)
+    on_azure = (parts.hostname or "").endswith(".azure.com")
+    return openai.AsyncOpenAI(
+        base_url=parts._replace(query="").geturl(),
+        default_query=dict(parse_qsl(parts.query)),
+        default_headers={"api-key": key} if on_azure and key else None,
+        api_key=key or NO_KEY,
+        timeout=timeout_seconds,
+        max_retries=0,
+    )
+
+
+def refused_parameter(error: openai.APIStatusError, sent: Collection[str]) -> str | None:
+    """The parameter of a request that was refused for being there or for its value, or None for another failure."""
+    body = error.body if isinstance(error.body, dict) else {}
+    said = f"{error.code} {error.type} {body or error.body} {error.message}"
+    if not _REFUSAL.search(said):
+        return None
+    if error.param in sent:
+        return error.param
+    return next((name for name in sent if re.search(rf"(?<!\w){name}(?!\w)", said)), None)
+
+
+async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadline_seconds: float) -> list[str]:
     """The models an endpoint says it serves; empty when it does not say.
 
     Raises:
-        EndpointError: when it cannot be reached or refuses the key.
+        EndpointError: when it cannot be reached, or refuses the key.
     """
-    client = openai.OpenAI(base_url=base_url, api_key=key or NO_KEY, timeout=timeout_seconds, max_retries=0)
+    client = openai_client(base_url, key, timeout_seconds)
+    shown = without_credentials(base_url)
+
+    async def ask() -> list[str]:
+        try:
+            return [model.id for model in (await client.models.list()).data or []]
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise errors.AuthenticationFailed(
+                f"{shown} answered {error.status_code} to a question for its models: {what_it_said(error, key)}; "
+                f"set llm_model, or check {REMEDIES.keys}"
+            ) from error
+        except openai.OpenAIError as error:
+            failure = named_failure(error, where=shown, model="", remedies=REMEDIES, key=key)
+            if failure.retryable and not isinstance(failure, errors.GarbledAnswer):
+                raise failure from error
+            return []
+        except (AttributeError, TypeError, ValueError):
+            return []
+
     try:
-        return [model.id for model in client.models.list().data or []]
-    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        raise errors.AuthenticationFailed(
-            f"{base_url} answered {error.status_code}: {what_it_said(error, key)}; check {REMEDIES.keys}"
-        ) from error
-    except openai.APIConnectionError as error:
-        raise errors.ConnectionFailed(f"{base_url} cannot be reached; check llm_base_url and that it runs") from error
-    except (openai.OpenAIError, AttributeError, TypeError, ValueError):
-        return []
+        return (await with_retries(ask, deadline_seconds=deadline_seconds))[0]
     finally:
-        client.close()
+        await client.close()

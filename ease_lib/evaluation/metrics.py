@@ -4,7 +4,8 @@
 `number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning.
 
 Normalisation differs from the authors' code where theirs changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
-sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing.
+sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. Of an answer its first line counts, as
+theirs; where an accepted output spans lines, the whole answer does.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 Metric = Callable[[str, Sequence[str]], float]
@@ -24,21 +24,61 @@ _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\
 """All but superscripts, subscripts and vulgar fractions, whose compatible forms are other numbers: 5² is not 52."""
 _CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
-_NUMBER = re.compile(rf"(?:(?<![\w).])-)?[$€£]?(?:{_DIGITS}(?:\.\d+)?|(?<![\w.])\.\d+)")
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+
+def without_reasoning(text: str) -> str:
+    """The text without what a model thinks aloud before it answers: `<think>…</think>`, also if cut off in it.
+
+    Some servers leave out the first of the two marks, because it stands in their template.
+    """
+    if "<" not in text:
+        return text
+    return _REASONING_END.sub("", _REASONING.sub("", text))
 
 
 def normalise(text: str) -> str:
     """NFKC, first line with text, lower case, no surrounding quotes or trailing punctuation, single blanks.
 
-    A text of nothing but quotes and punctuation keeps them.
+    A text of nothing but quotes and punctuation keeps them. Hidden reasoning and a code fence do not count.
     """
-    line = next((line for line in _characters(text).splitlines() if line.strip()), "")
-    whole = line = " ".join(line.lower().split())
+    line = next((line for line in _lines(text) if line.strip()), "")
+    return _bare(" ".join(line.lower().split()))
+
+
+def normalise_whole(text: str) -> str:
+    """As `normalise`, but all lines with text, each with its indentation: `- b` below `- a` is not `  - b`."""
+    lines = [line for line in _lines(text) if line.strip()]
+    kept = [line[: len(line) - len(line.lstrip())] + " ".join(line.lower().split()) for line in lines]
+    return _bare("\n".join(kept).strip())
+
+
+def spans_lines(output: str) -> bool:
+    return len(output.strip().splitlines()) > 1
+
+
+def _lines(text: str) -> list[str]:
+    text = _characters(without_reasoning(text))
+    fenced = _FENCED.match(text)
+    return (fenced.group(1) if fenced else text).splitlines()
+
+
+def _bare(text: str) -> str:
+    """Without surrounding quotes and trailing punctuation, unless it is nothing else."""
+    whole = text
     previous = None
-    while line != previous:
-        previous = line
-        line = line.strip(_QUOTES + " ").rstrip(_TRAILING)
-    return line or whole
+    while text != previous:
+        previous = text
+        text = text.strip(_QUOTES + " ").rstrip(_TRAILING)
+    return text or whole
+
+
+def _alike(answer: str, output: str) -> tuple[str, str]:
+    """Both normalised: their first lines, or all of them where the output spans lines."""
+    read = normalise_whole if spans_lines(output) else normalise
+    return read(answer), read(output)
 
 
 def _characters(text: str) -> str:
@@ -48,27 +88,32 @@ def _characters(text: str) -> str:
 
 def exact_match(answer: str, outputs: Sequence[str]) -> float:
     """1 when the answer is one of the outputs."""
-    return float(normalise(answer) in map(normalise, outputs))
+    return float(any(given == wanted for given, wanted in _pairs(answer, outputs)))
 
 
 def exact_set(answer: str, outputs: Sequence[str]) -> float:
     """1 when the answer has the same words as an output, in any order; "and" is none of them."""
-    return float(_word_set(answer) in map(_word_set, outputs))
+    return float(any(_word_set(given) == _word_set(wanted) for given, wanted in _pairs(answer, outputs)))
 
 
 def contains(answer: str, outputs: Sequence[str]) -> float:
     """1 when an output stands in the answer as whole words."""
-    text = normalise(answer)
-    return float(any(re.search(rf"(?<!\w){re.escape(normalise(output))}(?!\w)", text) for output in outputs))
+    return float(
+        any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", given) for given, wanted in _pairs(answer, outputs))
+    )
 
 
 def token_f1(answer: str, outputs: Sequence[str]) -> float:
     """Harmonic mean of the precision and recall of words; the best over the outputs."""
-    return max(_f1(_words(answer), _words(output)) for output in outputs)
+    return max(_f1(_words(given), _words(wanted)) for given, wanted in _pairs(answer, outputs))
+
+
+def _pairs(answer: str, outputs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return (_alike(answer, output) for output in outputs)
 
 
 def number(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the answer's final number equals an output's; `#### 12` and `\\boxed{12}` are taken where present."""
+    """1 when the answer's final number equals an output's (`final_number`)."""
     return _same(final_number, answer, outputs)
 
 
@@ -89,14 +134,100 @@ def _same(read: Callable[[str], object], answer: str, outputs: Sequence[str]) ->
 
 # --- the final number -------------------------------------------------------------------------------------------------
 
+Quantity = Fraction | tuple[int, ...]
+"""A number; or the parts of a date, a time, a ratio or a version, which are equal only as a whole."""
 
-def final_number(text: str) -> Decimal | None:
-    """The last number after `####`, else in the last `\\boxed{}` if it has one, else in the text."""
-    text = _characters(text)
+_NUMBER = re.compile(
+    r"""
+    (?P<stamp> (?<!\w) \d{4}-\d{1,2}-\d{1,2} [T ] \d{1,2}:\d{2} (?: :\d{2} )? )
+    | (?: (?<![\w).]) (?P<minus>-) )? (?: [$€£][ ]? (?P<inner>-)? )?
+      (?:
+        (?P<grouped> \d{1,3}
+            (?: (?:,\d{3})+ (?:\.\d+)?          # 1,234.5
+              | (?:[ ]\d{3})+ (?:[.,]\d+)?      # 1 234,5
+              | (?:'\d{3})+ (?:\.\d+)?          # 1'234.5
+              | (?:\.\d{3})+ ,\d+               # 1.234,5
+              | (?:\.\d{3}){2,} ) )  (?! \d | [.,]\d )
+      | (?P<joined> \d+ (?::\d+)+ | \d+ (?P<by>[-/.]) \d+ (?: (?P=by) \d+ )+ )  (?!\d)
+      | (?: (?P<whole>\d+) [ ] )? (?P<over>\d+) [ ]?/[ ]? (?P<under>\d+)  (?! \d | [.]\d )
+      | (?P<plain> (?<![\d,]) \d+ , \d{1,2} (?!,?\d)  |  \d+ (?:\.\d+)?  |  (?<![\w.]) \.\d+ )
+        (?P<power> [eE] [+-]?\d+ (?!\w)  |  [ ]? [×x*·] [ ]? 10 \^ \{? [+-]?\d+ \}? )?
+      )
+    """,
+    re.VERBOSE,
+)
+_LARGEST_POWER = 400
+"""Of ten; beyond it nobody means a number."""
+_VULGAR = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?)(\d+)\s*\}\s*\{\s*(\d+)\s*\}")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_ANSWER = re.compile(r"answer(?:\s+is|\s*[:=])(.*?)(?:[.!?;](?=\s|\Z)|\n|\Z)", re.IGNORECASE)
+_REASON = re.compile(r"\b(?:because|since|due to)\b", re.IGNORECASE)
+_CONCLUSION = re.compile(r"=|\b(?:so|thus|hence|therefore|total)\b", re.IGNORECASE)
+
+
+def final_number(text: str) -> Quantity | None:
+    r"""The last number after `####`, else in the last `\boxed{}`, else where it says "the answer is", else in the text.
+
+    A reason that is given behind a number is not read: "7 because 3 + 4" is 7. Fractions, mixed numbers, exponents and
+    `× 10^3` are numbers; a date in digits, a time or a ratio counts as a whole. Digits are grouped by commas, blanks,
+    apostrophes or dots. Where two customs read a text differently, the English one is taken: "1,234" and "1 234" are a
+    thousand and more, "1.234" is less than two; a comma before one or two digits alone is a decimal comma ("3,5").
+    """
+    text = _plain_fractions(_characters(without_reasoning(text)))
     marked = re.findall(r"####\s*([^\n]*)", text)
-    numbers = _NUMBER.findall(marked[-1] if marked else _last_box(text) or "")
-    numbers = numbers or ([] if marked else _NUMBER.findall(text))
-    return Decimal(re.sub("[,$€£]", "", numbers[-1])) if numbers else None
+    if marked:
+        return _last_quantity(marked[-1])
+    for part in (_last_box(text), *_ANSWER.findall(text)[:-2:-1]):
+        found = _last_quantity(_without_reason(part)) if part else None
+        if found is not None:
+            return found
+    return _last_quantity(_without_reason(text))
+
+
+def _plain_fractions(text: str) -> str:
+    text = _VULGAR.sub(lambda sign: " " + unicodedata.normalize("NFKC", sign.group()).replace("\u2044", "/"), text)
+    text = re.sub(r"(?<=10)[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda raised: "^" + raised.group().translate(_RAISED), text)
+    return _LATEX_FRACTION.sub(r"\1\2/\3", text)
+
+
+def _without_reason(text: str) -> str:
+    """The text before a reason, where a number stands before it and no conclusion behind it."""
+    reason = _REASON.search(text)
+    if not reason or _CONCLUSION.search(text, reason.end()) or not _NUMBER.search(text, 0, reason.start()):
+        return text
+    return text[: reason.start()]
+
+
+def _last_quantity(text: str) -> Quantity | None:
+    found = [quantity for match in _NUMBER.finditer(text) if (quantity := _quantity(match)) is not None]
+    return found[-1] if found else None
+
+
+def _quantity(match: re.Match[str]) -> Quantity | None:
+    parts = match.groupdict()
+    if parts["stamp"] or parts["joined"]:
+        return tuple(int(part) for part in re.findall(r"\d+", parts["stamp"] or parts["joined"]))
+    sign = -1 if parts["minus"] or parts["inner"] else 1
+    if parts["over"]:
+        under = int(parts["under"])
+        return sign * (int(parts["whole"] or 0) + Fraction(int(parts["over"]), under)) if under else None
+    power = int(re.findall(r"[+-]?\d+", parts["power"])[-1]) if parts["power"] else 0
+    if abs(power) > _LARGEST_POWER:
+        return None
+    return sign * Fraction(_with_point(parts["grouped"] or parts["plain"])) * Fraction(10) ** power
+
+
+def _with_point(digits: str) -> str:
+    """Digits with a point before the decimals and nothing between groups."""
+    separators = re.findall(r"[ ',.]", digits)
+    if not separators:
+        return digits
+    last = separators[-1]
+    whole, _, rest = digits.rpartition(last)
+    alone = last in ".," and separators.count(last) == 1
+    is_point = alone and (last == "." or len(set(separators)) == 2 or len(rest) < 3)
+    return re.sub(r"\D", "", whole) + ("." if is_point else "") + rest
 
 
 # --- the option letter ------------------------------------------------------------------------------------------------
@@ -128,7 +259,7 @@ _OPTION_MARKS = (
 
 def final_option(text: str) -> str | None:
     """The option an answer names, as a capital letter; the words "A" and "I" of a sentence are none."""
-    text = _characters(text).strip()
+    text = _characters(without_reasoning(text)).strip()
     found = next((named for mark in _OPTION_MARKS if (named := mark.findall(text))), [])
     return str(found[-1]).upper() if found else None
 
@@ -156,7 +287,7 @@ def final_expression(text: str) -> str | None:
 
     Blanks, sizes of brackets and fractions, units, a lone `x=` and the way to write a number make no difference.
     """
-    text = _characters(text).strip()
+    text = _characters(without_reasoning(text)).strip()
     box = _last_box(text)
     if box is not None:
         return _plain_latex(box)
@@ -202,8 +333,8 @@ METRICS: dict[str, Metric] = {
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, each without the punctuation around it; a comma parts words unless digits surround it."""
-    return [normalise(word) for word in re.sub(r",(?!\d)|(?<!\d),", " ", normalise(text)).split()]
+    """The words of a normalised text, without punctuation around; a comma parts words unless digits surround it."""
+    return [normalise(word) for word in re.sub(r",(?!\d)|(?<!\d),", " ", text).split()]
 
 
 def _word_set(text: str) -> frozenset[str]:

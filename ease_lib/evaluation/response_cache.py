@@ -1,7 +1,8 @@
-"""A durable cache of answers: what was paid for once is never asked again, by any run or process that shares it.
+"""A durable cache of answers: what was paid for once is not asked again, by any run or process that shares it.
 
-An answer is addressed by the content of its question: endpoint, model, prompt and sampling settings, all of it hashed.
-Only answers are stored, never failures. An entry that is damaged counts as a miss and is reported.
+An answer is addressed by the content of its question, all of it hashed: endpoint, model, API, prompt, sampling
+settings, parameters that the endpoint refuses, and the generation of answers (`stages/endpoint_notes.py`). Only answers
+are stored, never failures. An entry that is damaged counts as a miss and is reported.
 
     folder   one SQLite file for many processes. Killing processes loses nothing; a power cut may lose the last answers,
              which are asked again.
@@ -16,7 +17,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -149,17 +150,25 @@ class CachingClient:
     A question that is under way goes on when its asker gives up, while the event loop runs: its answer is paid for.
 
     Args:
-        identity: all that decides an answer beside the prompt: endpoint, model, API, sampling settings.
+        identity: all that decides an answer beside the prompt: endpoint, model, API, sampling settings, generation.
+        left_out: parameters that the endpoint is known to refuse by now; part of the identity too.
     """
 
-    def __init__(self, client: LLMClient, cache: ResponseCache, identity: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        client: LLMClient,
+        cache: ResponseCache,
+        identity: dict[str, Any],
+        left_out: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._client = client
         self._cache = cache
         self._identity = identity
+        self._left_out = left_out
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        key = response_key(self._identity, prompt)
+        key = self._key(prompt)
         if key in self._under_way:
             return replace(await asyncio.shield(self._under_way[key]), cached=True)
         task = self._under_way[key] = asyncio.create_task(self._find_or_ask(key, prompt, account))
@@ -177,8 +186,12 @@ class CachingClient:
             observations.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
         completion = await self._client.complete(prompt, account)
-        await self._cache.put(key, completion)
+        await self._cache.put(self._key(prompt), completion)
         return completion
+
+    def _key(self, prompt: str) -> str:
+        left_out = sorted(self._left_out())
+        return response_key({**self._identity, **({"left_out": left_out} if left_out else {})}, prompt)
 
 
 def response_key(identity: dict[str, Any], prompt: str) -> str:

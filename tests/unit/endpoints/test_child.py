@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 
+from ease_lib.endpoints import child as child_module
 from ease_lib.endpoints.child import running_endpoint
 from ease_lib.errors import ConnectionFailed
 
@@ -73,3 +74,30 @@ def test_an_endpoint_that_does_not_start_says_why(tmp_path):
     starting = running_endpoint("nonsense", tmp_path / "log")
     with pytest.raises(ConnectionFailed, match=r"the nonsense endpoint did not start: .*No module named"), starting:
         pass
+
+
+def test_without_a_log_nothing_is_kept_and_the_reason_is_still_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    starting = running_endpoint("nonsense")
+    with pytest.raises(ConnectionFailed, match=r"did not start: .*No module named [^;]*$"), starting:
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", ["", "half a line without an end"])
+def test_an_endpoint_that_starts_and_never_says_where_is_waited_for_no_longer_than_stated(said):
+    silent = [sys.executable, "-c", f"import time; print({said!r}, end='', flush=True); time.sleep(60)"]
+    with subprocess.Popen(silent, stdout=subprocess.PIPE) as child:
+        start = time.monotonic()
+        assert child_module._announced_port(child, 0.5) is None
+        assert time.monotonic() - start < 5
+        child.kill()
+
+
+def test_an_endpoint_starts_in_a_folder_with_a_module_named_like_one_of_pythons(tmp_path, monkeypatch):
+    (tmp_path / "html.py").write_text("raise RuntimeError('mine')")
+    (tmp_path / "http.py").write_text("raise RuntimeError('mine')")
+    monkeypatch.chdir(tmp_path)
+    with running_endpoint("simulated", tmp_path / "log") as url:
+        assert models(url)

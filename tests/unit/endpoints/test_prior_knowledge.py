@@ -1,5 +1,6 @@
 """Models that know the task beforehand: exactly as much as their names say, whatever the exemplars."""
 
+import asyncio
 import threading
 
 import pytest
@@ -84,7 +85,10 @@ def test_a_server_lists_its_models_in_order():
     server = OpenAIRoutesServer({"one": lambda prompt: "1", "two": lambda prompt: "2"})
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        assert list_models(server.base_url, "", 5.0) == ["one", "two"]
+        assert asyncio.run(list_models(server.base_url, "", timeout_seconds=5.0, deadline_seconds=0.0)) == [
+            "one",
+            "two",
+        ]
     finally:
         server.shutdown()
         server.server_close()

@@ -1,14 +1,31 @@
 """Every failure has its kind and its remedy; none becomes an answer."""
 
 import asyncio
+import threading
 import time
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 
 import pytest
 
 from ease_lib import errors
+from ease_lib.config import EndpointConfig
+from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.evaluation.llm_client import Completion, OpenAIClient, RetryingClient, Sampling, list_models
-from ease_lib.testing.faulty_endpoint import MODEL, body, faulty_endpoint, finish, hang, reset_mid_body, status
+from ease_lib.evaluation.response_cache import open_cache, response_key
+from ease_lib.stages.black_box import answer_identity, open_black_box
+from ease_lib.testing.faulty_endpoint import (
+    MODEL,
+    FaultyHandler,
+    body,
+    faulty_endpoint,
+    finish,
+    hang,
+    reset_mid_body,
+    status,
+)
 
 
 def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
@@ -33,7 +50,11 @@ def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
 def test_answer_with_its_tokens(api):
     with faulty_endpoint(lambda prompt: " hello") as server:
         completion = ask(server.base_url, api)
-    assert completion == Completion(text=" hello", prompt_tokens=3, completion_tokens=1, model=MODEL)
+    given = datetime.fromisoformat(completion.answered_at)
+    assert abs(datetime.now(UTC) - given) < timedelta(minutes=1)
+    assert replace(completion, answered_at="") == Completion(
+        text=" hello", prompt_tokens=3, completion_tokens=1, model=MODEL
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,10 +103,132 @@ def test_a_raw_completion_may_say_nothing_on_purpose():
         assert ask(server.base_url, "completions").text == ""
 
 
-def test_newer_models_get_the_limit_by_their_name():
-    refusal = status(400, "Unsupported parameter: use max_completion_tokens instead")
-    with faulty_endpoint(lambda prompt: "fine", refusal) as server:
-        assert ask(server.base_url).text == "fine"
+class PickyServer(OpenAIRoutesServer):
+    """Refuses parameters by their name, as OpenAI's newer and reasoning models do; notes what it was sent."""
+
+    def __init__(self, refused, words="Unsupported parameter: '{name}' is not supported with this model.", code=400):
+        super().__init__({MODEL: lambda prompt: "fine"})
+        self.RequestHandlerClass = PickyHandler
+        self.refused, self.words, self.code, self.sent = refused, words, code, []
+
+
+class PickyHandler(OpenAIRoutesHandler):
+    def answer_request(self, request, prompt):
+        self.server.sent.append(set(request))
+        time.sleep(0.05)  # so that requests at once are all in flight before the first is refused
+        for name in self.server.refused:
+            if name in request:
+                self.reply_error(self.server.code, "unsupported_parameter", self.server.words.format(name=name))
+                return
+        self.answer_prompt(prompt)
+
+
+@contextmanager
+def picky_endpoint(*refused, **how):
+    server = PickyServer(refused, **how)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def ask_at_once(base_url, prompts, api="chat", **more):
+    async def all_at_once():
+        sampling = Sampling(max_tokens=8, stop="\n")
+        client = OpenAIClient(
+            base_url=base_url, model=MODEL, api=api, key="", sampling=sampling, timeout_seconds=5.0, **more
+        )
+        answers = await asyncio.gather(*(client.complete(prompt) for prompt in prompts))
+        await client.close()
+        return [answer.text for answer in answers], client.left_out
+
+    return asyncio.run(all_at_once())
+
+
+def test_requests_at_once_all_learn_what_newer_models_call_the_limit(caplog):
+    with picky_endpoint("max_tokens") as server, caplog.at_level("INFO", logger="ease"):
+        answers, left_out = ask_at_once(server.base_url, ["a", "b", "c", "d"])
+    assert answers == ["fine"] * 4
+    assert left_out == {"max_tokens"}
+    assert {"max_completion_tokens"} <= server.sent[-1]
+    assert len(caplog.messages) == 1
+    assert "max_completion_tokens is sent instead" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (
+            "Unsupported value: '{name}' does not support 0 with this model. Only the default (1) value is supported.",
+            400,
+        ),
+        ("Unrecognized request argument supplied: {name}", 400),
+        ("[{{'type': 'extra_forbidden', 'loc': ['body', '{name}'], 'msg': 'Extra inputs are not permitted'}}]", 422),
+    ],
+)
+def test_whatever_is_refused_by_name_is_left_out_from_then_on(words, code):
+    told = []
+    with picky_endpoint("temperature", "max_tokens", "max_completion_tokens", words=words, code=code) as server:
+        answers, _ = ask_at_once(server.base_url, ["a", "b"], on_refusal=told.append)
+        again, _ = ask_at_once(server.base_url, ["c"], left_out=told[-1])
+    assert answers + again == ["fine"] * 3
+    assert told[-1] == {"temperature", "max_tokens", "max_completion_tokens"}
+    assert server.sent[-1] == {"model", "messages"}
+
+
+def test_a_raw_completion_goes_without_its_stop():
+    with picky_endpoint("stop") as server:
+        assert ask_at_once(server.base_url, ["a"], api="completions") == (["fine"], {"stop"})
+
+
+def test_a_limit_that_is_too_large_is_an_error_and_not_left_out():
+    words = "max_tokens is too large: 9000. This model's maximum context length is 4096 tokens."
+    with faulty_endpoint(lambda prompt: "fine", status(400, words)) as server, pytest.raises(errors.ContextTooLong):
+        ask(server.base_url)
+
+
+def test_what_was_refused_is_kept_for_the_next_run_and_tells_its_answers_apart(tmp_path):
+    sampling = Sampling(max_tokens=8, stop="\n")
+    with picky_endpoint("temperature") as server:
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL)
+        for _ in range(2):
+            with open_black_box(config, sampling=sampling, store_uri=str(tmp_path)) as black_box:
+                completion = black_box.runner.run(black_box.client.complete("hi"))
+                assert black_box.innermost.left_out == {"temperature"}
+    assert (completion.cached, len(server.sent)) == (True, 2)
+    identity = answer_identity(server.base_url, MODEL, "chat", sampling)
+    with open_cache(str(tmp_path)) as cache:
+        assert asyncio.run(cache.get(response_key(identity, "hi"))) is None
+        assert asyncio.run(cache.get(response_key({**identity, "left_out": ["temperature"]}, "hi")))
+
+
+def test_a_query_of_the_address_goes_with_every_request():
+    """Azure's `?api-version=`."""
+    seen = []
+
+    class Seeing(FaultyHandler):
+        def do_POST(self):
+            seen.append(self.path)
+            self.reply_error(400, "bad_request", "no such route")
+
+    with faulty_endpoint(lambda prompt: "fine") as server:
+        server.RequestHandlerClass = Seeing
+        with pytest.raises(errors.BadRequest):
+            ask(server.base_url.replace("/v1", "/elsewhere") + "?api-version=2024-10-21")
+    assert seen == ["/elsewhere/chat/completions?api-version=2024-10-21"]
+
+
+def test_thinking_aloud_is_no_part_of_an_answer():
+    with faulty_endpoint(lambda prompt: "<think>or 8?</think>\n\n7") as server:
+        assert ask(server.base_url).text.strip() == "7"
+    cut = finish("length", "<think>or 8? or")
+    with (
+        faulty_endpoint(lambda prompt: "never", cut) as server,
+        pytest.raises(errors.BadRequest, match="raise llm_max_tokens"),
+    ):
+        ask(server.base_url)
 
 
 @pytest.mark.parametrize("as_date", [False, True])
@@ -164,8 +307,35 @@ def test_retries_end_at_the_deadline():
     assert len(client.outcomes) > 80
 
 
+def listed(base_url, deadline_seconds=0.0):
+    return asyncio.run(list_models(base_url, "", timeout_seconds=5.0, deadline_seconds=deadline_seconds))
+
+
 def test_models_are_listed():
     with faulty_endpoint(lambda prompt: "") as server:
-        assert list_models(server.base_url, "", 5.0) == [MODEL]
+        assert listed(server.base_url) == [MODEL]
     with pytest.raises(errors.ConnectionFailed):
-        list_models(server.base_url, "", 5.0)
+        listed(server.base_url)
+
+
+class RefusingHandler(FaultyHandler):
+    """A key that may ask and not list, and a gateway that is away at first."""
+
+    def do_GET(self):
+        self.server.asked += 1
+        if self.server.asked == 1:
+            self.reply_error(503, "busy", "try again")
+        else:
+            self.reply_error(403, "forbidden", "this key may not list models")
+
+
+def test_a_key_that_may_not_list_models_is_told_to_name_one_and_a_named_one_is_not_looked_up():
+    with faulty_endpoint(lambda prompt: "fine") as server:
+        server.RequestHandlerClass, server.asked = RefusingHandler, 0
+        with pytest.raises(errors.AuthenticationFailed, match="may not list models; set llm_model"):
+            listed(server.base_url, deadline_seconds=30.0)
+        assert server.asked == 2
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL)
+        with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
+            assert black_box.runner.run(black_box.client.complete("hi")).text == "fine"
+        assert server.asked == 2

@@ -1,8 +1,15 @@
-from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
-from ease_lib.evaluation.metrics import METRICS, final_expression, final_number, final_option, normalise
+from ease_lib.evaluation.metrics import (
+    METRICS,
+    final_expression,
+    final_number,
+    final_option,
+    normalise,
+    normalise_whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +98,103 @@ def test_scores(metric, answer, outputs, score):
         ("12\n#### none", None),
         (r"\boxed{n} for n = 4", "4"),
         ("none", None),
+        ("1/4", "1/4"),
+        ("he ate 3/4 of it", "3/4"),
+        ("2 1/2 cups", "5/2"),
+        ("2\u00bd cups", "5/2"),
+        (r"\boxed{\frac{1}{4}}", "1/4"),
+        ("3/0", None),
+        ("1e5", "100000"),
+        ("1.5e3", "1500"),
+        ("2E-3", "0.002"),
+        ("1.5 \u00d7 10\u00b3", "1500"),
+        ("2 * 10^3", "2000"),
+        ("1 234 567", "1234567"),
+        ("1\u202f234,5", "1234.5"),
+        ("1'234.50", "1234.5"),
+        ("1.234,56", "1234.56"),
+        ("1.234.567", "1234567"),
+        ("1,234,567.8", "1234567.8"),
+        ("3,5", "3.5"),
+        ("1,234", "1234"),
+        ("1.234", "1.234"),
+        ("10, 20, 30", "30"),
+        ("10,20,30", "30"),
+        ("7 because 3+4", "7"),
+        ("7 because she had 3, so 3 + 4 = 7", "7"),
+        ("The answer is 7, since 3 and 4 make that", "7"),
+        ("The answer is 7. I checked all 3 cases.", "7"),
+        ("<think>3 + 5 = 8</think>7", "7"),
     ],
 )
 def test_the_final_number_is_found(text, expected):
-    assert final_number(text) == (None if expected is None else Decimal(expected))
+    assert final_number(text) == (None if expected is None else Fraction(expected))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2024-05-12", "2023-01-12"),
+        ("12/05/2024", "13/05/2024"),
+        ("2024-05-12 10:30", "2024-05-13 10:30"),
+        ("10:30", "9:30"),
+        ("3:4", "1:4"),
+        ("1.2.3", "2.2.3"),
+    ],
+)
+def test_a_date_a_time_or_a_ratio_counts_as_a_whole(one, other):
+    assert METRICS["number"](one, [one]) == 1
+    assert METRICS["number"](one, [other]) == 0
+
+
+def test_a_number_too_large_to_be_meant_is_read_in_no_time():
+    assert final_number("1e999999999") is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer", "output", "score"),
+    [
+        ("exact_match", '{\n"a": 2\n}', '{\n"a": 1\n}', 0),
+        ("exact_match", '{\n"a":  1\n}\n', '{\n"a": 1\n}', 1),
+        ("exact_match", "- red\n- blue", "- red\n- green", 0),
+        ("exact_match", "- red\n  - blue", "- red\n- blue", 0),
+        ("exact_match", "- Red\n\n- blue.", "- red\n- blue", 1),
+        ("exact_match", "- red", "- red\n- blue", 0),
+        ("exact_match", '```json\n{\n"a": 1\n}\n```', '{\n"a": 1\n}', 1),
+        ("exact_set", "red\nblue", "blue\nred", 1),
+        ("exact_set", "red\ngreen", "red\nblue", 0),
+        ("token_f1", "red\nblue", "red\ngreen", 0.5),
+        ("contains", "a list:\nred\nblue", "red\nblue", 1),
+        ("contains", "a list:\nred\ngreen", "red\nblue", 0),
+        ("exact_match", "positive\n\nInput: more", "positive", 1),
+        ("exact_match", "```\npositive\n```", "positive", 1),
+    ],
+)
+def test_whole_answers_are_compared_where_an_output_spans_lines(metric, answer, output, score):
+    assert METRICS[metric](answer, [output]) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<think>negative?\nno</think>\n\npositive",
+        "<think>negative</think>positive",
+        "negative, I think\n</think>\n\npositive",
+        "<Thinking>negative</Thinking> positive.",
+    ],
+)
+def test_hidden_reasoning_is_no_part_of_an_answer(answer):
+    assert METRICS["exact_match"](answer, ["positive"]) == 1
+    assert METRICS["exact_match"](answer, ["negative"]) == 0
+    assert METRICS["contains"](answer, ["negative"]) == 0
+
+
+def test_reasoning_that_never_ends_is_no_answer():
+    assert METRICS["exact_match"]("<think>positive or", ["positive"]) == 0
+
+
+def test_the_whole_of_a_single_line_is_that_line():
+    assert normalise_whole(" Positive.\n") == normalise(" Positive.\n") == "positive"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,28 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from ease_lib import errors
+from ease_lib.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    CapReached,
+    ContentRefused,
+    ContextTooLong,
+    Overloaded,
+    TooManyFailures,
+)
 from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import OpenAIClient, Sampling
-from ease_lib.evaluation.objective import Objective, Question, Usage, answer_sampling
+from ease_lib.evaluation.llm_client import (
+    Allowance,
+    Completion,
+    MeteredClient,
+    OpenAIClient,
+    RetryingClient,
+    Sampling,
+)
+from ease_lib.evaluation.objective import FailurePolicy, Objective, Question, Usage, answer_sampling
 from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
-from ease_lib.tasks.base import Exemplar
+from ease_lib.tasks.base import Exemplar, row_hash
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 ROWS = [Exemplar(number, f"query {number}", (str(number),)) for number in range(10)]
@@ -164,3 +180,92 @@ def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_se
     assert answer_sampling(pool, 0).max_tokens == 1000
     assert answer_sampling(pool[1:], 0).max_tokens == 64
     assert answer_sampling(pool, 8).max_tokens == 8
+
+
+# --- rows that the endpoint refuses -----------------------------------------------------------------------------------
+
+
+class Refusing:
+    """Answers yes to all rows but those that it refuses."""
+
+    def __init__(self, *refused, error=ContentRefused):
+        self.refused, self.error, self.asked = refused, error, []
+
+    async def complete(self, prompt, account=""):
+        query = prompt.rpartition("Input: ")[2].partition("\n")[0]
+        self.asked.append(query)
+        if query in self.refused:
+            raise self.error(f"refused {query}")
+        return Completion(text="yes", prompt_tokens=1, completion_tokens=1, model="m")
+
+
+TEN_ROWS = [Exemplar(100 + number, f"row {number}", ("yes" if number < 8 else "no",)) for number in range(10)]
+
+
+def evaluated(client, kind, coverage=0.5):
+    with asyncio.Runner() as runner:
+        policy = FailurePolicy(kind=kind, coverage=coverage)
+        objective = Objective(client, runner, TEN_ROWS, metric="exact_match", ask_first_alone=False, failures=policy)
+        return objective.evaluate(Question(exemplars=[]))
+
+
+def test_a_refused_row_stops_the_run_with_its_name_and_the_remedies(caplog):
+    with caplog.at_level("INFO", "ease"), pytest.raises(ContentRefused) as caught:
+        evaluated(Refusing("row 3"), "stop")
+    message = str(caught.value)
+    assert message.startswith("row 103: refused row 3")
+    assert caplog.messages == ["row 103 begins 'row 3'"]
+    assert f"--exclude-rows {row_hash('row 3')}" in message
+    assert "Set llm_failures to skip or zero, and the run goes on" in message
+
+
+@pytest.mark.parametrize("error", [ContentRefused, ContextTooLong, BadRequest])
+def test_a_skipped_row_is_missing_and_counted(error):
+    evaluation = evaluated(Refusing("row 3", error=error), "skip")
+    assert evaluation.score == pytest.approx(7 / 9)
+    assert (evaluation.scores[3], evaluation.answers[3], evaluation.failures[3]) == (None, "", "refused row 3")
+    assert (evaluation.scored_rows, evaluation.failed_rows, evaluation.partial) == (9, 1, False)
+    assert evaluation.usage.requests == 10
+
+
+def test_a_row_may_count_as_wrong():
+    evaluation = evaluated(Refusing("row 3"), "zero")
+    assert evaluation.score == pytest.approx(7 / 10)
+    assert (evaluation.scored_rows, evaluation.failed_rows) == (10, 1)
+
+
+@pytest.mark.parametrize("kind", ["skip", "zero"])
+def test_too_few_answers_are_no_score(kind):
+    refusing = Refusing("row 1", "row 2", "row 3")
+    assert evaluated(refusing, kind, coverage=0.7).failed_rows == 3
+    with pytest.raises(TooManyFailures, match="3 of 10 rows were refused, and llm_coverage"):
+        evaluated(refusing, kind, coverage=0.8)
+    with pytest.raises(TooManyFailures, match="10 of 10 rows"):
+        evaluated(Refusing(*(row.input for row in TEN_ROWS)), kind, coverage=0.0)
+
+
+@pytest.mark.parametrize("kind", ["skip", "zero"])
+def test_what_is_wrong_with_every_request_is_no_failure_of_a_row(kind):
+    with pytest.raises(AuthenticationFailed):
+        evaluated(Refusing("row 3", error=AuthenticationFailed), kind)
+
+
+def test_no_more_is_sent_than_a_cap_allows_retries_included():
+    class Flaky(Refusing):
+        async def complete(self, prompt, account=""):
+            self.asked.append(prompt)
+            raise Overloaded("busy")
+
+    async def ask():
+        flaky = Flaky()
+        meter = MeteredClient(flaky)
+        meter.allow(Allowance(requests=3, request_cap="max_llm_requests=50"))
+
+        async def no_wait(seconds):
+            pass
+
+        with pytest.raises(CapReached, match="max_llm_requests=50 does not allow another request"):
+            await RetryingClient(meter, deadline_seconds=60, sleep=no_wait).complete("hi")
+        return flaky.asked
+
+    assert len(asyncio.run(ask())) == 3

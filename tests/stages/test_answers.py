@@ -1,0 +1,159 @@
+"""Which kept answers a run uses, and when everything is asked anew."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ease_lib.config import parse_parameters, parse_stage_config
+from ease_lib.stages import check_prerequisites, evaluate, optimize
+from ease_lib.stages.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.stages.one_process import BEFORE_SEARCH
+from ease_lib.stages.under_way import ended
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.recorded_run import RecordedRun
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return EndpointNotes(str(tmp_path), "https://host/v1", "m", "chat")
+
+
+def refreshed(notes, policy, revision="", probe=(), days=0):
+    return notes.refreshed(policy, revision, dict(probe), now=NOW + timedelta(days=days)).answers
+
+
+def test_never_keeps_what_is_current(notes):
+    assert refreshed(notes, "never") == refreshed(notes, "never", days=1000) == FIRST
+    newer = refreshed(notes, "always")
+    assert refreshed(notes, "never", days=1) == newer != FIRST
+
+
+def test_always_begins_anew_every_time(notes):
+    assert refreshed(notes, "always") != refreshed(notes, "always", days=1)
+
+
+def test_answers_older_than_so_many_days_are_put_aside(notes):
+    first = refreshed(notes, "7")
+    assert first != FIRST, "how old the first ones are is not known"
+    assert refreshed(notes, "7", days=6) == first
+    assert refreshed(notes, "7", days=8) != first
+
+
+def test_a_probe_that_is_answered_otherwise_begins_anew(notes):
+    assert refreshed(notes, "probe", probe={"1+1": "2"}) == FIRST
+    assert refreshed(notes, "probe", probe={"1+1": "2", "new question": "x"}) == FIRST
+    assert refreshed(notes, "probe", probe={"1+1": "3"}) != FIRST
+
+
+def test_another_revision_of_the_model_is_another_model(notes):
+    assert refreshed(notes, "never", revision="m-2026-01-01") == FIRST
+    assert refreshed(notes, "never", revision="m-2026-01-01") == FIRST
+    assert refreshed(notes, "never", revision="m-2026-09-01").endswith(" m-2026-09-01")
+    assert refreshed(notes, "never") == refreshed(notes, "never", revision="m-2026-09-01")
+
+
+def test_other_notes_survive_a_refresh(notes):
+    notes.keep_left_out(frozenset({"temperature"}))
+    refreshed(notes, "always")
+    assert notes.read().left_out == ("temperature",)
+
+
+# --- whole runs -------------------------------------------------------------------------------------------------------
+
+
+class Model:
+    """Answers by a rule that can change, as a deployment under the same name does."""
+
+    def __init__(self):
+        self.answer = "praise"
+
+    def __call__(self, prompt):
+        return self.answer
+
+
+@pytest.fixture
+def model():
+    return Model()
+
+
+@pytest.fixture
+def server(model):
+    with faulty_endpoint(model) as running:
+        yield running
+
+
+def begun(server, tmp_path, **changes):
+    """The parameters of the evaluate stage after the first stage of a run."""
+    values = {"llm_base_url": server.base_url, "llm_model": MODEL, "store_uri": str(tmp_path / "store"), **changes}
+    passed = check_prerequisites.run(parse_parameters(values))
+    return parse_stage_config(evaluate.Config, passed["evaluate"])
+
+
+def test_a_run_that_was_killed_goes_on_with_its_ledger_and_its_answers(server, tmp_path):
+    first = begun(server, tmp_path, llm_refresh="always", max_llm_requests=1000)
+    again = begun(server, tmp_path, llm_refresh="always", max_llm_requests=2000)
+    assert again.continuation == first.continuation
+    assert first.continuation.ledger
+    ended(str(tmp_path / "store"), first.continuation)
+    later = begun(server, tmp_path, llm_refresh="always", max_llm_requests=1000)
+    assert later.continuation.ledger != first.continuation.ledger
+    assert later.continuation.answers != first.continuation.answers
+
+
+def test_runs_without_caps_that_refresh_nothing_leave_nothing(server, tmp_path):
+    begun(server, tmp_path)
+    assert not (tmp_path / "store" / "under_way").exists()
+
+
+def test_a_cap_needs_a_place_for_its_ledger(server):
+    parameters = parse_parameters({"llm_base_url": server.base_url, "llm_model": MODEL, "max_llm_requests": 10})
+    with pytest.raises(Exception, match="max_llm_requests=10 needs store_uri"):
+        check_prerequisites.run(parameters)
+
+
+def recorded(server, tmp_path, name, **changes):
+    run = RecordedRun(
+        tmp_path / name,
+        llm_base_url=server.base_url,
+        llm_model=MODEL,
+        store_uri=str(tmp_path / "store"),
+        method="best_of_n",
+        **changes,
+    )
+    passed = check_prerequisites.run(run.parameters)
+    continuation = parse_stage_config(evaluate.Config, passed["evaluate"]).continuation
+    run.parameters = replace(run.parameters, continuation=continuation)
+    return run
+
+
+def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, model, tmp_path):
+    import json
+
+    def score(name):
+        run = recorded(server, tmp_path, name, llm_refresh="probe")()
+        return json.loads((run.path("results") / "report.json").read_text())
+
+    monday = score("monday")
+    asked = server.script.requests
+    tuesday = score("tuesday")
+    assert server.script.requests - asked < 20, "the trial, the probe, and no question of the run"
+    model.answer = "none of them"
+    wednesday = score("wednesday")
+    assert tuesday["best"]["test_score"] == monday["best"]["test_score"]
+    assert wednesday["best"]["test_score"] != monday["best"]["test_score"]
+    assert monday["oldest_answer"] == tuesday["oldest_answer"] < wednesday["oldest_answer"] + "z"
+
+
+def test_the_test_set_obeys_the_cap_retries_included(server, tmp_path, capfd):
+    """5 x 6 requests of the search and at most 12 + 9 x 4 of the test set, and then the endpoint falters."""
+    run = recorded(server, tmp_path, "run", max_llm_requests=30 + 48 + 3)
+    run(*BEFORE_SEARCH, optimize)
+    asked = server.script.requests
+    server.script.faults = [status(503)] * 100
+    with pytest.raises(SystemExit):
+        run(evaluate)
+    assert "max_llm_requests=81 does not allow another request" in capfd.readouterr().err
+    assert server.script.requests - asked <= 48 + 3
