@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +23,12 @@ class Observations:
 
     Args:
         files_read: SHA-256 and bytes of files read from stores, by URI.
-        entries: SHA-256 of the parts of the journal and of the response cache that the stage wrote or relied on, by
-            name in the folder or file that holds them.
+        entries: SHA-256 of the parts of the journal, of the response cache and of the kept embeddings that the stage
+            wrote or relied on, by name in the folder or file that holds them.
         written: SHA-256 of objects that the stage wrote beside its artifacts, in the same form.
         models: answers by model and fingerprint, as the endpoint named them.
-        embedder: name, and SHA-256 of the weights or revision.
+        left_out: parameters that the endpoint refuses, so that answers were drawn without them.
+        embedder: name, with SHA-256 of its files and revision, or its endpoint.
     """
 
     files_read: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Observations:
     cached_answers: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    left_out: tuple[str, ...] = ()
     embedder: dict[str, str] = field(default_factory=dict)
     endpoint: dict[str, str] = field(default_factory=dict)
 
@@ -63,8 +65,14 @@ def file_read(uri: str, path: Path) -> None:
             _current.files_read[uri] = (hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
+def digest_read(uri: str, sha256: str, size: int) -> None:
+    """A file of a store was read without a local copy."""
+    if _current is not None:
+        _current.files_read[uri] = (sha256, size)
+
+
 def entry(holder: str, name: str, content: bytes) -> None:
-    """An entry of a journal or cache was written or relied on; `holder` is the folder, or the file that holds it."""
+    """An entry of a journal or cache was written or relied on; `holder` is the folder or file that holds it."""
     if _current is not None:
         _current.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
 
@@ -78,8 +86,13 @@ def discard(folder: str) -> None:
 
 def object_written(holder: str, name: str, content: bytes) -> None:
     """An object was written that no later run changes."""
+    object_taken_over(holder, name, hashlib.sha256(content).hexdigest())
+
+
+def object_taken_over(holder: str, name: str, sha256: str) -> None:
+    """An object that no later run changes was found as an earlier attempt at the same work had written it."""
     if _current is not None:
-        _current.written.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+        _current.written.setdefault(holder, {})[name] = sha256
 
 
 def answered(model: str, fingerprint: str, prompt_tokens: int, completion_tokens: int) -> None:
@@ -100,6 +113,12 @@ def endpoint_used(endpoint: str, model: str, api: str) -> None:
     """A black-box was opened: its URL without credentials, and the model that is asked for."""
     if _current is not None:
         _current.endpoint = {"endpoint": endpoint, "model": model, "api": api}
+
+
+def parameters_left_out(names: Iterable[str]) -> None:
+    """The endpoint refuses these parameters."""
+    if _current is not None:
+        _current.left_out = tuple(sorted(names))
 
 
 def embedder_used(name: str, identity: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ reward the change of the validation score, so a step is an evaluation and an epi
 
 Of T evaluations the first is zero-shot, where every episode begins, the last is the greedy sequence of the policy, and
 those between are epsilon-greedy episodes. The incumbent is the best of all that were evaluated, beginnings of episodes
-included, which are shorter than k.
+included, which are shorter than k; so none of them counts as a random sequence of the initial design.
 
 Differences from Zhang et al.: their features of state and action are perplexities, label probabilities and entropies
 from the model, which a chat API does not give and open-ended tasks do not define. Ours are embeddings and observed
@@ -73,12 +73,12 @@ class Active:
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         proposed = self._history.proposed(pending)
         if () not in proposed:
-            return Candidate(sequence=(), phase="initial")
+            return Candidate(sequence=(), phase="search")
         last = iteration == self._evaluations - 1
         sequence = self._greedy(proposed) if last else self._continued(iteration, pending, proposed)
         if sequence is None:
             return ask_random(self._problem, self._history, iteration, pending, phase="search")
-        return Candidate(sequence=sequence, phase="search" if self._policy.trained else "initial")
+        return Candidate(sequence=sequence, phase="search")
 
     def tell(self, observation: Observation) -> None:
         """Learn at the end of an episode; the policy is a function of what was told and of nothing else."""

@@ -17,13 +17,21 @@ from ease_lib.study.history import Candidate, Observation
 
 
 class LlmSelect:
-    """Proposes what the model selects, and nothing more; the problem must have `ask_llm`."""
+    """Proposes what the model selects, and nothing more; the problem must have `ask_llm`.
+
+    The model is asked here, and by a search that continues too, where the answer comes from the cache: so its cost is
+    always known.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+        self._selected = self._asked()
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
-        if iteration or self._problem.ask_llm is None:
+        return None if iteration else self._selected
+
+    def _asked(self) -> Candidate | None:
+        if self._problem.ask_llm is None:
             return None
         space = self._problem.space
         answer = self._problem.ask_llm(selection_prompt(self._problem.exemplars, space.k))

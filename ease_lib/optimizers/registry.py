@@ -26,7 +26,7 @@ def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
 
     return Ease(
         problem,
-        initial_design=config.initial_design,
+        initial_design=config.scaled_design,
         sampled_candidates=config.sampled_candidates,
         shortlist_size=config.shortlist_size,
         shortlist_by=config.shortlist,
@@ -58,7 +58,7 @@ def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
 OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
     "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),
-    "evolution": lambda problem, config: Evolution(problem, initial_design=config.initial_design),
+    "evolution": lambda problem, config: Evolution(problem, initial_design=config.scaled_design),
     "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
     "active": _active,
     "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),

@@ -1,69 +1,111 @@
-"""Caps: what a run may cost. Each stops the search cleanly, before the evaluation that would break the cap."""
+"""Caps: what a run may cost. Each stops the search before the evaluation that would break the cap.
+
+Requests that fail and are tried again may use it up within an evaluation, which ends there.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from ease_lib.evaluation.llm_client import Allowance
 from ease_lib.evaluation.objective import Usage
+from ease_lib.study.ledger import SEARCH, TEST, Ledger
 
 NO_ESTIMATE = Usage(requests=1)
-NOTHING = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caps:
-    """Caps of the whole run, of which the search leaves the test set its part; 0 is no cap.
+class Limits:
+    """Caps of the whole run, or of a whole comparison; 0 is no cap.
 
     Args:
         requests: LLM requests, failed ones that were retried included.
-        cost_usd: at `prompt_usd` and `completion_usd` for a million tokens.
-        seconds: duration of the search, over all attempts.
-        evaluation: about what one evaluation costs, `requests` at most; once something is spent, that tells better what
-            a request costs.
-        test_requests: of the test set.
-        spent: before the search, on the proposal of instructions.
+        cost_usd: at `prices`, USD for a million tokens, as `Usage.cost_usd` takes them.
     """
 
     requests: int = 0
     cost_usd: float = 0.0
+    prices: Mapping[str, float] = field(default_factory=lambda: {"prompt_usd": 0.0, "completion_usd": 0.0})
+
+    def broken_by(self, usage: Usage) -> str | None:
+        """The cap that so much is above, as `name=value`, or None."""
+        if self.requests and usage.requests + usage.retries > self.requests:
+            return f"max_llm_requests={self.requests}"
+        if self.cost_usd and self.cost(usage) > self.cost_usd:
+            return f"max_cost_usd={self.cost_usd:g}"
+        return None
+
+    def cost(self, usage: Usage) -> float:
+        return usage.cost_usd(**self.prices)
+
+    def allowance(self, spent: Usage) -> Allowance:
+        """What may still be sent once so much is spent."""
+        return Allowance(
+            requests=self.requests - spent.requests - spent.retries if self.requests else math.inf,
+            cost_usd=self.cost_usd - self.cost(spent) if self.cost_usd else math.inf,
+            request_cap=f"max_llm_requests={self.requests}",
+            cost_cap=f"max_cost_usd={self.cost_usd:g}",
+            cost=lambda completion: self.cost(Usage.of(completion)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """The caps as the search obeys them, which leaves the test set its part.
+
+    Args:
+        seconds: duration of the search at most, over all attempts; 0 is no cap.
+        evaluation: about what one evaluation costs, `requests` at most; once something is spent, that tells better what
+            a request costs.
+        test_requests: of the test set.
+        ledger: what other parts have spent, and where the search books its own.
+    """
+
+    limits: Limits = Limits()
     seconds: float = 0.0
-    prompt_usd: float = 0.0
-    completion_usd: float = 0.0
     evaluation: Usage = NO_ESTIMATE
     test_requests: int = 0
-    spent: Usage = NOTHING
+    ledger: Ledger = field(default_factory=Ledger)
 
     def reached(self, spent: Usage, seconds: float, under_way: int = 0) -> str | None:
-        """The cap that the next evaluation would break, as `name=value`, or None.
+        """The cap that the next evaluation would break, as `name=value`, or None; what it will cost is booked.
 
         Args:
             spent: by all evaluations so far.
             seconds: that the search has taken.
             under_way: evaluations that are proposed and will be paid for before.
         """
-        coming = self.evaluation.requests * (under_way + 1) + self.test_requests
-        if self.requests and spent.requests + spent.retries + coming > self.requests:
-            return f"max_llm_requests={self.requests}"
-        if self.cost_usd and self._cost(spent) + self._expected_cost(coming, spent) > self.cost_usd:
-            return f"max_cost_usd={self.cost_usd:g}"
         if self.seconds and seconds >= self.seconds:
             return f"max_seconds={self.seconds:g}"
-        return None
+        if not (self.limits.requests or self.limits.cost_usd):
+            return None
+        coming = self.expected(self.evaluation.requests * (under_way + 1), spent)
+        self.ledger.book(SEARCH, spent + coming)
+        self.ledger.book(TEST, self.expected(self.test_requests, spent))
+        cap = self.limits.broken_by(self.ledger.spent())
+        if cap:
+            self.ledger.book(SEARCH, spent)
+        return cap
+
+    def expected(self, requests: int, spent: Usage) -> Usage:
+        """About what so many requests cost."""
+        example = spent if spent.requests else self.evaluation
+        share = requests / example.requests
+        return Usage(
+            requests=requests,
+            prompt_tokens=round(share * example.prompt_tokens),
+            completion_tokens=round(share * example.completion_tokens),
+        )
 
     def described(self, requests: int) -> str:
         """About what so many requests cost, in words."""
-        share = requests / self.evaluation.requests
-        prompt, completion = share * self.evaluation.prompt_tokens, share * self.evaluation.completion_tokens
-        text = f"about {_rounded(prompt)} prompt and {_rounded(completion)} completion tokens"
-        cost = self._expected_cost(requests, Usage())
+        coming = self.expected(requests, Usage())
+        prompt, completion = _rounded(coming.prompt_tokens), _rounded(coming.completion_tokens)
+        cost = self.limits.cost(coming)
+        text = f"about {prompt} prompt and {completion} completion tokens"
         return f"{text}, about ${cost:.2f}" if cost else text
-
-    def _expected_cost(self, requests: int, spent: Usage) -> float:
-        example = spent if spent.requests else self.evaluation
-        return self._cost(example) / example.requests * requests
-
-    def _cost(self, usage: Usage) -> float:
-        return usage.cost_usd(prompt_usd=self.prompt_usd, completion_usd=self.completion_usd)
 
 
 def _rounded(number: float) -> str:

@@ -32,13 +32,15 @@ class Observation:
     """A candidate and its score in [0, 1], the mean over `validation_rows` rows.
 
     `partial`: racing stopped the evaluation before it had asked every row, so the score is noisier and can never make
-    the candidate the incumbent.
+    the candidate the incumbent. `failed_rows`: rows that the endpoint refused; they are among the `validation_rows`
+    only where they count as wrong.
     """
 
     candidate: Candidate
     score: float
     validation_rows: int
     partial: bool = False
+    failed_rows: int = 0
 
 
 @dataclass

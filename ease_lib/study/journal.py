@@ -1,11 +1,14 @@
-"""The journal: every observation is durable before the next is asked for.
+"""The journal: every candidate is durable before it is evaluated, every observation before the next is asked for.
 
 One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
-node or on another, and continues. Nothing is ever overwritten: damage and foreign journals are refused.
+node or on another, and continues; what was proposed is not computed again, so it does not matter that another processor
+adds the same numbers to another last digit, and might propose another candidate. Nothing is ever overwritten: damage
+and foreign journals are refused.
 
     folder   one JSON Lines file per search, written through to the disk, locked while a search runs. A last line that
              was cut by the kill is dropped and evaluated again.
-    s3://    one object per observation, created only if absent, so of two runs at once the later one is refused.
+    s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
+             later one is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -27,9 +30,12 @@ from ease_lib.errors import JournalError
 from ease_lib.evaluation.objective import Usage
 from ease_lib.study.history import Candidate, Observation
 
-VERSION = "ease_journal/1"
+VERSION = "ease_journal/2"
+READABLE = (VERSION, "ease_journal/1")
+"""The first had no proposals."""
 FOLDER = "journals"
 HEADER = "header.json"
+PROPOSED = "proposed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +52,27 @@ class Record:
     seconds: float
 
 
+Found = tuple[list[Record], dict[int, Candidate]]
+"""Records in order, and candidates by iteration."""
+
+
 class Journal(Protocol):
     """Append-only, durable. Open one with `open_journal`."""
 
     def replay(self) -> Sequence[Record]:
         """The records found at opening, in order of iterations."""
+        ...
+
+    def proposed(self) -> Mapping[int, Candidate]:
+        """The candidates that were proposed until opening, by iteration; those of the records among them."""
+        ...
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        """Store what will be evaluated; it is durable when this returns.
+
+        Raises:
+            JournalError, StoreError: when it is not.
+        """
         ...
 
     def append(self, record: Record) -> None:
@@ -87,16 +109,22 @@ class FileJournal:
         self._file = file
         self._path = path
         self._lines = 0
-        self._records = self._recover(key)
+        self._records, self._candidates = self._recover(key)
 
     def replay(self) -> Sequence[Record]:
         return self._records
 
+    def proposed(self) -> Mapping[int, Candidate]:
+        return self._candidates
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        self._write(_encoded_proposals(candidates))
+
     def append(self, record: Record) -> None:
         self._write(_encoded(record))
 
-    def _recover(self, key: str) -> list[Record]:
-        """Read all records; cut a torn last line off."""
+    def _recover(self, key: str) -> Found:
+        """Read everything; cut a torn last line off."""
         self._file.seek(0)
         content = self._file.read()
         whole, _, torn = content.rpartition(b"\n")
@@ -106,13 +134,13 @@ class FileJournal:
             self._file.truncate(len(content) - len(torn))
         if not whole:
             self._write(_header(key))
-            return []
+            return [], {}
         first, *lines = whole.split(b"\n")
         _check_header(first, key, str(self._path))
         for line in (first, *lines):
             self._note(line)
         found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
-        return _in_order(found, str(self._path))
+        return _sorted_out(found, str(self._path))
 
     def _write(self, line: bytes) -> None:
         end = self._file.seek(0, os.SEEK_END)
@@ -142,15 +170,19 @@ def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise JournalError(
                 f"{path} is in use by another run; wait for it, or give this run another store_uri"
+            ) from error
+        except OSError as error:
+            raise JournalError(
+                f"{path} cannot be locked ({error.strerror}); take a store_uri on a file system with locks, or s3://"
             ) from error
         yield file, path
 
 
 class ObjectJournal:
-    """A header object and one object per record below a prefix of a bucket."""
+    """A header object, and one object per record and per batch of proposals, below a prefix of a bucket."""
 
     def __init__(self, store: S3Store, key: str) -> None:
         self._store = store
@@ -164,14 +196,21 @@ class ObjectJournal:
         for name, content in zip(names, contents, strict=True):
             observations.entry(store.uri, name, content or b"")
         found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
-        self._records = _in_order(found, store.uri)
+        self._records, self._candidates = _sorted_out(found, store.uri)
 
     def replay(self) -> Sequence[Record]:
         return self._records
 
+    def proposed(self) -> Mapping[int, Candidate]:
+        return self._candidates
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        self._create(f"{min(candidates):06d}.{PROPOSED}.json", _encoded_proposals(candidates))
+
     def append(self, record: Record) -> None:
-        name = f"{record.iteration:06d}.json"
-        content = _encoded(record)
+        self._create(f"{record.iteration:06d}.json", _encoded(record))
+
+    def _create(self, name: str, content: bytes) -> None:
         if not self._store.create(name, content):
             raise JournalError(
                 f"{self._store.uri}{name} was written by another run of the same search; "
@@ -186,24 +225,39 @@ def _header(key: str) -> bytes:
 
 def _check_header(line: bytes, key: str, where: str) -> None:
     header = _parsed(line, where)
-    if (header.get("version"), header.get("key")) != (VERSION, key):
+    if header.get("version") not in READABLE or header.get("key") != key:
         raise JournalError(
             f"{where} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
             "move it away or choose another store_uri"
         )
 
 
-def _in_order(records: Iterator[Record], where: str) -> list[Record]:
-    ordered = sorted(records, key=lambda record: record.iteration)
-    iterations = [record.iteration for record in ordered]
+def _sorted_out(found: Iterable[Record | dict[int, Candidate]], where: str) -> Found:
+    """Records in order of their iterations, and all candidates by iteration."""
+    records: list[Record] = []
+    candidates: dict[int, Candidate] = {}
+    for entry in found:
+        if isinstance(entry, Record):
+            records.append(entry)
+        else:
+            candidates |= entry
+    iterations = [record.iteration for record in records]
     if len(set(iterations)) < len(iterations):
         raise JournalError(f"{where} has an iteration twice; it was left as it is: move it away, then run again")
-    return ordered
+    candidates |= {record.iteration: record.observation.candidate for record in records}
+    return sorted(records, key=lambda record: record.iteration), candidates
 
 
 def _encoded(record: Record) -> bytes:
-    content = asdict(record)
-    return _json({"record": content, "sha256": _digest(content)})
+    return _sealed("record", asdict(record))
+
+
+def _encoded_proposals(candidates: Mapping[int, Candidate]) -> bytes:
+    return _sealed(PROPOSED, {str(iteration): asdict(candidate) for iteration, candidate in candidates.items()})
+
+
+def _sealed(kind: str, content: dict[str, Any]) -> bytes:
+    return _json({kind: content, "sha256": _digest(content)})
 
 
 def _digest(content: dict[str, Any]) -> str:
@@ -214,24 +268,29 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _decoded(line: bytes, where: str) -> Record:
+def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
+    """A record, or candidates by iteration."""
     try:
         content = _parsed(line, where)
-        fields = content["record"]
+        kind = PROPOSED if PROPOSED in content else "record"
+        fields = content[kind]
         if content["sha256"] != _digest(fields):
             raise _damaged(where)
+        if kind == PROPOSED:
+            return {int(iteration): _candidate(each) for iteration, each in fields.items()}
         observation = fields["observation"]
-        candidate = observation["candidate"]
         return Record(
             iteration=fields["iteration"],
-            observation=Observation(
-                **{**observation, "candidate": Candidate(**{**candidate, "sequence": tuple(candidate["sequence"])})}
-            ),
+            observation=Observation(**{**observation, "candidate": _candidate(observation["candidate"])}),
             usage=Usage(**fields["usage"]),
             seconds=fields["seconds"],
         )
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(where) from error
+
+
+def _candidate(fields: dict[str, Any]) -> Candidate:
+    return Candidate(**{**fields, "sequence": tuple(fields["sequence"])})
 
 
 def _parsed(line: bytes, where: str) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 while budget and caps allow it and the incumbent is not perfect:
     candidate = optimizer.ask()                 Alg. 1: argmax of the acquisition over the shortlist
+    record durably what will be evaluated
     score     = F(candidate)                    through the black-box, on the validation set
     record it durably, then tell the optimizer
 return the incumbent
 
 With parallel = b the optimizer is asked for b candidates before it is told their b scores, and they are evaluated at
 once. What the journal already holds is told without being asked or evaluated again, so a killed search continues as if
-it had never stopped; of a batch that was cut, only what is missing is evaluated.
+it had never stopped, on whatever machine; of a batch that was cut, only what is missing is evaluated.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ease_lib.errors import JournalError
+from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Evaluation, Objective, Question, Usage
 from ease_lib.evaluation.racing import Race
 from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Journal, Record
+from ease_lib.study.ledger import SEARCH
 from ease_lib.tasks.base import Exemplar
 
 PERFECT_SCORE = 1.0
@@ -111,50 +113,99 @@ def search(
     """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
 
     Args:
-        journal: holds the observations of earlier attempts, and takes each new one before the next ask.
+        journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
         parallel: b, candidates evaluated at once.
         on_record: called with every new observation and the history that it was proposed from, for progress.
 
     Raises:
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
-        JournalError: when the journal holds other candidates than the optimizer proposes.
+        JournalError: when the journal cannot be written.
     """
-    known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
-    history = History()
-    records: list[Record] = []
     purse = _Purse(caps or Caps())
-    clock = _Clock()
-    stopped = BUDGET
-    while len(history) < budget:
-        if history.incumbent is not None and history.incumbent.score >= PERFECT_SCORE:
-            stopped = PERFECT
-            break
-        iterations = range(len(history), min(len(history) + parallel, budget))
-        batch = {iteration: known[iteration] for iteration in iterations if iteration in known}
-        if len(batch) < len(iterations):
-            candidates = _ask(optimizer, iterations, purse, approved=max(batch, default=-1))
-            if not candidates:
-                stopped = purse.cap or EXHAUSTED
-                break
-            _check_known(batch, candidates)
-            proposals = {
-                iteration: Proposal(candidate=candidate, race=_race(racing, history, iteration))
-                for iteration, candidate in candidates.items()
-                if iteration not in batch
-            }
-            coming = range(iterations.stop, min(iterations.stop + parallel, budget))
-            with _preparing(optimizer, coming, tuple(candidates.values())):
-                for record in _evaluated(evaluate, proposals, clock):
-                    journal.append(record)
+    attempt = _Attempt(optimizer, evaluate, journal, purse, budget, parallel, racing, on_record)
+    try:
+        stopped = attempt.run()
+    finally:
+        purse.close()
+    replayed = sum(record.iteration in attempt.known for record in attempt.records)
+    return Study(history=attempt.history, records=tuple(attempt.records), replayed=replayed, stopped=stopped)
+
+
+class _Attempt:
+    """One attempt at a search: batch after batch, what earlier attempts left in the journal first."""
+
+    def __init__(
+        self,
+        optimizer: ExemplarOptimizer,
+        evaluate: Evaluate,
+        journal: Journal,
+        purse: _Purse,
+        budget: int,
+        parallel: int,
+        racing: Racing | None,
+        on_record: Callable[[Record, History], None],
+    ) -> None:
+        self._optimizer = optimizer
+        self._evaluate = evaluate
+        self._journal = journal
+        self._purse = purse
+        self._budget = budget
+        self._parallel = parallel
+        self._racing = racing
+        self._on_record = on_record
+        self._clock = _Clock()
+        self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
+        self.history = History()
+        self.records: list[Record] = []
+
+    def run(self) -> str:
+        """Search; why it ended."""
+        while len(self.history) < self._budget:
+            if self.history.incumbent is not None and self.history.incumbent.score >= PERFECT_SCORE:
+                return PERFECT
+            iterations = self._next(len(self.history))
+            batch = {iteration: self.known[iteration] for iteration in iterations if iteration in self.known}
+            ended = self._complete(batch, iterations) if len(batch) < len(iterations) else None
+            for record in (batch[iteration] for iteration in sorted(batch)):
+                self._tell(record)
+            if ended:
+                return ended
+        return BUDGET
+
+    def _next(self, start: int) -> range:
+        return range(start, min(start + self._parallel, self._budget))
+
+    def _complete(self, batch: dict[int, Record], iterations: range) -> str | None:
+        """Evaluate what is missing of a batch and add it; why the search ends here, if it does."""
+        proposed = self._journal.proposed()
+        approved = max(batch, default=-1)
+        candidates = _ask(self._optimizer, iterations, self._purse, proposed, approved=approved)
+        if not candidates:
+            batch.clear()
+            return self._purse.cap or EXHAUSTED
+        new = {iteration: candidate for iteration, candidate in candidates.items() if iteration not in proposed}
+        if new:
+            self._journal.propose(new)
+        proposals = {
+            iteration: Proposal(candidate=candidate, race=_race(self._racing, self.history, iteration))
+            for iteration, candidate in candidates.items()
+            if iteration not in batch
+        }
+        try:
+            with _preparing(self._optimizer, self._next(iterations.stop), tuple(candidates.values())):
+                for record in _evaluated(self._evaluate, proposals, self._clock):
+                    self._journal.append(record)
                     batch[record.iteration] = record
-                    on_record(record, history)
-        for record in (batch[iteration] for iteration in sorted(batch)):
-            records.append(record)
-            purse.pay(record)
-            history.add(record.observation)
-            optimizer.tell(record.observation)
-    replayed = sum(record.iteration in known for record in records)
-    return Study(history=history, records=tuple(records), replayed=replayed, stopped=stopped)
+                    self._on_record(record, self.history)
+        except CapReached as error:  # by requests that had to be tried again
+            return error.cap
+        return None
+
+    def _tell(self, record: Record) -> None:
+        self.records.append(record)
+        self._purse.pay(record)
+        self.history.add(record.observation)
+        self._optimizer.tell(record.observation)
 
 
 class _Purse:
@@ -162,13 +213,17 @@ class _Purse:
 
     def __init__(self, caps: Caps) -> None:
         self._caps = caps
-        self._spent = caps.spent
+        self._spent = Usage()
         self._seconds = 0.0
         self.cap: str | None = None
 
     def pay(self, record: Record) -> None:
         self._spent += record.usage
         self._seconds += record.seconds
+
+    def close(self) -> None:
+        """Book what was spent, and no more than that."""
+        self._caps.ledger.book(SEARCH, self._spent)
 
     def allows_one_more(self, under_way: int) -> bool:
         self.cap = self._caps.reached(self._spent, self._seconds, under_way)
@@ -186,31 +241,28 @@ class _Clock:
         return self._mark - before
 
 
-def _ask(optimizer: ExemplarOptimizer, iterations: range, purse: _Purse, *, approved: int) -> dict[int, Candidate]:
+def _ask(
+    optimizer: ExemplarOptimizer,
+    iterations: range,
+    purse: _Purse,
+    proposed: Mapping[int, Candidate],
+    *,
+    approved: int,
+) -> dict[int, Candidate]:
     """Candidates by iteration, fewer where a cap or the end of the space comes first.
 
-    Iterations up to `approved` were allowed by the caps of an earlier attempt, which paid for them.
+    What was proposed by an earlier attempt stays proposed. Iterations up to `approved` were allowed by the caps of an
+    earlier attempt, which paid for them.
     """
     candidates: dict[int, Candidate] = {}
     for iteration in iterations:
         if iteration > approved and not purse.allows_one_more(len(candidates)):
             break
-        candidate = optimizer.ask(iteration, tuple(candidates.values()))
+        candidate = proposed.get(iteration) or optimizer.ask(iteration, tuple(candidates.values()))
         if candidate is None:
             break
         candidates[iteration] = candidate
     return candidates
-
-
-def _check_known(batch: Mapping[int, Record], candidates: Mapping[int, Candidate]) -> None:
-    for iteration, record in batch.items():
-        proposed = candidates.get(iteration)
-        known = record.observation.candidate
-        if proposed is None or (proposed.sequence, proposed.instruction) != (known.sequence, known.instruction):
-            raise JournalError(
-                f"the journal holds another candidate for evaluation {iteration + 1} than the search proposes now; "
-                "continue it with the version that began it, or choose another store_uri"
-            )
 
 
 def _race(racing: Racing | None, history: History, iteration: int) -> Race | None:
@@ -245,8 +297,9 @@ def _evaluated(evaluate: Evaluate, proposals: Mapping[int, Proposal], clock: _Cl
         observation = Observation(
             candidate=proposals[iteration].candidate,
             score=evaluation.score,
-            validation_rows=len(evaluation.scores),
+            validation_rows=evaluation.scored_rows,
             partial=evaluation.partial,
+            failed_rows=evaluation.failed_rows,
         )
         usage = replace(evaluation.usage, seconds=waited)
         yield Record(iteration=iteration, observation=observation, usage=usage, seconds=clock.lap())

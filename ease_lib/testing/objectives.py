@@ -30,7 +30,12 @@ class OrderedSum:
         self.evaluations += 1
         score = self.raw(sequence) / self.raw(self.optimum)
         return Evaluation(
-            score=float(score), scores=(float(score),), answers=("",), prompts=("",), usage=Usage(requests=1)
+            score=float(score),
+            scores=(float(score),),
+            answers=("",),
+            prompts=("",),
+            failures=("",),
+            usage=Usage(requests=1),
         )
 
     def evaluate_each(self, proposals: Mapping[int, Proposal]) -> Iterator[tuple[int, Evaluation]]:

@@ -1,3 +1,4 @@
+import errno
 import json
 import subprocess
 import sys
@@ -43,6 +44,29 @@ def test_records_come_back_as_they_were_written(store):
     append(store, record(0, 0.1), record(1, 1 / 3))
     append(store, record(2))
     assert replay(store) == [record(0, 0.1), record(1, 1 / 3), record(2)]
+
+
+def test_proposals_come_back_with_the_candidates_of_the_records(store):
+    coming = {
+        1: Candidate(sequence=(0, 2), phase="search", acquisition=1 / 3),
+        2: Candidate(sequence=(), phase="initial"),
+    }
+    with open_journal(store, "key") as journal:
+        journal.propose({0: record(0).observation.candidate})
+        journal.append(record(0))
+        journal.propose(coming)
+        journal.append(record(2))
+    with open_journal(store, "key") as journal:
+        assert journal.replay() == [record(0), record(2)]
+        assert journal.proposed() == {0: record(0).observation.candidate, **coming, 2: record(2).observation.candidate}
+
+
+def test_a_journal_of_the_version_before_is_continued(tmp_path):
+    append(tmp_path, record(0))
+    path = journal_file(tmp_path)
+    path.write_text(path.read_text().replace("ease_journal/2", "ease_journal/1"))
+    append(tmp_path, record(1))
+    assert replay(tmp_path) == [record(0), record(1)]
 
 
 def test_records_come_back_in_order_of_iterations(store):
@@ -126,6 +150,15 @@ def test_an_iteration_twice_is_refused(tmp_path):
 
 def test_two_runs_at_once_are_refused(tmp_path):
     with open_journal(str(tmp_path), "key"), pytest.raises(JournalError, match="in use by another run"):
+        replay(tmp_path)
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def no_locks(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("ease_lib.study.journal.fcntl.flock", no_locks)
+    with pytest.raises(JournalError, match=r"cannot be locked \(No locks available\); take a store_uri on"):
         replay(tmp_path)
 
 

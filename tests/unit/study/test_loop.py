@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from ease_lib.errors import JournalError, Overloaded
+from ease_lib.errors import CapReached, Overloaded
 from ease_lib.evaluation.objective import Evaluation, Usage
 from ease_lib.optimizers.best_of_n import BestOfN
-from ease_lib.study.caps import Caps
+from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.history import History, Observation
 from ease_lib.study.journal import open_journal
 from ease_lib.study.loop import Racing, search
@@ -16,11 +16,13 @@ ROWS = 20
 
 def scored(score, *, rows=ROWS, partial=False):
     usage = Usage(requests=rows, prompt_tokens=100 * rows, completion_tokens=rows)
-    return Evaluation(score=score, scores=(score,) * rows, answers=(), prompts=(), usage=usage, partial=partial)
+    return Evaluation(
+        score=score, scores=(score,) * rows, answers=(), prompts=(), failures=(), usage=usage, partial=partial
+    )
 
 
-def run(tmp_path, scores, budget, *, seed=0, **settings):
-    """Best-of-N on evaluations that score as listed, by iteration; an exception in the list is raised."""
+def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, **settings):
+    """A search on evaluations that score as listed, by iteration; an exception in the list is raised."""
 
     def evaluate(proposals):
         for iteration in proposals:
@@ -30,7 +32,7 @@ def run(tmp_path, scores, budget, *, seed=0, **settings):
             yield iteration, result if isinstance(result, Evaluation) else scored(result)
 
     with open_journal(str(tmp_path), "key") as journal:
-        return search(BestOfN(ordered_sum(seed=seed).problem), evaluate, journal, budget=budget, **settings)
+        return search(optimizer(ordered_sum(seed=seed).problem), evaluate, journal, budget=budget, **settings)
 
 
 def test_stops_at_a_perfect_score(tmp_path):
@@ -57,11 +59,47 @@ def test_of_a_batch_that_was_cut_only_what_is_missing_is_evaluated(tmp_path):
     assert resumed.replayed == 3
 
 
-def test_a_journal_of_other_candidates_is_refused(tmp_path):
+class Foreign(BestOfN):
+    """Proposes what no other machine would: its numbers differ in the last digit."""
+
+    def ask(self, iteration, pending=()):
+        return replace(super().ask(iteration + 1000, pending), acquisition=0.1 + iteration)
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_search_is_continued_where_another_machine_would_propose_other_candidates(tmp_path, parallel):
+    """Killed in the middle of a batch: what was proposed there is evaluated here, and nothing is computed twice."""
     with pytest.raises(Overloaded):
-        run(tmp_path, [0.1, Overloaded("gone")], budget=2, parallel=2)
-    with pytest.raises(JournalError, match="holds another candidate for evaluation 1"):
-        run(tmp_path, [None, 0.2], budget=2, parallel=2, seed=1)
+        run(tmp_path, [0.1, Overloaded("gone")], budget=5, parallel=parallel, optimizer=Foreign)
+    with open_journal(str(tmp_path), "key") as journal:
+        proposed = dict(journal.proposed())
+    assert len(proposed) == {1: 2, 3: 3}[parallel]
+    study = run(tmp_path, [None, 0.2, 0.3, 0.4, 0.5], budget=5, parallel=parallel)
+    candidates = [observation.candidate for observation in study.history]
+    assert {iteration: candidates[iteration] for iteration in proposed} == proposed
+    assert len({candidate.sequence for candidate in candidates}) == 5
+    assert study.replayed == 1
+
+
+def test_a_smaller_batch_takes_up_what_a_larger_one_had_proposed(tmp_path):
+    with pytest.raises(Overloaded):
+        run(tmp_path, [Overloaded("gone")], budget=6, parallel=4, optimizer=Foreign)
+    study = run(tmp_path, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], budget=6, parallel=1)
+    acquisitions = [observation.candidate.acquisition for observation in study.history]
+    assert acquisitions == [0.1, 1.1, 2.1, 3.1, None, None]
+
+
+def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
+    with open_journal(str(tmp_path), "key") as journal:
+        written = []
+        journal.propose, propose = lambda new: (written.append(sorted(new)), propose(new)), journal.propose
+
+        def evaluate(proposals):
+            assert written[-1] == sorted(proposals)
+            yield from ((iteration, scored(0.1)) for iteration in proposals)
+
+        search(BestOfN(ordered_sum().problem), evaluate, journal, budget=4, parallel=2)
+    assert written == [[0, 1], [2, 3]]
 
 
 def test_times_of_the_records_add_up_to_what_the_search_took(tmp_path):
@@ -73,21 +111,22 @@ def test_times_of_the_records_add_up_to_what_the_search_took(tmp_path):
 
 
 def test_requests_are_capped_before_the_evaluation_that_would_exceed_them(tmp_path):
-    caps = Caps(requests=100, evaluation=Usage(requests=ROWS), test_requests=30)
+    caps = Caps(limits=Limits(requests=100), evaluation=Usage(requests=ROWS), test_requests=30)
     study = run(tmp_path, [0.1] * 10, budget=10, caps=caps)
     assert (study.usage.requests, study.stopped) == (60, "max_llm_requests=100")
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 8])
 def test_a_batch_is_cut_to_what_the_cap_allows(tmp_path, parallel):
-    caps = Caps(requests=5 * ROWS + 3, evaluation=Usage(requests=ROWS))
+    caps = Caps(limits=Limits(requests=5 * ROWS + 3), evaluation=Usage(requests=ROWS))
     study = run(tmp_path, [0.1] * 10, budget=10, parallel=parallel, caps=caps)
     assert (len(study.history), study.stopped) == (5, "max_llm_requests=103")
 
 
 def test_cost_is_capped_by_what_requests_really_cost(tmp_path):
     """An evaluation costs 20 x 100 prompt tokens: 0.002 USD at 1 USD a million; the first estimate is far off."""
-    caps = Caps(cost_usd=0.0121, prompt_usd=1.0, evaluation=Usage(requests=ROWS, prompt_tokens=5), test_requests=ROWS)
+    limits = Limits(cost_usd=0.0121, prices={"prompt_usd": 1.0, "completion_usd": 0.0})
+    caps = Caps(limits=limits, evaluation=Usage(requests=ROWS, prompt_tokens=5), test_requests=ROWS)
     study = run(tmp_path, [0.1] * 10, budget=10, caps=caps)
     assert (len(study.history), study.stopped) == (5, "max_cost_usd=0.0121")
 
@@ -97,22 +136,29 @@ def test_seconds_are_capped(tmp_path):
     assert (len(study.history), study.stopped) == (1, "max_seconds=1e-09")
 
 
+def test_retries_that_use_up_the_cap_end_the_search_with_what_it_has(tmp_path):
+    study = run(tmp_path, [0.1, 0.3, CapReached("max_llm_requests=70"), 0.2], budget=4)
+    assert (study.history.scores.tolist(), study.stopped) == ([0.1, 0.3], "max_llm_requests=70")
+    again = run(tmp_path, [None, None, 0.4, 0.2], budget=4)
+    assert (again.replayed, again.stopped) == (2, "budget")
+
+
 def test_a_cap_below_one_evaluation_stops_before_any_request(tmp_path):
-    study = run(tmp_path, [], budget=10, caps=Caps(requests=10, evaluation=Usage(requests=ROWS)))
+    study = run(tmp_path, [], budget=10, caps=Caps(limits=Limits(requests=10), evaluation=Usage(requests=ROWS)))
     assert (len(study.history), study.history.incumbent) == (0, None)
 
 
 def test_a_higher_cap_continues_the_search(tmp_path):
-    caps = Caps(requests=2 * ROWS, evaluation=Usage(requests=ROWS))
+    caps = Caps(limits=Limits(requests=2 * ROWS), evaluation=Usage(requests=ROWS))
     run(tmp_path, [0.1, 0.2], budget=4, caps=caps)
-    study = run(tmp_path, [None, None, 0.3, 0.4], budget=4, caps=replace(caps, requests=0))
+    study = run(tmp_path, [None, None, 0.3, 0.4], budget=4, caps=replace(caps, limits=Limits()))
     assert (study.replayed, study.stopped) == (2, "budget")
 
 
 def test_a_lower_cap_on_a_batch_that_was_cut_keeps_what_was_paid(tmp_path):
     with pytest.raises(Overloaded):
         run(tmp_path, [0.1, 0.2, Overloaded("gone")], budget=4, parallel=4)
-    caps = Caps(requests=1, evaluation=Usage(requests=ROWS))
+    caps = Caps(limits=Limits(requests=1), evaluation=Usage(requests=ROWS))
     study = run(tmp_path, [], budget=4, parallel=4, caps=caps)
     assert (study.history.scores.tolist(), study.stopped) == ([0.1, 0.2], "max_llm_requests=1")
 
