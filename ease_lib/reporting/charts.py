@@ -18,8 +18,7 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None
     """Score of every evaluation (grey: initial design, blue: proposed, hollow: stopped early by racing), the
     incumbent's line, the random mean."""
     plot = _Plot(len(history))
-    rows = max(row["validation_rows"] for row in history)
-    dots = "".join(_dot(plot, index, row, partial=row["validation_rows"] < rows) for index, row in enumerate(history))
+    dots = "".join(_dot(plot, index, row, partial=row["is_partial"]) for index, row in enumerate(history))
     steps = [f"{plot.x(0):.1f},{plot.y(history[0]['incumbent_score']):.1f}"]
     for index in range(1, len(history)):
         before, now = history[index - 1]["incumbent_score"], history[index]["incumbent_score"]

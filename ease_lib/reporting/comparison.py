@@ -1,12 +1,14 @@
 """The numbers of a comparison, as data, Markdown and a page.
 
 A row is a task at a noise ratio on an endpoint; its cells are means over repeats with standard errors. The method with
-the best mean is marked as best only if it beats every other one by a paired t-test over the repeats (two-sided,
-p < 0.05, not corrected for the number of methods); else all that cannot be told from it count as tied.
+the best mean is marked as best only if it beats every other one over the repeats by an exact test of paired differences
+(sign flips, two-sided, p < 0.05 after Bonferroni's correction for the number of others); else all that cannot be told
+from it count as tied. Few repeats can prove nothing: `repeats_needed` says how many could.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +18,8 @@ from markupsafe import Markup
 from ease_lib import __version__
 from ease_lib.reporting.charts import curves_chart, gaps_chart
 from ease_lib.reporting.page import page_template
-from ease_lib.reporting.statistics import mean_and_error, paired_p_value
+from ease_lib.reporting.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
 
-SIGNIFICANCE = 0.05
 SCORES = ("test_score", "validation_score")
 RANDOM_SEARCH = "best_of_n"
 
@@ -49,7 +50,18 @@ class Row:
         return len(best) > 1 and method in best
 
     def _beats(self, method: str, other: str, score: str) -> bool:
-        return paired_p_value(*paired(self.scores(method, score), self.scores(other, score))) < SIGNIFICANCE
+        p = paired_p_value(*paired(self.scores(method, score), self.scores(other, score)))
+        return corrected(p, len(self.cells)) < SIGNIFICANCE
+
+
+def corrected(p: float, methods: int) -> float:
+    """A p-value of one method against another, corrected for the number of others it is compared with (Bonferroni)."""
+    return min(1.0, p * max(1, methods - 1))
+
+
+def repeats_needed(methods: int) -> int:
+    """The fewest repeats that can show one of so many methods to be the best: n equal signs have p = 2 / 2^n."""
+    return next(repeats for repeats in itertools.count(1) if corrected(2 / 2**repeats, methods) < SIGNIFICANCE)
 
 
 def paired(one: Mapping[Any, float], other: Mapping[Any, float]) -> tuple[list[float], list[float]]:
@@ -78,13 +90,12 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
     """Per method: how often best or tied, its mean lead over the others, what it asks and costs.
 
     `lead` is the first method's mean test score less this one's, over the same rows and repeats, with its standard
-    error over rows and the p-value of a paired t-test over rows: the first method against each other one.
+    error and corrected p-value over rows; of a single row, over its repeats.
     """
     summary = []
     for method in methods:
         cells = [cell for row in rows for cell in row.cells.get(method, ())]
-        row_means = {(row.task, row.noise_ratio, row.endpoint): _means(row, methods[0], method) for row in rows}
-        pairs = [means for means in row_means.values() if means]
+        pairs = _pairs(rows, methods[0], method)
         first, own = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         lead, error = mean_and_error([a - b for a, b in pairs]) if pairs else (0.0, None)
         summary.append(
@@ -96,7 +107,7 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
                 **{score: mean_and_error([cell[score] for cell in cells])[0] for score in SCORES},
                 "lead": lead,
                 "lead_error": error,
-                "lead_p": paired_p_value(first, own),
+                "lead_p": corrected(paired_p_value(first, own), len(methods)),
                 "evaluations": _mean(cell["evaluations"] for cell in cells),
                 "llm_requests": _mean(cell["llm_requests"] for cell in cells),
                 "cost_usd": _mean(_cost_alone(cell) for cell in cells),
@@ -136,18 +147,38 @@ def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[f
     return curves
 
 
+def finished_of(cells: Cells) -> Cells:
+    """Those that have results: they did not fail."""
+    return [cell for cell in cells if not cell["failure"]]
+
+
+def cell_name(cell: Mapping[str, Any]) -> str:
+    noise = f", noise {cell['noise_ratio']:.0%}" if cell["noise_ratio"] else ""
+    return f"{cell['task']}{noise}, {cell['method']}, repeat {cell['repeat'] + 1}"
+
+
 def render_markdown(cells: Cells) -> str:
-    """Both tables of scores and the table of methods."""
+    """Both tables of scores and the table of methods, and what failed."""
+    failed = [cell for cell in cells if cell["failure"]]
+    cells = finished_of(cells)
     rows, methods = rows_of(cells), methods_of(cells)
     parts = [_score_table(rows, methods, "test_score", "Test score"), _method_table(rows, methods)]
     parts.append(_score_table(rows, methods, "validation_score", "Validation score of the winner"))
     if len({row.endpoint for row in rows}) > 1:
         parts.append(_gap_table(gaps(rows, methods[0]), methods[0]))
+    if failed:
+        reasons = [f"- {_plain(cell_name(cell))}: {_plain(cell['failure'])}" for cell in failed]
+        parts.append("\n".join([f"**{len(failed)} runs failed**\n", *reasons]))
+    refused = sum(cell["failed_rows"] for cell in cells)
+    if refused:
+        parts.append(f"{refused} test rows in all were refused by the endpoints.")
     return "\n\n".join(parts) + "\n"
 
 
 def render_comparison_page(cells: Cells) -> str:
     """One self-contained page."""
+    failed = [(cell_name(cell), cell["failure"]) for cell in cells if cell["failure"]]
+    cells = finished_of(cells)
     rows, methods = rows_of(cells), methods_of(cells)
     several = len({row.endpoint for row in rows}) > 1
     return page_template("comparison.html.j2").render(
@@ -162,6 +193,9 @@ def render_comparison_page(cells: Cells) -> str:
         gap_chart=Markup(gaps_chart(gaps(rows, methods[0]))) if several else "",  # noqa: S704
         repeats=len({cell["repeat"] for cell in cells}),
         several_endpoints=several,
+        needed=repeats_needed(len(methods)),
+        failed=failed,
+        refused=sum(cell["failed_rows"] for cell in cells),
         simulated=any(cell["simulated"] for cell in cells),
         random_search=RANDOM_SEARCH,
         paid=sum(cell["llm_requests"] - cell["cached_responses"] for cell in cells),
@@ -169,9 +203,12 @@ def render_comparison_page(cells: Cells) -> str:
     )
 
 
-def _means(row: Row, one: str, other: str) -> tuple[float, float] | None:
-    a, b = paired(row.scores(one, "test_score"), row.scores(other, "test_score"))
-    return (sum(a) / len(a), sum(b) / len(b)) if a else None
+def _pairs(rows: Sequence[Row], one: str, other: str) -> list[tuple[float, float]]:
+    """Test scores of two methods: means of each row that has both; of a single row its repeats."""
+    scores = [paired(row.scores(one, "test_score"), row.scores(other, "test_score")) for row in rows]
+    if len(rows) == 1:
+        return list(zip(*scores[0], strict=True))
+    return [(sum(a) / len(a), sum(b) / len(b)) for a, b in scores if a]
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -213,7 +250,7 @@ def _marked(text: str, method: str, best: Sequence[str]) -> str:
 
 def _method_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
     lines = [
-        f"**Methods over {len(rows)} rows**\n",
+        f"**Methods over {len(rows)} {'row' if len(rows) == 1 else 'rows'}**\n",
         f"| Method | best | tied | test score | {_plain(methods[0])} leads by | p | evaluations | LLM requests | USD |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
@@ -224,7 +261,18 @@ def _method_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
         values = [entry["best_test_score"], entry["tied_test_score"], f"{entry['test_score']:.3f}", lead or " | "]
         values += [f"{entry['evaluations']:.0f}", f"{entry['llm_requests']:.0f}", cost]
         lines.append(f"| {_plain(entry['method'])} | {' | '.join(map(str, values))} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_too_few_repeats(rows, methods)])
+
+
+def _too_few_repeats(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
+    repeats = max((len(cells) for row in rows for cells in row.cells.values()), default=0)
+    needed = repeats_needed(len(methods))
+    if repeats >= needed or len(methods) < 2:
+        return []
+    return [
+        "",
+        f"Of {len(methods)} methods none can be shown to be the best of a row with fewer than {needed} repeats.",
+    ]
 
 
 def _gap_table(found: Sequence[Mapping[str, Any]], method: str) -> str:

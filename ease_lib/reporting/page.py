@@ -35,6 +35,7 @@ def render_page(
         prompt: the winning prompt with a placeholder for the query.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
+    scored = [row for row in answered if row["score"] is not None]
     return page_template(
         "page.html.j2"
     ).render(
@@ -42,9 +43,10 @@ def render_page(
         history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
-        confusion=confusion(answered),
-        mistakes=[row for row in answered if row["score"] < 1][:MOST_MISTAKES],
-        wrong=sum(row["score"] < 1 for row in answered),
+        confusion=confusion(scored),
+        mistakes=[row for row in scored if row["score"] < 1][:MOST_MISTAKES],
+        wrong=sum(row["score"] < 1 for row in scored),
+        refused=[row for row in answered if row["failure"]],
         verdict=verdict(report),
         version=__version__,
     )
@@ -70,10 +72,11 @@ def verdict(report: Mapping[str, Any]) -> str:
     if not gain:
         return "There is no random sequence to compare the winner with."
     low, high = gain["interval"]
-    difference = f"{gain['mean']:+.3f} on the test set (95 % interval {low:+.3f} to {high:+.3f})"
+    difference = f"{gain['mean']:+.3f} on the test set against the mean of {gain['sequences']} random sequences"
+    spread = f"(against one more of them: {low:+.3f} to {high:+.3f} in 95 % of cases)"
     if gain["evidence"]:
-        return f"The winner beats random exemplars by {difference}."
-    return f"There is no evidence that the winner beats random exemplars: {difference}."
+        return f"The winner beats random exemplars: {difference} {spread}."
+    return f"There is no evidence that the winner beats random exemplars: {difference} {spread}."
 
 
 def confusion(answered: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

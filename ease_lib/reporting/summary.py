@@ -25,8 +25,9 @@ def summarise(
     initial = [row for row in history if row["phase"] == "initial"]
     proposed = [row for row in history if row["phase"] == "search"]
     rows = dataset["validation"]
-    full = [row for row in history if row["validation_rows"] == rows]
+    full = [row for row in history if not row["is_partial"]]
     first_best = next(row["iteration"] for row in full if row["score"] == best["validation_score"])
+    of_dataset = ("pool", "validation", "test", "noisy", "unused", "classes", "notices")
     counted = ("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
     return {
         "task": dataset["task"],
@@ -38,7 +39,8 @@ def summarise(
         "replayed_evaluations": search["replayed"],
         "evaluations": search["evaluations"],
         "partial_evaluations": search["partial_evaluations"],
-        "requests_saved_by_racing": sum(rows - row["validation_rows"] for row in history),
+        "requests_saved_by_racing": sum(rows - row["validation_rows"] for row in history if row["is_partial"]),
+        "failed_rows": {"validation": max(row["failed_rows"] for row in history), "test": test["best"]["failed_rows"]},
         "budget": search["budget"],
         "instructions": search["instructions"],
         "stopped": search["stopped"],
@@ -46,6 +48,7 @@ def summarise(
             "validation_score": best["validation_score"],
             "test_score": test["best"]["score"],
             "test_interval": test["best"]["interval"],
+            "test_rows": test["best"]["rows"],
             "instruction": best["instruction"],
             "exemplar_ids": best["exemplar_ids"],
             "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
@@ -60,12 +63,13 @@ def summarise(
         },
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
         "gain": test["gain"],
-        "dataset": {key: dataset[key] for key in ("pool", "validation", "test", "noisy", "notices")},
+        "dataset": {key: dataset[key] for key in of_dataset},
         "llm": {
             "endpoint": search["llm"]["endpoint"],
             "model": search["llm"]["model"],
             **{name: search["llm"][name] + test["llm"][name] for name in counted},
         },
+        "oldest_answer": min(filter(None, (search["oldest_answer"], test["oldest_answer"])), default=""),
         "seconds": {
             "total": search["seconds"]["total"] + test["seconds"],
             "llm": search["seconds"]["llm"] + test["seconds"],

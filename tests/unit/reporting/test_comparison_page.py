@@ -7,10 +7,12 @@ from ease_lib.reporting.comparison import (
     mean_curves,
     render_comparison_page,
     render_markdown,
+    repeats_needed,
     rows_of,
     summarise_methods,
 )
-from ease_lib.reporting.statistics import mean_and_error, paired_p_value
+from ease_lib.reporting.statistics import mean_and_error
+from ease_lib.seeding import rng
 
 
 def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated", **more):
@@ -31,6 +33,8 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "cost_usd": 0.6,
         "search_seconds": 1.0,
         "incumbent_scores": [0.1, 0.2, test],
+        "failed_rows": 0,
+        "failure": "",
         **more,
     }
 
@@ -39,17 +43,47 @@ def cells(**scores):
     return [cell(method, repeat, test) for method, tests in scores.items() for repeat, test in enumerate(tests)]
 
 
+def ahead(by, repeats=8):
+    """Scores that differ between repeats, and a method that is ahead of them by so much in each."""
+    others = [0.1 * (repeat % 4) for repeat in range(repeats)]
+    return [score + by for score in others], others
+
+
 def test_a_method_is_best_only_if_it_beats_every_other_beyond_noise():
-    row = rows_of(cells(a=[0.80, 0.81, 0.82], b=[0.50, 0.52, 0.51], c=[0.10, 0.12, 0.10]))[0]
-    assert row.best("test_score") == ["a"]
-    row = rows_of(cells(a=[0.80, 0.81, 0.82], b=[0.50, 0.95, 0.60], c=[0.10, 0.12, 0.10]))[0]
-    assert row.best("test_score") == ["a", "b"]
+    a, b = ahead(0.3)
+    assert rows_of(cells(a=a, b=b, c=b))[0].best("test_score") == ["a"]
+    a[0] = a[1] = a[2] = 0.0
+    assert rows_of(cells(a=a, b=b, c=b))[0].best("test_score") == ["a", "b", "c"]
 
 
 def test_repeats_are_compared_in_pairs():
-    """Each repeat has data of its own: b is always 0.1 behind, however much the repeats differ."""
-    row = rows_of(cells(a=[0.9, 0.3, 0.6], b=[0.8, 0.21, 0.5]))[0]
-    assert row.best("test_score") == ["a"]
+    """Each repeat has data of its own: b is always a little behind, however much the repeats differ."""
+    a, b = ahead(0.01)
+    assert rows_of(cells(a=a, b=b))[0].best("test_score") == ["a"]
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3, 5])
+def test_a_few_equal_differences_prove_nothing(repeats):
+    a, b = ahead(0.3, repeats)
+    assert rows_of(cells(a=a, b=b))[0].best("test_score") == ["a", "b"]
+    assert f"with fewer than {repeats_needed(2)} repeats" in render_markdown(cells(a=a, b=b))
+
+
+def test_more_methods_need_more_repeats():
+    a, b = ahead(0.3, 6)
+    assert rows_of(cells(a=a, b=b))[0].best("test_score") == ["a"]
+    many = {name: b for name in "bcdefghijkl"}
+    assert rows_of(cells(a=a, **many))[0].best("test_score") == ["a", *many]
+    assert [repeats_needed(methods) for methods in (2, 3, 12)] == [6, 7, 9]
+
+
+def test_equal_methods_are_called_best_at_most_as_often_as_stated():
+    generator = rng(0, "equal methods")
+    called = 0
+    for _ in range(300):
+        scores = generator.normal(0.5, generator.uniform(0.01, 0.2, size=(4, 1)), size=(4, 8)).round(2)
+        called += len(rows_of(cells(**dict(zip("abcd", scores.tolist(), strict=True))))[0].best("test_score")) == 1
+    assert called / 300 <= 0.05
 
 
 def test_equal_scores_and_single_repeats_are_ties():
@@ -57,11 +91,17 @@ def test_equal_scores_and_single_repeats_are_ties():
     assert rows_of(cells(a=[0.9], b=[0.1]))[0].best("test_score") == ["a", "b"]
 
 
-def test_p_values_and_errors_by_hand():
-    assert paired_p_value([1.0, 2.0, 3.0], [0.0, 1.5, 1.0]) == pytest.approx(0.1181, abs=1e-4)  # t = 2.646, 2 d.f.
-    assert paired_p_value([1.0, 1.0], [0.5, 0.5]) == 0.0
+def test_errors_by_hand():
     assert mean_and_error([1.0, 2.0, 3.0]) == (2.0, pytest.approx(0.57735, abs=1e-5))
     assert mean_and_error([1.0]) == (1.0, None)
+
+
+def test_of_a_single_task_the_repeats_are_the_pairs():
+    a, b = ahead(0.3, 6)
+    entry = summarise_methods(rows_of(cells(a=a, b=b)), ["a", "b"])[1]
+    assert (entry["lead"], entry["lead_error"]) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
+    assert entry["lead_p"] == pytest.approx(2 / 64)
+    assert "Methods over 1 row**" in render_markdown(cells(a=a, b=b))
 
 
 def test_methods_are_summed_up_over_rows():
@@ -101,3 +141,13 @@ def test_labels_from_outside_are_escaped():
     page = render_comparison_page([cell("<script>a</script>", 0, 0.5, task="<img src=x>", endpoint="a|b")])
     assert "<script>a" not in page
     assert "<img" not in page
+
+
+def test_runs_that_failed_and_rows_that_were_refused_are_named():
+    failed = {"task": "lr", "noise_ratio": 0.1, "method": "b", "repeat": 1, "failure": "no <b>credit</b> | left"}
+    both = [*cells(a=[0.5, 0.6]), cell("b", 0, 0.4, failed_rows=3), failed]
+    text, page = render_markdown(both), render_comparison_page(both)
+    assert "- lr, noise 10%, b, repeat 2: no <b>credit</b> \\| left" in text
+    assert "3 test rows in all were refused" in text
+    assert "1 run failed and is missing below: lr, noise 10%, b, repeat 2 (no &lt;b&gt;credit" in page
+    assert "3 test rows in all were refused" in page

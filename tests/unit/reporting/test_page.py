@@ -8,6 +8,9 @@ from ease_lib.reporting.page import confusion, render_page
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
 
 
+ODD = {"unused": 92, "classes": {ATTACK: [5, 1, 2]}, "notices": [ATTACK]}
+
+
 def report(**changes):
     base = {
         "task": ATTACK,
@@ -27,6 +30,7 @@ def report(**changes):
             "validation_score": 1.0,
             "test_score": 0.5,
             "test_interval": [0.3, 0.7],
+            "test_rows": 1,
             "exemplar_ids": [7],
             "exemplars": [{"exemplar_id": 7, "input": ATTACK, "outputs": [ATTACK], "is_noisy": True}],
             "found_at_evaluation": 4,
@@ -39,8 +43,17 @@ def report(**changes):
             "sequences": 2,
         },
         "proposed": {"validation_score": 0.8, "sequences": 2},
-        "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "evidence": False},
-        "dataset": {"pool": 10, "validation": 20, "test": 2, "noisy": 1, "notices": [ATTACK]},
+        "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "evidence": False, "sequences": 9},
+        "failed_rows": {"validation": 1, "test": 1},
+        "dataset": {
+            "pool": 10,
+            "validation": 20,
+            "test": 2,
+            "noisy": 1,
+            "unused": 92,
+            "classes": {ATTACK: [5, 1, 2]},
+            "notices": [ATTACK],
+        },
         "llm": {
             "endpoint": ATTACK,
             "model": ATTACK,
@@ -52,6 +65,7 @@ def report(**changes):
             "completion_tokens": 1,
             "cost_usd": 0.5,
         },
+        "oldest_answer": "2026-10-01T07:30:00+00:00",
         "seconds": {"total": 10.0, "llm": 9.0, "search": 1.0},
         "truncated_sequences": {"sequences": 10, "truncated": 8},
         "parameters": {"task": {"task_uri": ATTACK}},
@@ -67,6 +81,7 @@ HISTORY = [
         "score": score,
         "incumbent_score": incumbent,
         "validation_rows": rows,
+        "is_partial": rows < 20,
         "llm_requests": rows,
         "cached_responses": 0,
         "retries": 3,
@@ -80,8 +95,16 @@ HISTORY = [
     )
 ]
 PREDICTIONS = [
-    {"sequence": "best", "exemplar_id": 1, "prediction": ATTACK, "outputs": [ATTACK, "b"], "score": 0.0},
-    {"sequence": "random 1", "exemplar_id": 1, "prediction": "not shown", "outputs": ["a"], "score": 0.0},
+    {"sequence": "best", "exemplar_id": 1, "prediction": ATTACK, "outputs": [ATTACK, "b"], "score": 0.0, "failure": ""},
+    {"sequence": "best", "exemplar_id": 2, "prediction": "", "outputs": ["a"], "score": None, "failure": ATTACK},
+    {
+        "sequence": "random 1",
+        "exemplar_id": 1,
+        "prediction": "not shown",
+        "outputs": ["a"],
+        "score": 0.0,
+        "failure": "",
+    },
 ]
 
 
@@ -115,6 +138,11 @@ def test_what_was_measured_is_shown():
     for shown in (
         "Simulated",
         "There is no evidence",
+        "mean of 9 random sequences",
+        "was given at 2026-10-01 07:30 UTC",
+        "92 rows of the data are not used",
+        "1 of 2 test rows were refused by the endpoint and left out: row 2",
+        "Up to 1 validation rows of an evaluation were refused",
         "0.500",
         "0.300 to 0.700",
         "12 345",
