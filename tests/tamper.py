@@ -1,9 +1,9 @@
 """Is every object that a run wrote protected? `.venv/bin/python -m tests.tamper [--data FOLDER]`
 
 Runs the whole pipeline (AG News with renamed labels where FOLDER has it, else a made table) with task data, journal,
-answers, records and publication on a real S3 server. Then, for each object that the run wrote or read, one after
-another: flip a byte, delete it, cut it in half, swap it with the next of its kind; `ease lineage verify` must name it,
-and nothing else, with the first stage affected. Prints the table of objects x tampering x found.
+answers, embeddings, records and publication on a real S3 server. Then, for each object that the run wrote or read, one
+after another: flip a byte, delete it, cut it in half, swap it with the next of its kind; `ease lineage verify` must
+name it, and nothing else, with the first stage affected. Prints the table of objects x tampering x found.
 """
 
 import argparse
@@ -28,6 +28,7 @@ KINDS = {
     "raw data": ("raw/", "build_dataset"),
     "journal": ("store/journals/", "optimize"),
     "answers": ("store/responses/", None),
+    "embeddings": ("store/embeddings/", "embed"),
     "records": ("store/lineage/runs/", None),
     "attempt marks": ("store/lineage/attempts/", None),
     "published files": ("prompts/versions/", "publish"),

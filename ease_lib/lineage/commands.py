@@ -12,26 +12,29 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.config import declared_parameters
-from ease_lib.errors import ConfigError, LineageError
+from ease_lib.errors import ConfigError
 from ease_lib.lineage import finding, forgetting
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports import exports_of
-from ease_lib.lineage.problems import Problem
-from ease_lib.lineage.trail import Trail, follow
+from ease_lib.lineage.forgetting import Removal
+from ease_lib.lineage.problems import FORGOTTEN, UNFINISHED, Problem
+from ease_lib.lineage.tombstones import STAGE
+from ease_lib.lineage.trail import LATEST_FILE, Trail, follow
 from ease_lib.lineage.tree import show_page, show_text
 from ease_lib.lineage.verification import verify_place
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded."""
-PUBLISHING = ("publish_uri", "publish_if", "openlineage_url")
-"""Parameters that a repetition leaves out: it shall prove something, not publish it again."""
+NOT_REPEATED = ("publish_uri", "publish_if", "openlineage_url", "llm_refresh", "ledger")
+"""Parameters that a repetition leaves out: it shall prove something, not publish it or ask it again."""
 EXAMPLES = """examples:
   ease lineage show runs/demo                       the chain as a tree; --page FILE writes it as HTML
   ease lineage verify s3://prompts/feedback         recompute every digest behind the latest published prompt
@@ -44,7 +47,8 @@ FORGET_EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
   ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
-afterwards run the command that it prints: the same search without the row, also while the task's own data still has it
+afterwards run the commands that it prints, one for each run that is affected: the same search without the row, also
+while the task's own data still has it. Stopped or killed, the same command continues; exit codes: 0 done, 2 an error
 """
 
 
@@ -83,10 +87,12 @@ def add_lineage(commands: Any) -> None:
         formatter_class=shape,
     )
     forget.add_argument("--row", required=True, metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
-    forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help="may be repeated")
+    place = "folder, file or s3:// to search, whatever lies there; may be repeated"
+    forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
     forget.add_argument("--remove", action="store_true", help="remove it; without this nothing is changed")
     forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
-    forget.add_argument("--root", default="", metavar="URI", help="lineage root for the tombstone (default: found)")
+    root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
+    forget.add_argument("--root", default="", metavar="URI", help=root)
     forget.set_defaults(command=_forget)
 
 
@@ -118,16 +124,18 @@ def _verify(parsed: argparse.Namespace) -> int:
     verdict = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress)
     for problem in verdict.problems:
         print(_described(problem))
-    faults = sum(problem.is_fault for problem in verdict.problems)
-    forgotten = len(verdict.problems) - faults
-    on_request = f"; {forgotten} removed on request" if forgotten else ""
-    print(f"{verdict.checked} files and objects compared, {faults} not as recorded{on_request}")
-    return EXIT_FAULT if faults else 0
+    counts = Counter(problem.what for problem in verdict.problems)
+    faults = counts.total() - counts[FORGOTTEN] - counts[UNFINISHED]
+    on_request = f"; {counts[FORGOTTEN]} removed on request" if counts[FORGOTTEN] else ""
+    unfinished = f"; unfinished removals: {counts[UNFINISHED]}" if counts[UNFINISHED] else ""
+    print(f"{verdict.checked} files and objects compared, {faults} not as recorded{on_request}{unfinished}")
+    return 0 if verdict.is_whole else EXIT_FAULT
 
 
 def _described(problem: Problem) -> str:
     why = f" ({problem.why})" if problem.why else ""
-    return f"{problem.what}: {problem.uri}{why}\n    first stage affected: {problem.stage}"
+    stage = "" if problem.stage == STAGE else f"\n    first stage affected: {problem.stage}"
+    return f"{problem.what}: {problem.uri}{why}{stage}"
 
 
 def _explain(parsed: argparse.Namespace) -> int:
@@ -159,11 +167,13 @@ def _find(parsed: argparse.Namespace) -> int:
         found = list(finding.find_row(parsed.place, parsed.row))
     for each in found:
         manifest = each.manifest
-        latest = "  latest" if each.is_latest else ""
+        latest = "  latest" if each.is_latest else "" if each.has_prompt else "  prompt removed"
         scores = f"validation {manifest['validation_score']:.3f}  test {manifest['test_score']:.3f}"
         run = f"run {manifest['run']['id']}{latest}"
         print(f"{each.version}  {manifest['task']}  {manifest['llm_model']}  {scores}  {run}")
-    print(f"{len(found)} published {'version holds' if len(found) == 1 else 'versions hold'} it")
+    holding = sum(each.has_prompt for each in found)
+    removed = f"; {len(found) - holding} held it until the prompt was removed" if holding < len(found) else ""
+    print(f"{holding} published {'version holds' if holding == 1 else 'versions hold'} it{removed}")
     return 0
 
 
@@ -180,7 +190,9 @@ def _rerun(parsed: argparse.Namespace) -> int:
 
 def rerun_commands(trail: Trail) -> str:
     """Shell commands that run the same again: with the same store nothing is asked that was answered before."""
-    options = " ".join(run_options(trail))
+    search = trail.step_of("optimize")
+    answers = str(search.record["parameters"].get("answers", "")) if search else ""
+    options = " ".join(run_options(trail, **({"answers": answers} if answers else {})))
     again = f"runs/again-{short_run_id(trail)}"
     software = trail.head.record["software"]
     lines = []
@@ -195,18 +207,20 @@ def rerun_commands(trail: Trail) -> str:
     return "\n".join(lines)
 
 
-def run_options(trail: Trail, **more: str) -> list[str]:
+def run_options(trail: Trail, *, leave_out: Sequence[str] = NOT_REPEATED, **more: str) -> list[str]:
     """Options of `ease run` that repeat a run, with other values for some.
 
     Args:
+        leave_out: parameters that the repetition shall not have.
         more: values that are added to a parameter that is a list, by name.
     """
     checked = trail.step_of("check_prerequisites")
     source = checked.record if checked else _all_parameters(trail)
     given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
-    changed = [name for name in given if name not in source["defaults"] and name not in PUBLISHING]
+    changed = [name for name in given if name not in source["defaults"] and name not in leave_out]
     for name, value in more.items():
-        given[name] = ",".join(filter(None, (str(given.get(name, "")), value)))
+        listed = [part.strip() for part in str(given.get(name, "")).split(",")]
+        given[name] = ",".join(dict.fromkeys(filter(None, (*listed, value))))
     wanted = [name for name in given if name in changed or name in more]
     return [f"--{name.replace('_', '-')} {shlex.quote(str(given[name]))}" for name in wanted]
 
@@ -226,38 +240,51 @@ def _all_parameters(trail: Trail) -> dict[str, Any]:
 
 
 def _forget(parsed: argparse.Namespace) -> int:
-    wanted = finding.as_row_hash(parsed.row)
-    text = forgetting.known_text(parsed.places, wanted) if parsed.row == wanted else parsed.row
-    holders = list(forgetting.find_holders(parsed.places, parsed.row, text))
-    for holder in holders:
-        rows = f", {holder.rows} {'row' if holder.rows == 1 else 'rows'}" if holder.rows else ""
-        print(f"{holder.kind}{rows}: {holder.uri}")
-    if parsed.row == wanted and not text:
-        print("notice: only the hash is known, and no table here has its text: prompts and reports were not searched")
-    print(f"{len(holders)} files and objects hold row {wanted}")
+    row = finding.as_row_hash(parsed.row)
+    text = "" if parsed.row == row else parsed.row
+    removal = forgetting.plan(parsed.places, row, text=text, root=parsed.root)
+    _print_found(removal, parsed.places)
+    if not text:
+        print("notice: only the hash is known, so what quotes the text within other text is not listed")
     if not parsed.remove:
-        if holders:
+        if removal.is_needed:
             print("nothing was changed; --remove removes it")
         return 0
-    root = parsed.root or _root(parsed.places)
-    again = run_options(follow(parsed.places[0]), exclude_rows=wanted) if holders else []
-    name = forgetting.forget(holders, parsed.row, root, reason=parsed.reason)
-    print(f"removed; tombstone {root.rstrip('/')}/{name}")
-    if again:
-        print(f"search again without it:\n.venv/bin/ease run {' '.join(again)}")
+    if not removal.is_needed:
+        print("nothing had to be removed")
+        return 0
+    again = _search_commands(removal)
+    for tombstone in removal.carry_out(parsed.reason):
+        print(f"removed; tombstone {tombstone}")
+    for command, runs in again.items():
+        print(f"search again without it, as run {', '.join(runs)}:\n{command}")
     return 0
 
 
-def _root(places: list[str]) -> str:
-    """The lineage root of the run that a place is of."""
-    for place in places:
-        try:
-            link = str(follow(place).head.record["attempt"]["record"])
-        except LineageError:
-            continue
-        if "/runs/" in link:
-            return link.rpartition("/runs/")[0]
-    raise LineageError("no lineage root was found there for the tombstone; name one by --root")
+def _print_found(removal: Removal, places: list[str]) -> None:
+    """What holds a row, what happens to latest.json, and what stays."""
+    for holder in removal.holders:
+        rows = f", {holder.rows} {'row' if holder.rows == 1 else 'rows'}" if holder.rows else ", the whole file"
+        print(f"{holder.kind}{rows}: {holder.uri}")
+    for store, move in removal.publications:
+        becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
+        print(f"latest: {store.uri.rstrip('/')}/{LATEST_FILE} {becomes}")
+    for where, tombstone in removal.begun:
+        print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
+    print(f"{len(removal.holders)} files and objects hold row {removal.row}")
+    for line in removal.quoting:
+        print(f"notice: left alone, {line}")
+    for source in forgetting.not_searched(removal, places):
+        print(f"notice: not searched: {source}; add --in {shlex.quote(source)} if the row has to go there too")
+
+
+def _search_commands(removal: Removal) -> dict[str, list[str]]:
+    """Commands that search without the row, by command the runs that it stands for."""
+    found: dict[str, list[str]] = {}
+    for run in removal.runs:
+        options = run_options(run.trail, leave_out=("answers", "ledger"), exclude_rows=removal.row)
+        found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
+    return found
 
 
 def _progress(done: int, total: int) -> None:

@@ -21,7 +21,7 @@ ORDER = (
     "publish",
 )
 ANSWERED = "answered by"
-OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url")
+OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url", "ledger")
 """Parameters that say where something lies, not what it is."""
 
 

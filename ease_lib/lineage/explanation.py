@@ -79,7 +79,7 @@ def _search(trail: Trail) -> Iterator[str]:
     step = _step(trail, "optimize")
     best = _document(trail, step, "best_sequence")
     summary = _document(trail, step, "summary")
-    history = [row for row in _table(trail, step, "history") if row["validation_rows"] == _most_rows(trail, step)]
+    history = [row for row in _table(trail, step, "history") if not row["is_partial"]]
     winner = max(history, key=lambda row: (row["score"], -row["iteration"]))
     others = [row for row in history if row["iteration"] != winner["iteration"]]
     attempts = len(step.record["attempt"]["earlier"])
@@ -117,7 +117,7 @@ def _test(trail: Trail) -> Iterator[str]:
     random = summary["random"]["score"]
     beside = f"; random sequences scored {random:.3f}" if random is not None else ""
     score = summary["best"]["score"]
-    yield f"Test. On {summary['rows']} rows that decided nothing it scored {score:.3f}{beside}."
+    yield f"Test. On {summary['best']['rows']} rows that decided nothing it scored {score:.3f}{beside}."
 
 
 def _publication(trail: Trail) -> Iterator[str]:
@@ -149,10 +149,6 @@ def _document(trail: Trail, step: Step, name: str) -> Record:
 def _table(trail: Trail, step: Step, name: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(trail, step, name))).to_pylist()
     return rows
-
-
-def _most_rows(trail: Trail, step: Step) -> int:
-    return int(next(part["rows"] for part in step.record["inputs"] if part["name"] == "validation"))
 
 
 def _ids(row: dict[str, Any]) -> str:

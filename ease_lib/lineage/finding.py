@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
-from ease_lib.lineage.publication import PROMPTS, ROWS, marks_of, read_latest, read_version, write_marks
+from ease_lib.lineage.publication import PROMPTS, ROWS, has_prompt, marks_of, read_latest, read_version, write_marks
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.trail import VERSIONS
 from ease_lib.tasks.base import row_hash
@@ -18,11 +18,16 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A version that holds what was looked for."""
+    """A version that was published with what was looked for.
+
+    Args:
+        has_prompt: whether its prompt is still there; `ease forget` removes it.
+    """
 
     version: str
     manifest: Record
     is_latest: bool
+    has_prompt: bool = True
 
 
 def as_row_hash(row: str) -> str:
@@ -66,9 +71,9 @@ def _marked(store: Store, folder: str) -> Iterator[Found]:
         return
     latest = read_latest(store)
     with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        for version, found in zip(
-            versions, readers.map(lambda version: read_version(store, version), versions), strict=True
-        ):
+        manifests = readers.map(lambda version: read_version(store, version), versions)
+        prompts = readers.map(lambda version: has_prompt(store, version), versions)
+        for version, found, whole in zip(versions, manifests, prompts, strict=True):
             if found:
                 is_latest = latest is not None and latest.version == version
-                yield Found(version=version, manifest=found[0], is_latest=is_latest)
+                yield Found(version=version, manifest=found[0], is_latest=is_latest, has_prompt=whole)

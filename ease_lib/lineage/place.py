@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.observations import PACKAGE
+
+
+def absolute(uri: str) -> str:
+    """The address in full: of a relative path from the working folder, without `file://` and a slash at the end."""
+    return open_store(uri).uri.rstrip("/") or "/"
+
+
+def same_place(uri: str) -> str:
+    """One form for all addresses of the same file or object, to compare them by."""
+    uri = absolute(uri)
+    return uri if "://" in uri else os.path.realpath(uri)
 
 
 class Place:
@@ -17,6 +29,11 @@ class Place:
         self._store = open_store(uri) if uri else None
         self._below: set[str] | None = None
         self._stores: dict[str, Store] = {}
+
+    @property
+    def uri(self) -> str:
+        """The folder that was asked for; empty when there was none."""
+        return self._uri
 
     def read(self, uri: str) -> bytes | None:
         """The content of a file or object, or None where there is none.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN = (
+CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED = (
     "changed",
     "missing",
     "never recorded",
     "cannot be read",
     "removed on request",
+    "removal unfinished",
 )
 
 
@@ -17,8 +18,11 @@ CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN = (
 class Problem:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
+    `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there.
+
     Args:
         found_sha256: of what is there, where that is something else.
+        expected_sha256: as it was recorded, where it was.
     """
 
     stage: str
@@ -26,6 +30,7 @@ class Problem:
     what: str
     why: str = ""
     found_sha256: str = field(default="", compare=False)
+    expected_sha256: str = field(default="", compare=False)
 
     @property
     def is_fault(self) -> bool:

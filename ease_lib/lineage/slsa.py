@@ -158,8 +158,8 @@ def _models(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _embedder(embedder: Record) -> Record:
-    sha256 = embedder.get("weights_sha256")
-    more = {name: value for name, value in embedder.items() if name not in ("name", "weights_sha256")}
+    sha256 = embedder.get("files_sha256")
+    more = {name: value for name, value in embedder.items() if name not in ("name", "files_sha256")}
     return {
         "name": embedder["name"],
         **({"digest": {"sha256": sha256}} if sha256 else {}),

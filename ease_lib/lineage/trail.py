@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_file, open_store
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.place import Place
+from ease_lib.lineage.place import Place, absolute
+from ease_lib.lineage.problems import CHANGED, MISSING, UNRECORDED
 from ease_lib.lineage.record import Record, decode
 
 RECORD_FILE = "lineage.json"
@@ -25,6 +26,8 @@ ARTIFACT = "lineage"
 """Name of the output of every stage that holds its record."""
 MANIFEST_CONTRACT = "published_prompt/1"
 VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
+WITHDRAWN = b'{"version": null}\n'
+"""What latest.json says for the moment in which it is removed, so that nobody makes another version the latest then."""
 LAST_STAGES = ("publish", "report")
 
 
@@ -51,10 +54,16 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it."""
+    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it.
+
+    Args:
+        kind: `MISSING`, `CHANGED` or `UNRECORDED`.
+        reason: the same in a sentence, for people.
+    """
 
     uri: str
     stage: str
+    kind: str
     reason: str
 
 
@@ -71,12 +80,14 @@ class Trail:
     Args:
         place: where what they name is looked for.
         beside: other records of the same run: failed attempts, and stages that pass parameters only.
+        version: folder of the published version that it was followed from, if it was.
     """
 
     place: Place
     steps: list[Step]
     beside: list[Step] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    version: str = ""
 
     @property
     def head(self) -> Step:
@@ -102,9 +113,10 @@ def follow(uri: str, run: str = "") -> Trail:
     Raises:
         LineageError: when no record is there.
     """
+    uri = absolute(uri)
     trail = Trail(place=Place(uri), steps=[])
     store = open_store(uri)
-    version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, trail)
+    trail.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, trail)
     copies = _copies(version) if version else {}
     trail.steps.append(_published_head(version, trail, copies) if version else _head(uri, store, run))
     _walk(trail, copies)
@@ -155,16 +167,17 @@ def _linked(part: Record, stage: str, trail: Trail, copies: dict[str, bytes]) ->
     """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
-        trail.gaps.append(Gap(uri=part["uri"], stage=stage, reason=f"nothing recorded who made {part['uri']}"))
+        reason = f"nothing recorded who made {part['uri']}"
+        trail.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
         return None
-    reason = "is missing"
+    kind, reason = MISSING, "is missing"
     for content in (_read(trail.place, uri), copies.get(expected)):
         if content is None:
             continue
         if hashlib.sha256(content).hexdigest() == expected:
             return Step(uri=uri, content=content, record=decode(content, uri))
-        reason = "is not the record that the next stage found"
-    gap = Gap(uri=uri, stage=stage_of(uri), reason=f"{uri} {reason}")
+        kind, reason = CHANGED, "is not the record that the next stage found"
+    gap = Gap(uri=uri, stage=stage_of(uri), kind=kind, reason=f"{uri} {reason}")
     if gap not in trail.gaps:
         trail.gaps.append(gap)
     return None
@@ -225,8 +238,8 @@ def _latest_version(uri: str, store: Store, trail: Trail) -> str:
     except (ValueError, KeyError, TypeError):
         version, is_whole = None, False
     if not (version and is_whole):
-        reason = f"{where} is {'missing' if content is None else 'not as it was written'}"
-        trail.gaps.append(Gap(uri=where, stage="publish", reason=reason))
+        kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")
+        trail.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
     return f"{folder}/{version or versions[-1]}"
 
 
@@ -243,12 +256,14 @@ def _published_head(version: str, trail: Trail, copies: dict[str, bytes]) -> Ste
     where = f"{version.rstrip('/')}/{VERSION_FILE}"
     content = open_store(version).read(VERSION_FILE)
     try:
-        if content is None:
-            raise LineageError(f"{where} is missing")
-        step = _linked({**decode(content, where, MANIFEST_CONTRACT)["head"], "uri": where}, "publish", trail, copies)
-    except LineageError as error:
-        trail.gaps.append(Gap(uri=where, stage="publish", reason=str(error)))
         step = None
+        if content is None:
+            trail.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
+        else:
+            head = decode(content, where, MANIFEST_CONTRACT)["head"]
+            step = _linked({**head, "uri": where}, "publish", trail, copies)
+    except LineageError as error:
+        trail.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
     for copy in copies.values() if step is None else ():
         with suppress(LineageError):
             record = decode(copy, version)
@@ -291,7 +306,8 @@ def _add_beside(trail: Trail) -> None:
             step = None
         if step is None or not name.endswith(f"{step.id}.json"):
             if all(gap.uri != uri for gap in trail.gaps) and not any(name.endswith(f"{each}.json") for each in known):
-                trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), reason=f"{name} is not as it was written"))
+                reason = f"{name} is not as it was written"
+                trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
         elif step.id not in known:
             trail.beside.append(step)
 
@@ -303,7 +319,7 @@ def _expect_publisher(version: str, trail: Trail) -> None:
         uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
         known = [step.record["attempt"]["record"] for step in trail.everything] + [gap.uri for gap in trail.gaps]
         if uri and uri not in known:
-            trail.gaps.append(Gap(uri=uri, stage="publish", reason=f"{uri} is missing"))
+            trail.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
 
 
 def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:

@@ -18,12 +18,13 @@ from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.evaluation.response_cache import entry_bytes
 from ease_lib.lineage import publication
+from ease_lib.lineage.place import absolute
 from ease_lib.lineage.problems import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
 from ease_lib.lineage.tombstones import Tombstones
-from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, Step, Trail, follow
+from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Gap, Step, Trail, follow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,36 +65,55 @@ def verify_place(
     Raises:
         LineageError: when no record is there to start from.
     """
+    place = absolute(place)
     trail = follow(place, run)
     verdict = verify(trail, progress=progress)
     problems = {problem.uri: problem for problem in verdict.problems}
-    for problem in [*verify_results(trail, place), *_of_versions(trail, place, all_versions=all_versions)]:
+    published = _published_of(trail)
+    folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
+    others = [root for folder in folders for root in _roots_of_versions(folder)] if all_versions else []
+    tombstones = Tombstones.of(trail, [*folders, *others])
+    of_versions = [problem for folder, only in folders.items() for problem in verify_versions(folder, *sorted(only))]
+    for problem in [*verify_results(trail, place), *of_versions, *tombstones.problems]:
         problems.setdefault(problem.uri, problem)
-    tombstones = Tombstones.of(trail)
     explained = sorted(tombstones.explained(problem) for problem in problems.values())
     return Verdict(checked=verdict.checked, problems=tuple(explained))
 
 
-def _of_versions(trail: Trail, place: str, *, all_versions: bool) -> Iterator[Problem]:
-    """Of the versions that the run published, or of all beside them."""
-    publish = trail.step_of("publish")
-    written = publish.record.get("written", {}) if publish else {}
-    published = next(iter(written), "")
-    if all_versions:
-        yield from verify_versions(trail.place.store_of(published).uri if published else place)
-    elif published:
-        names = (name.split("/") for name in written[published])
-        yield from verify_versions(
-            trail.place.store_of(published).uri, *sorted({parts[1] for parts in names if parts[0] == VERSIONS})
-        )
+def _published_of(trail: Trail) -> dict[str, set[str]]:
+    """Folders of published prompts, with the versions there that the run wrote or that was followed."""
+    found: dict[str, set[str]] = {}
+    for step in trail.everything:
+        for published, names in step.record.get("written", {}).items() if step.stage == "publish" else ():
+            parts = [name.split("/") for name in names]
+            versions = found.setdefault(trail.place.store_of(published).uri.rstrip("/"), set())
+            versions |= {part[1] for part in parts if part[0] == VERSIONS}
+    if trail.version:
+        folder, _, version = trail.version.rpartition(f"/{VERSIONS}/")
+        found.setdefault(folder, set()).add(version)
+    return found
+
+
+def _roots_of_versions(uri: str) -> Iterator[str]:
+    """Lineage roots of the runs that made the versions in a folder."""
+    store = open_store(uri)
+    for version in _versions_in(store):
+        with suppress(LineageError):
+            found = publication.read_version(store, version)
+            if found is not None:
+                yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]
+
+
+def _versions_in(store: Store) -> list[str]:
+    return sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
 
 
 def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
     """Compare everything that the records of a trail name with what is there now; removals on request count too."""
-    found = [_gap(gap.uri, gap.stage, gap.reason) for gap in trail.gaps]
+    found = [_of_gap(gap) for gap in trail.gaps]
     checks: dict[str, Check] = {}
     for step in trail.everything:
-        for check in _checks(step, trail):  # what a later attempt wrote again is as that one says
+        for check in checks_of(step, trail):  # what a later attempt wrote again is as that one says
             first = checks.get(check.uri, check)
             checks[check.uri] = replace(check, stage=first.stage)
     damaged = {problem.uri for problem in found}
@@ -107,9 +127,10 @@ def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, 
     return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
 
 
-def _gap(uri: str, stage: str, reason: str) -> Problem:
-    what = MISSING if "missing" in reason else UNRECORDED if "nothing recorded" in reason else CHANGED
-    return Problem(stage=stage, uri=uri, what=what, why=reason if what == UNRECORDED else "lineage record")
+def _of_gap(gap: Gap) -> Problem:
+    of_publication = gap.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
+    why = gap.reason if gap.kind == UNRECORDED else "" if of_publication else "lineage record"
+    return Problem(stage=gap.stage, uri=gap.uri, what=gap.kind, why=why)
 
 
 def _compared(check: Check) -> Problem | None:
@@ -117,15 +138,20 @@ def _compared(check: Check) -> Problem | None:
         content = check.read()
     except (StoreError, LineageError, OSError, sqlite3.Error) as error:
         return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
+    return _differing(check.stage, check.uri, content, check.sha256)
+
+
+def _differing(stage: str, uri: str, content: bytes | None, expected: str) -> Problem | None:
+    """The problem of an object that is missing (None) or not what it should be."""
     if content is None:
-        return Problem(stage=check.stage, uri=check.uri, what=MISSING)
+        return Problem(stage=stage, uri=uri, what=MISSING, expected_sha256=expected)
     found = hashlib.sha256(content).hexdigest()
-    if found != check.sha256:
-        return Problem(stage=check.stage, uri=check.uri, what=CHANGED, found_sha256=found)
-    return None
+    if found == expected:
+        return None
+    return Problem(stage=stage, uri=uri, what=CHANGED, found_sha256=found, expected_sha256=expected)
 
 
-def _checks(step: Step, trail: Trail) -> Iterator[Check]:
+def checks_of(step: Step, trail: Trail) -> Iterator[Check]:
     """Everything that one record names, the record itself and its copies included."""
     yield from _record_checks(step, trail)
     for part in step.record["outputs"]:
@@ -214,7 +240,7 @@ class _Rows:
     def _read_all(self) -> dict[str, bytes]:
         if not self._path.exists():
             return {}
-        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT key, content, sha256 FROM responses").fetchall()
         return {key: entry_bytes(content, digest) for key, content, digest in rows}
 
@@ -246,14 +272,9 @@ def verify_results(trail: Trail, folder: str) -> list[Problem]:
     files = next(part["files"] for part in report.record["outputs"] if part["name"] == "results")
     wanted = {name: file["sha256"] for name, file in files.items()}
     wanted["lineage.json"] = trail.head.sha256
-    problems = []
-    for name, sha256 in wanted.items():
-        content = store.read(name)
-        if content is None:
-            problems.append(Problem(stage="report", uri=f"{folder}/{name}", what=MISSING))
-        elif hashlib.sha256(content).hexdigest() != sha256:
-            problems.append(Problem(stage="report", uri=f"{folder}/{name}", what=CHANGED))
-    return problems
+    where = store.uri.rstrip("/")
+    compared = (_differing("report", f"{where}/{name}", store.read(name), sha256) for name, sha256 in wanted.items())
+    return [problem for problem in compared if problem is not None]
 
 
 def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
@@ -263,7 +284,10 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
         only: the versions to compare; none given is all of them.
     """
     store = open_store(uri)
-    versions = sorted(only or {name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
+    uri = store.uri.rstrip("/")
+    versions = sorted(only) or _versions_in(store)
+    if not versions:
+        return
     manifests: dict[str, tuple[Record, str]] = {}
     for version in versions:
         try:
@@ -281,22 +305,21 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
         if previous and previous["version"] in manifests and manifests[previous["version"]][1] != previous["sha256"]:
             yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
         for name, file in manifest["files"].items():
-            content = store.read(f"{VERSIONS}/{version}/{name}")
-            if content is None:
-                yield _published(uri, version, name, MISSING)
-            elif hashlib.sha256(content).hexdigest() != file["sha256"]:
-                yield _published(uri, version, name, CHANGED)
+            yield from _different(store, f"{VERSIONS}/{version}/{name}", file["sha256"])
         for name, content in publication.marks_of(manifest).items():
-            found_mark = store.read(name)
-            if found_mark != content:
-                what = MISSING if found_mark is None else CHANGED
-                yield Problem(stage="publish", uri=f"{uri.rstrip('/')}/{name}", what=what)
+            yield from _different(store, name, hashlib.sha256(content).hexdigest())
+
+
+def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
+    problem = _differing("publish", f"{store.uri.rstrip('/')}/{name}", store.read(name), sha256)
+    if problem is not None:
+        yield problem
 
 
 def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
     where = f"{store.uri.rstrip('/')}/{LATEST_FILE}"
     content = store.read(LATEST_FILE)
-    if content is None:
+    if content is None or content == WITHDRAWN:
         yield Problem(stage="publish", uri=where, what=MISSING)
         return
     try:

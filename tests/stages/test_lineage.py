@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ease_lib import cli
-from ease_lib.artifacts.store import S3Store, open_store
-from ease_lib.errors import LineageError
+from ease_lib.artifacts.store import FileStore, S3Store, open_store
+from ease_lib.errors import AuthenticationFailed, LineageError, Overloaded, StoreUnavailable
 from ease_lib.lineage import publication
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
@@ -22,7 +22,7 @@ from ease_lib.lineage.record import decode
 from ease_lib.lineage.trail import follow
 from ease_lib.lineage.tree import show_page, show_text
 from ease_lib.lineage.verification import verify_place
-from ease_lib.stages import build_dataset, prefilter, publish
+from ease_lib.stages import build_dataset, prefilter, publish, run_context
 from ease_lib.tasks.base import row_hash
 from tests.recorded_run import STAGES, RecordedRun
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
@@ -33,6 +33,14 @@ def published(tmp_path_factory):
     """A run with noise and a prefilter, published; its folder must not be changed."""
     folder = tmp_path_factory.mktemp("published")
     return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts"))()
+
+
+class Killed(BaseException):
+    """As a kill, nothing catches it."""
+
+
+def kill(*_):
+    raise Killed
 
 
 def prompts_of(run):
@@ -58,7 +66,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
     record = next(record for record in records(published) if record["stage"] == "optimize")
     history = next(part for part in record["outputs"] if part["name"] == "history")
     content = published.path("history").read_bytes()
-    assert (history["contract"], history["rows"], history["bytes"]) == ("history/1", 5, len(content))
+    assert (history["contract"], history["rows"], history["bytes"]) == ("history/2", 5, len(content))
     assert history["sha256"] == hashlib.sha256(content).hexdigest()
     assert record["parameters"]["budget"] == 5
     assert "budget" not in record["defaults"]
@@ -68,7 +76,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
     ]
     assert record["software"]["packages"]["torch"]
     embed = next(record for record in records(published) if record["stage"] == "embed")
-    assert len(embed["embedder"]["weights_sha256"]) == 64
+    assert len(embed["embedder"]["files_sha256"]) == 64
 
 
 def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
@@ -87,6 +95,7 @@ def test_a_whole_run_verifies_wherever_it_is_asked_for(published):
         assert verdict.checked > 100
 
 
+@pytest.mark.long
 def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else(s3_prefix, tmp_path):
     """One kind of tampering on each object here; `python -m tests.tamper` does all on all."""
     raw, task = made_table()
@@ -95,6 +104,50 @@ def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else
     assert [outcome for counts in results.values() for outcome in counts if outcome != "found"] == []
     assert sum(counts.total() for counts in results.values()) > 0.9 * count > 80
     assert verify_place(scene.place).is_whole
+
+
+def test_what_no_other_attempt_cures_is_said_again_at_once_and_nothing_is_done(tmp_path, monkeypatch, capsys):
+    """Kubeflow tries a task again whatever it failed of."""
+    run = RecordedRun(tmp_path, publish_uri="")
+    tried = []
+
+    def refused(*arguments):
+        tried.append(arguments)
+        raise AuthenticationFailed("401: no such key; check EASE_LLM_API_KEY")
+
+    whole = build_dataset.run
+    monkeypatch.setattr(build_dataset, "run", refused)
+    for number in range(4):
+        monkeypatch.setenv(run_context.RETRY, str(number))
+        with pytest.raises(SystemExit):
+            run(build_dataset)
+        assert "[ease] error: 401: no such key; check EASE_LLM_API_KEY" in capsys.readouterr().err
+    assert len(tried) == 1
+    monkeypatch.setattr(build_dataset, "run", whole)
+    monkeypatch.setenv(run_context.RETRY, "0")  # somebody put the key right and started the failed run again
+    run(build_dataset)
+
+
+@pytest.mark.parametrize(
+    "failure", [Overloaded("503"), StoreUnavailable("away"), KeyboardInterrupt(), ValueError("a bug")]
+)
+def test_what_time_may_cure_is_tried_again(tmp_path, monkeypatch, failure):
+    run = RecordedRun(tmp_path, publish_uri="")
+    whole, tried = build_dataset.run, []
+
+    def failing_once(*arguments):
+        tried.append(arguments)
+        if len(tried) == 1:
+            raise failure
+        return whole(*arguments)
+
+    monkeypatch.setattr(build_dataset, "run", failing_once)
+    monkeypatch.setenv(run_context.RETRY, "0")
+    with pytest.raises((SystemExit, ValueError)):
+        run(build_dataset)
+    monkeypatch.setenv(run_context.RETRY, "1")
+    run(build_dataset)
+    assert len(tried) == 2
 
 
 def test_a_run_that_was_moved_as_a_whole_still_verifies(tmp_path):
@@ -153,7 +206,7 @@ def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path, capfd):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SystemExit):
         RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file"))(build_dataset)
-    assert "cannot be written: Not a directory; choose another folder" in capfd.readouterr().err
+    assert "cannot be written: Not a directory; check that the folder is there" in capfd.readouterr().err
 
 
 def test_events_are_sent_as_stages_start_and_end(tmp_path):
@@ -220,7 +273,8 @@ def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):
     equal = ("pool", "validation", "test", "dataset", "tops", "kept", "instructions", "embeddings", "best_sequence")
     for name in (*equal, "predictions", "publication"):
         assert one.path(name).read_bytes() == other.path(name).read_bytes(), name
-    timed = {"search": ("seconds", "parameters"), "test_scores": ("seconds",), "numbers": ("seconds", "parameters")}
+    times = ("seconds", "oldest_answer")
+    timed = {"search": (*times, "parameters"), "test_scores": times, "numbers": (*times, "parameters")}
     for name, fields in timed.items():
         first, second = (json.loads(run.path(name).read_text()) for run in (one, other))
         differing = {field for field in first if first[field] != second[field]}
@@ -263,21 +317,43 @@ def test_no_secret_is_written_anywhere(tmp_path, monkeypatch, capfd):
     assert [secret for secret in secrets if secret in shown] == []
 
 
+def test_addresses_that_look_like_keys_are_recorded_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "ollama")
+    folder = tmp_path / "hf_datasets" / "ollama" / "pk_customer_feedback"
+    folder.mkdir(parents=True)
+    rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(60)]
+    (folder / "t.csv").write_text("\n".join(["text,label", *rows]))
+    table = {"task": "table", "task_uri": str(folder / "t.csv"), "input_columns": "text", "output_column": "label"}
+    run = RecordedRun(folder / "run", **table)
+    run(*STAGES[:2])
+    verdict = verify_place(run.parameters.lineage_root)
+    assert (verdict.problems, verdict.checked > 5) == ((), True)
+
+
 def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path):
     prompts = str(tmp_path / "prompts")
     common = {"publish_uri": prompts, "publish_if": "better", "test_size": 60, "store_uri": str(tmp_path / "store")}
-    first = RecordedRun(tmp_path / "first", **common, noise_ratio=1.0, budget=4, initial_design=3)()
+    noisy = {**common, "noise_ratio": 1.0, "budget": 4, "initial_design": 3}
+    first = RecordedRun(tmp_path / "first", **noisy | {"publish_if": "always"})()
     assert json.loads(first.path("publication").read_text())["state"] == "published"
-    same = RecordedRun(tmp_path / "same", **common, noise_ratio=1.0, budget=4, initial_design=3)()
+    same = RecordedRun(tmp_path / "same", **noisy)()
     kept = json.loads(same.path("publication").read_text())
     assert (kept["state"], "is the same prompt" in kept["reason"]) == ("kept", True)
     better = RecordedRun(tmp_path / "better", **common, k=8, budget=30, initial_design=10)()
     said = json.loads(better.path("publication").read_text())
     assert said["gate"]["rows"] <= 60
-    assert (said["state"] == "published") == (said["gate"]["interval"][0] > 0)
+    assert (said["state"] == "published") == said["gate"]["evidence"]
     latest = publication.read_latest(open_store(prompts))
     assert (latest.version == said["version"]) == (said["state"] == "published")
     assert verify_place(prompts, all_versions=True).problems == ()
+
+
+@pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
+def test_a_first_prompt_that_is_worse_than_random_exemplars_is_not_for_use(tmp_path, score, is_refused):
+    (tmp_path / "report.json").write_text(json.dumps({"best": {"test_score": score}, "random": {"test_score": 0.3}}))
+    names = ("pool", "test", "validation", "dataset", "best_sequence", "predictions")
+    refusal = publish._first_refusal(publish.Inputs(**dict.fromkeys(names, ""), results=str(tmp_path)))
+    assert (refusal == "it scores 0.200 on the test set, below the 0.300 of random exemplars") == is_refused
 
 
 @pytest.mark.parametrize("where", ["folder", "s3"])
@@ -303,6 +379,33 @@ def test_a_retry_of_publishing_finds_what_the_first_attempt_wrote(tmp_path):
     run(publish)
     assert {path: path.read_bytes() for path in (tmp_path / "prompts").rglob("*") if path.is_file()} == before
     assert "since an earlier attempt" in json.loads(run.path("publication").read_text())["reason"]
+
+
+def test_a_publication_that_was_killed_is_checked_as_any_other_and_found_after_the_retry(tmp_path, monkeypatch):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))
+    run(*STAGES[:-1])
+    monkeypatch.setattr(publication, "write_marks", kill)
+    with pytest.raises(Killed):
+        run(publish)
+    monkeypatch.undo()
+    text = json.loads(run.path("best_sequence").read_text())["exemplars"][0]["input"]
+    assert list(find_row(prompts_of(run), text)) == []
+    unmarked = {problem.uri for problem in verify_place(prompts_of(run)).problems if problem.what == "missing"}
+    assert f"{prompts_of(run)}/latest.json" in unmarked
+    assert any(f"/rows/{row_hash(text)}/" in uri for uri in unmarked)
+    run(publish)
+    assert len(list(find_row(prompts_of(run), text))) == 1
+    assert verify_place(prompts_of(run)).problems == ()
+    assert verify_place(run.parameters.lineage_root).problems == ()
+
+
+def test_a_changed_record_is_called_changed_whatever_the_words_in_its_path(tmp_path):
+    run = RecordedRun(tmp_path / "missing, nothing recorded")
+    run(*STAGES[:2])
+    (record,) = Path(run.parameters.lineage_root).glob("runs/*/build_dataset-*.json")
+    record.write_bytes(record.read_bytes().replace(b"20", b"21", 1))
+    (problem,) = verify_place(run.parameters.lineage_root).problems
+    assert (problem.uri, problem.what) == (str(record), "changed")
 
 
 def test_a_row_and_a_prompt_are_found_without_reading_other_versions(s3_prefix, tmp_path, monkeypatch):
@@ -359,7 +462,9 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     again = {"publish_uri": prompts_of(run), "publish_if": "better", "exclude_rows": row_hash(text)}
     without = RecordedRun(tmp_path / "without", **again)()
     assert text not in pq.read_table(without.path("pool"))["input"].to_pylist()
-    assert json.loads(without.path("publication").read_text())["state"] == "published"
+    said = json.loads(without.path("publication").read_text())
+    assert said["gate"] is None, "there is no latest to beat any more"
+    assert said["state"] == "published" or "of random exemplars" in said["reason"]
     left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
     assert left == []
     assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()
@@ -370,6 +475,201 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     run.path("pool").write_bytes(b"changed after the removal")
     (fault,) = (problem for problem in verify_place(run.parameters.lineage_root).problems if problem.is_fault)
     assert (fault.uri, fault.what) == (str(run.path("pool")), "changed")
+
+
+def texts_of(run):
+    """Input texts of all rows of a run, those of its winner first."""
+    best = [entry["input"] for entry in json.loads(run.path("best_sequence").read_text())["exemplars"]]
+    return best + [
+        text for name in ("pool", "validation", "test") for text in pq.read_table(run.path(name))["input"].to_pylist()
+    ]
+
+
+def test_names_that_our_own_files_use_are_no_rows(published, capsys):
+    for name in ("initial", "search", "best", "pool", "simulated", "ease", "auto", "optimize", "complete", "table"):
+        assert forget(name, published.folder, prompts_of(published), more=()) == 0
+        assert "0 files and objects hold row" in capsys.readouterr().out, name
+
+
+def forget(text, *places, more=("--remove",)):
+    return cli.main(["forget", "--row", text, *(word for place in places for word in ("--in", str(place))), *more])
+
+
+def test_a_removal_by_relative_paths_is_verified_by_any(tmp_path, monkeypatch):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    shutil.copytree(run.path("results"), run.folder, dirs_exist_ok=True)  # as `ease run` does
+    shutil.copyfile(run.folder / "report" / "lineage", run.folder / "lineage.json")
+    monkeypatch.chdir(tmp_path)
+    assert forget(texts_of(run)[0], "run", "./prompts/../prompts") == 0
+    for place in ("run", "prompts", str(tmp_path / "run"), str(tmp_path / "prompts"), "run/../prompts"):
+        verdict = verify_place(place)
+        assert {problem.what for problem in verdict.problems} == {"removed on request"}, place
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    assert {problem.what for problem in verify_place("moved").problems} == {"removed on request"}
+    assert verify_place(str(tmp_path / "moved"), all_versions=True).is_whole
+
+
+def test_every_run_that_is_affected_gets_the_tombstone_and_its_own_command(tmp_path, capsys):
+    common = {"publish_uri": str(tmp_path / "prompts"), "pool_size": 5, "validation_size": 3, "test_size": 3}
+    runs = [RecordedRun(tmp_path / str(seed), **common, seed=seed, k=2, prefilter="none")() for seed in (1, 2, 3)]
+    tombstones = [Path(run.parameters.lineage_root) / "tombstones" for run in runs]
+    text = next(text for text in texts_of(runs[0]) if all(text not in texts_of(run) for run in runs[1:]))
+    capsys.readouterr()
+    assert forget(text, *(run.folder for run in runs), tmp_path / "prompts") == 0
+    said = capsys.readouterr().out
+    assert [folder.exists() for folder in tombstones] == [True, False, False]
+    assert [line.count("--seed 1 ") for line in said.splitlines() if line.startswith(".venv/bin/ease run ")] == [1]
+    assert [runs[number].run_id in said for number in range(3)] == [True, False, False]
+    version = json.loads(runs[0].path("publication").read_text())["version"]
+    for place in (
+        runs[0].parameters.lineage_root,
+        runs[2].parameters.lineage_root,
+        f"{tmp_path}/prompts/versions/{version}",
+    ):
+        assert verify_place(place).is_whole
+    assert verify_place(runs[0].parameters.lineage_root).problems != ()
+    verdict = verify_place(prompts_of(runs[2]), all_versions=True)
+    assert {problem.what for problem in verdict.problems} == {"removed on request"}
+    assert json.loads((tmp_path / "prompts" / "latest.json").read_text())["version"] != version
+
+
+def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_compares_with_that(tmp_path, capsys):
+    prompts = str(tmp_path / "prompts")
+    common = {"publish_uri": prompts, "test_size": 60, "store_uri": str(tmp_path / "store")}
+    first = RecordedRun(tmp_path / "first", **common, seed=1)()
+    second = RecordedRun(tmp_path / "second", **common, seed=2)()
+    versions = [json.loads(run.path("publication").read_text())["version"] for run in (first, second)]
+    text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
+    assert forget(text, second.folder, prompts) == 0
+    assert publication.read_latest(open_store(prompts)).version == versions[0]
+    assert verify_place(prompts, all_versions=True).is_whole
+    third = RecordedRun(tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better")()
+    assert versions[0] in json.loads(third.path("publication").read_text())["reason"]
+    capsys.readouterr()
+    assert cli.main(["lineage", "find", prompts, "--row", text]) == 0
+    said = capsys.readouterr().out
+    assert f"{versions[1]}  " in said
+    assert "prompt removed" in said
+    assert said.splitlines()[-1] == "0 published versions hold it; 1 held it until the prompt was removed"
+
+
+def test_a_retry_of_publishing_does_not_bring_back_a_prompt_that_was_removed(tmp_path):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    kept = shutil.copytree(run.folder, tmp_path / "kept")
+    assert forget(texts_of(run)[0], prompts_of(run), more=("--remove", "--root", run.parameters.lineage_root)) == 0
+    run(publish)
+    assert kept.exists()
+    assert "was removed since an earlier attempt" in json.loads(run.path("publication").read_text())["reason"]
+    assert not (tmp_path / "prompts" / "latest.json").exists()
+    assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
+
+
+@pytest.mark.parametrize("changes", [0, 1, 2, 4, 9])
+def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(changes, tmp_path, monkeypatch):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    text = texts_of(run)[0]
+    left = iter(range(changes + 1))  # the tombstone is written first
+
+    def until_killed(real):
+        return lambda *arguments: kill() if next(left, None) is None else real(*arguments)
+
+    for name in ("write", "delete"):
+        monkeypatch.setattr(FileStore, name, until_killed(getattr(FileStore, name)))
+    with pytest.raises(Killed):
+        forget(text, run.folder, prompts_of(run))
+    monkeypatch.undo()
+    between = verify_place(run.parameters.lineage_root).problems
+    assert {problem.what for problem in between if problem.stage != "forget"} <= {"removed on request"}
+    (unfinished,) = (problem for problem in between if problem.stage == "forget")
+    assert (unfinished.what, unfinished.is_fault) == ("removal unfinished", True)
+    assert forget(text, run.folder, prompts_of(run)) == 0
+    for place in (run.parameters.lineage_root, prompts_of(run)):
+        assert {problem.what for problem in verify_place(place).problems} == {"removed on request"}
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()] == []
+    assert len(list(tmp_path.rglob("tombstones/*/*"))) == 1
+
+
+def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(tmp_path, monkeypatch):
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    text = texts_of(run)[0]
+    monkeypatch.setattr(FileStore, "delete", kill)
+    with pytest.raises(Killed):
+        forget(text, run.folder, prompts_of(run))
+    monkeypatch.undo()
+    assert forget(text, run.parameters.lineage_root) == 0
+    assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
+    assert verify_place(prompts_of(run)).is_whole
+
+
+def test_what_was_tampered_with_before_or_after_a_removal_is_not_excused_by_it(tmp_path):
+    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    text = pq.read_table(run.path("pool"))["input"].to_pylist()[0]
+    table = pq.read_table(run.path("pool"))
+    pq.write_table(table.slice(0, 10), run.path("pool"))
+    assert forget(text, run.folder) == 0
+    (fault,) = (problem for problem in verify_place(run.parameters.lineage_root).problems if problem.is_fault)
+    assert (fault.uri, fault.what) == (str(run.path("pool")), "changed")
+
+
+def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
+    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    for text in pq.read_table(run.path("pool"))["input"].to_pylist()[:2]:
+        assert forget(text, run.folder) == 0
+    assert pq.read_table(run.path("pool")).num_rows == 18
+    assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
+
+
+def test_raw_data_loses_the_row_only_and_what_quotes_it_is_listed_and_left(tmp_path, capsys):
+    rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(60)]
+    raw = tmp_path / "raw" / "tickets.csv"
+    raw.parent.mkdir()
+    raw.write_text("\n".join(["text,label", *rows, "they wrote: text number 7,bad"]))
+    table = {"task": "table", "task_uri": str(raw), "input_columns": "text", "output_column": "label"}
+    run = RecordedRun(tmp_path / "run", **table)(*STAGES[:2])
+    assert forget("text number 7", run.folder) == 0
+    assert f"not searched: {raw}; add --in {raw}" in capsys.readouterr().out
+    assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == 0
+    assert f"left alone, quotes it: {raw}" in capsys.readouterr().out
+    rows.remove("text number 7,good")
+    assert raw.read_text() == "\n".join(["text,label", *rows, "they wrote: text number 7,bad"])
+    assert verify_place(run.parameters.lineage_root).is_whole
+
+
+@pytest.mark.parametrize("where", ["folder", "s3"])
+def test_answers_that_repeat_a_row_are_deleted_for_good_and_asked_again(where, request, tmp_path):
+    store = str(tmp_path / "store") if where == "folder" else request.getfixturevalue("s3_prefix")
+    run = RecordedRun(tmp_path / "run", store_uri=store)()
+    answer = next(iter(set(pq.read_table(run.path("predictions"))["prediction"].to_pylist())))
+    assert forget(answer, store) == 0
+    places = open_store(store)
+    kept = [name for name in places.walk_names() if f'"{answer}"'.encode() in (places.read(name) or b"")]
+    assert kept == []
+    assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
+
+
+def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
+    common = {"publish_uri": f"{s3_prefix}/prompts", "store_uri": f"{s3_prefix}/store"}
+    first, second = (RecordedRun(tmp_path / str(seed), **common, seed=seed)() for seed in (1, 2))
+    text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
+    assert forget(text, second.folder, s3_prefix) == 0
+    version = json.loads(first.path("publication").read_text())["version"]
+    assert publication.read_latest(open_store(prompts_of(first))).version == version
+    for place in (prompts_of(second), second.parameters.lineage_root):
+        verdict = verify_place(place, all_versions=True)
+        assert {problem.what for problem in verdict.problems} == {"removed on request"}
+    assert forget(texts_of(first)[0], first.folder, s3_prefix) == 0
+    assert publication.read_latest(open_store(prompts_of(first))) is None
+
+
+def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):
+    (tmp_path / "rows.txt").write_text("a row of text\nanother\n")
+    assert forget("a row of text", tmp_path) == 2
+    assert "no place for the tombstone; name one by --root" in capsys.readouterr().err
+    assert (tmp_path / "rows.txt").read_text() == "a row of text\nanother\n"
+    assert forget("a row of text", tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
+    assert (tmp_path / "rows.txt").read_text() == "another\n"
+    assert forget("a row of text", tmp_path / "typo") == 2
+    assert "typo: no file or object is there; check --in" in capsys.readouterr().err
 
 
 def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys):

@@ -20,7 +20,7 @@ LLM = {
     "prompt_tokens": 400,
     "completion_tokens": 24,
 }
-EMBEDDER = {"name": "bundled-minilm", "weights_sha256": "cd" * 32, "revision": "r1"}
+EMBEDDER = {"name": "bundled-minilm", "files_sha256": "cd" * 32, "revision": "r1"}
 PARAMETERS = {
     "task": 'd\'accord "für" 猫\n',
     "task_uri": "s3://data/raw",
