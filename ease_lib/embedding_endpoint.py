@@ -28,7 +28,7 @@ DEADLINE_SECONDS = 300.0
 REMEDIES = Remedies(
     url="embedder_base_url",
     model="embedder",
-    keys="EASE_EMBEDDER_API_KEY or OPENAI_API_KEY",
+    keys="EASE_EMBEDDER_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="check embedder_base_url and that it runs",
     long="take an embedder with a longer context",
 )

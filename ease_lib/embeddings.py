@@ -19,6 +19,7 @@ beside them; `sequence` embeds the whole text anyway.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import logging
@@ -85,18 +86,6 @@ class SentenceEmbedder:
         self.most_tokens = min((limit for limit in limits if limit), default=0)
         if self.most_tokens != model.max_seq_length:
             model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
-
-    def identity(self) -> dict[str, str]:
-        """What tells these weights from others of that name: their SHA-256, and the hub's revision if any."""
-        import torch
-
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self._model.state_dict().items()):
-            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
-        config = getattr(self._model.transformers_model, "config", None)
-        revision = getattr(config, "_commit_hash", None)
-        return {"weights_sha256": digest.hexdigest(), **({"revision": str(revision)} if revision else {})}
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
@@ -167,6 +156,39 @@ def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
         except Exception as error:  # the loaders of many model kinds raise many kinds of errors
             raise _unreachable(name, error) from error
     return _loaded[name, device]
+
+
+@functools.lru_cache(maxsize=8)
+def files_identity(name: str) -> dict[str, str]:
+    """What tells the weights of a model from others of that name: the SHA-256 of its files, and the hub's revision.
+
+    Nothing is loaded; a model that is not on this machine is fetched first.
+    """
+    folder = _folder(name)
+    if folder is None:
+        load_embedder(name)
+        folder = _folder(name)
+    if folder is None:
+        return {}
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+    revision = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
+    return {"files_sha256": digest.hexdigest(), **revision}
+
+
+def _folder(name: str) -> Path | None:
+    """Where a model's files lie on this machine."""
+    if name == BUNDLED:
+        return Path(_bundled_path())
+    if Path(name).expanduser().is_dir():
+        return Path(name).expanduser()
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(_hub_name(name), "config.json")
+    return Path(found).parent if isinstance(found, str) else None
 
 
 def check_embedder(name: str) -> None:

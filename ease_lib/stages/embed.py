@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
-from ease_lib.config import EmbeddingConfig, HardwareConfig
+from ease_lib.config import EmbeddingConfig, HardwareConfig, RunConfig
 from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.stages.embedder import open_embedder
@@ -36,6 +36,7 @@ class Outputs:
 class Config:
     embedding: EmbeddingConfig
     hardware: HardwareConfig
+    run: RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         groups.append(("instructions", "instruction", list(range(len(instructions))), instructions))
     texts = [text for *_, group in groups for text in group]
     logger.info("embedding %d texts with %s", len(texts), config.embedding.embedder)
-    embedder = open_embedder(config.embedding, config.hardware)
+    embedder = open_embedder(config.embedding, config.hardware, config.run.store_uri)
     truncated = embedder.count_truncated(groups[0][3])
     distinct = list(dict.fromkeys(texts))
     vector_of = dict(zip(distinct, embedder.embed(distinct), strict=True))

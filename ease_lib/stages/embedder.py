@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-import os
-
 from ease_lib import observations
+from ease_lib.artifacts.store import PATIENCE_SECONDS, open_store
 from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.device import resolve_device
 from ease_lib.embedding_endpoint import DEADLINE_SECONDS, EndpointEmbedder
-from ease_lib.embeddings import Embedder, load_embedder
+from ease_lib.embeddings import Embedder, files_identity, load_embedder
 from ease_lib.embeddings import check_embedder as check_sentence_embedder
 from ease_lib.endpoint_failures import without_credentials
+from ease_lib.kept_embeddings import FOLDER, KeptEmbedder
+from ease_lib.stages.keys import endpoint_key
 
-KEY_VARIABLES = ("EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY")
+KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
-def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
+def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: str = "") -> Embedder:
     """`openai:MODEL` behind an endpoint, or a sentence-transformers model.
+
+    Args:
+        store_uri: where vectors are kept from run to run; empty keeps none.
 
     Raises:
         ConfigError: when there is no such sentence-transformers model or device within reach.
     """
+    identity = embedder_identity(config)
+    observations.embedder_used(config.embedder, identity)
+    if not store_uri:
+        return _opened(config, hardware)
+    store = open_store(f"{store_uri.rstrip('/')}/{FOLDER}", patience_seconds=PATIENCE_SECONDS)
+    decided = {"name": config.embedder, "device": hardware.device, **identity}
+    return KeptEmbedder(config.embedder, decided, store, lambda: _opened(config, hardware))
+
+
+def embedder_identity(config: EmbeddingConfig) -> dict[str, str]:
+    """What tells an embedder from others of that name; an endpoint says nothing of its weights."""
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
-        observations.embedder_used(config.embedder, {"endpoint": without_credentials(config.embedder_base_url)})
+        return {"endpoint": without_credentials(config.embedder_base_url)}
+    return files_identity(config.embedder)
+
+
+def _opened(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return _endpoint(config, DEADLINE_SECONDS)
-    embedder = load_embedder(config.embedder, resolve_device(hardware.device))
-    observations.embedder_used(config.embedder, embedder.identity())
-    return embedder
+    return load_embedder(config.embedder, resolve_device(hardware.device))
 
 
 def check_embedder(config: EmbeddingConfig) -> None:
@@ -43,7 +61,7 @@ def check_embedder(config: EmbeddingConfig) -> None:
 
 
 def _endpoint(config: EmbeddingConfig, deadline_seconds: float) -> EndpointEmbedder:
-    key = next((value for name in KEY_VARIABLES if (value := os.environ.get(name))), "")
+    key = endpoint_key(config.embedder_base_url, KEY_VARIABLE)
     return EndpointEmbedder(
         config.embedder, base_url=config.embedder_base_url, key=key, deadline_seconds=deadline_seconds
     )

@@ -124,7 +124,7 @@ def test_failures_that_time_may_cure_are_tried_again(fault):
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        (status(401, f"{KEY} is no key"), errors.AuthenticationFailed, "check EASE_EMBEDDER_API_KEY or OPENAI_API_KEY"),
+        (status(401, f"{KEY} is no key"), errors.AuthenticationFailed, "check EASE_EMBEDDER_API_KEY"),
         (status(404), errors.ModelNotFound, "check embedder=openai:small and embedder_base_url"),
         (status(429, "none", "insufficient_quota"), errors.QuotaExhausted, "add credit"),
         (status(400, "maximum context length is 512 tokens"), errors.ContextTooLong, "a longer context"),
@@ -178,7 +178,7 @@ def test_progress_is_logged(monkeypatch, caplog):
     ("environment", "sent"),
     [
         ({"EASE_EMBEDDER_API_KEY": "own", "OPENAI_API_KEY": "other", "EASE_LLM_API_KEY": "the LLM's"}, "own"),
-        ({"OPENAI_API_KEY": "other"}, "other"),
+        ({"OPENAI_API_KEY": "other"}, "no-key"),
         ({}, "no-key"),
     ],
 )
