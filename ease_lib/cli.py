@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from ease_lib.config import (
 )
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.lineage.commands import add_lineage
+from ease_lib.processes import available_cores, children_have
 from ease_lib.stages import doctor, report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
 from ease_lib.stages.compare import Done, run_cells
@@ -45,8 +47,9 @@ EXAMPLES = """examples:
   ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
   ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
-the key of an endpoint comes from EASE_LLM_API_KEY or OPENAI_API_KEY; the same command with the same --output-dir
-continues a run that was killed; exit codes: 0 done, 2 an error with its message, 75 stopped and can be continued
+the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
+the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
+message, 75 stopped and can be continued
 """
 
 
@@ -140,7 +143,9 @@ def _add_compare(commands: Any) -> None:
     compare.add_argument(
         "--output-dir", metavar="DIR", help="folder for results and finished cells (default: runs/comparison)"
     )
-    compare.add_argument("--jobs", type=int, metavar="N", help="processes side by side (default: one per core)")
+    compare.add_argument(
+        "--jobs", type=int, metavar="N", help="processes side by side (default: one per core it may use)"
+    )
     _add_parameters(compare, ComparisonAxes, "what varies")
     _add_parameters(compare, Parameters, "parameters of every run")
     compare.set_defaults(command=_compare)
@@ -234,21 +239,31 @@ def _compare(parsed: argparse.Namespace) -> int:
         requests = f"{most_requests(cells):,}".replace(",", " ")
         print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)
-        results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
+        with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
+            results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
     report_comparison.run(results, folder)
+    failed = [result for result in results if result["failure"]]
     print(f"\n{(folder / report_comparison.MARKDOWN).read_text(encoding='utf-8')}")
     for file in (report_comparison.PAGE, report_comparison.MARKDOWN, report_comparison.TABLE):
         print(folder / file)
-    return 0
+    if failed:
+        print(
+            f"ease: error: {len(failed)} of {len(results)} runs failed; the same command tries them again",
+            file=sys.stderr,
+        )
+    return EXIT_ERROR if failed else 0
 
 
 def _jobs(given: int | None) -> int:
     if given is not None and given < 1:
         raise ConfigError(f"--jobs {given} is below 1, the least allowed")
-    return given or os.cpu_count() or 1
+    return given or available_cores()
 
 
 def _print_done(number: int, total: int, done: Done) -> None:
+    if done.result["failure"]:
+        print(f"{number}/{total}  {done.cell.name}: FAILED: {done.result['failure']}", flush=True)
+        return
     scores = f"validation {done.result['validation_score']:.3f}  test {done.result['test_score']:.3f}"
     kept = "  (finished before)" if done.kept else ""
     print(f"{number}/{total}  {done.cell.name}: {scores}  {done.result['llm_requests']} requests{kept}", flush=True)
@@ -354,9 +369,14 @@ def result_text(output_dir: Path, seconds: float) -> str:
             "test score",
             f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
         ),
-        _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {report['dataset']['test']} test rows"),
+        _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
         _Line("evaluations", f"{report['evaluations']} of {report['budget']}, stopped: {report['stopped']}"),
         _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
+        *(
+            [_Line("oldest answer", f"{report['oldest_answer'][:16].replace('T', ' ')} UTC")]
+            if report["oldest_answer"]
+            else []
+        ),
         _Line("time", f"{seconds:.0f} s"),
         _Line("report", str(output_dir / "report.html")),
         _Line("prompt", str(output_dir / "prompt.txt")),
@@ -376,6 +396,12 @@ def _requests(llm: dict[str, Any], *, simulated: bool) -> str:
     text = f"{llm['requests']}, of {llm['model']}{' (simulated)' if simulated else ''}"
     kept = "" if llm["new_requests"] == llm["requests"] else f"; {llm['new_requests']} of them now"
     return text + kept + (f"; ${llm['cost_usd']:.4f}" if llm["cost_usd"] else "")
+
+
+def _tested(report: dict[str, Any]) -> str:
+    """The rows that the test score is the mean of."""
+    failed = report["failed_rows"]["test"]
+    return f"{report['best']['test_rows']} test rows" + (f"; the endpoint refused {failed}" if failed else "")
 
 
 def _number(value: float | None) -> str:

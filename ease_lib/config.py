@@ -2,8 +2,8 @@
 
 The pipeline's defaults and run form, the command-line options, the parameter files, the table in the README and the
 messages of `ConfigError` derive from these fields or are tested against them. A stage's own `Config` is a dataclass
-whose fields are sections of this file; only the parameters of those sections travel to it, so that a change of `nu`
-does not invalidate a cached `embed` step.
+whose fields are sections of this file; only the parameters of those sections travel to it, so that its record says what
+it read and no more.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
@@ -84,7 +85,11 @@ class TaskConfig:
         form=True,
     )
     pool_size: int = param(
-        100, "Exemplars to choose from (n); 0 takes all there are.", low=0, high=10_000_000, form=True
+        -1,
+        "Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.",
+        low=-1,
+        high=10_000_000,
+        form=True,
     )
     validation_size: int = param(20, "Rows that guide the search (|D_V|).", low=1, high=10_000, form=True)
     test_size: int = param(100, "Rows that are only reported.", low=1, high=100_000, form=True)
@@ -117,7 +122,7 @@ class PrefilterConfig:
         form=True,
     )
     retained: int = param(100, "Exemplars kept by the prefilter.", low=1, high=1_000_000, form=True)
-    shards: int = param(1, "Processes that rank a pool of millions side by side, for the prefilter.", low=1, high=1000)
+    shards: int = param(1, "Processes that rank a large pool side by side, for the prefilter.", low=1, high=1000)
     shard: int = param(0, "Which of them this is, from 0; a pipeline sets it by itself.", low=0, high=999)
 
 
@@ -146,7 +151,7 @@ class EmbeddingConfig:
     )
     embedder_base_url: str = param(
         "",
-        "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY or OPENAI_API_KEY); empty is OpenAI's.",
+        "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY); empty is OpenAI's (OPENAI_API_KEY).",
     )
 
 
@@ -180,7 +185,10 @@ class OptimizerConfig:
     )
     budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
     initial_design: int = param(
-        40, "Random sequences before the model guides the search (T_init).", low=1, high=100_000
+        40,
+        "Random sequences before the model guides the search (T_init); fewer for a small budget.",
+        low=1,
+        high=100_000,
     )
     representation: str = param(
         "auto",
@@ -213,17 +221,28 @@ class OptimizerConfig:
     )
     parallel: int = param(1, "Sequences evaluated at once (b), to hide the endpoint's latency.", low=1, high=256)
 
+    @property
+    def scaled_design(self) -> int:
+        """T_init; where that would leave nothing of the budget for the search, the paper's share of it (40 of 165)."""
+        if self.initial_design < self.budget:
+            return self.initial_design
+        return max(1, self.budget * OptimizerConfig.initial_design // OptimizerConfig.budget)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CapsConfig:
     """What the run may cost. A cap stops the search with its incumbent as result; 0 is no cap."""
 
     max_llm_requests: int = param(
-        0, "LLM requests of the run at most, test set included; 0 is no cap.", low=0, high=10**12, form=True
+        0,
+        "LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.",
+        low=0,
+        high=10**12,
+        form=True,
     )
     max_cost_usd: float = param(
         0.0,
-        "Cost of the run in USD at most, test set included (needs prices); 0 is no cap.",
+        "Cost of the run in USD at most, trial questions aside (needs prices); 0 is no cap.",
         low=0,
         high=1e9,
     )
@@ -232,7 +251,7 @@ class CapsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointConfig:
-    """The black-box LLM. Its key comes from EASE_LLM_API_KEY or OPENAI_API_KEY, never from a parameter."""
+    """The black-box LLM. Its key comes from EASE_LLM_API_KEY, for OpenAI's own hosts also from OPENAI_API_KEY."""
 
     llm_base_url: str = param(
         "local", "OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).", form=True
@@ -249,6 +268,18 @@ class EndpointConfig:
     )
     llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600)
     llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
+    llm_failures: str = param(
+        "stop",
+        "A row that the endpoint refuses (content, length, 4xx): stop the run, skip (no score, counted), zero (wrong).",
+        choices=("stop", "skip", "zero"),
+    )
+    llm_coverage: float = param(
+        0.9, "Least share of rows that must be answered where llm_failures is skip or zero.", low=0, high=1
+    )
+    llm_refresh: str = param(
+        "never",
+        "When kept answers are asked anew: never, always, probe (a few fixed prompts get other answers), or days.",
+    )
     llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6)
     llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6)
 
@@ -270,6 +301,14 @@ class RunConfig:
         "Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.",
         form=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuationConfig:
+    """What the first stage of a run or comparison finds out for those behind it; nobody sets these by hand."""
+
+    ledger: str = param("", "Ledger in store_uri in which the stages of a run share its caps; a pipeline sets it.")
+    answers: str = param("", "Generation of kept answers that a run uses; empty is the newest; a pipeline sets it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +361,7 @@ class Parameters:
     endpoint: EndpointConfig = EndpointConfig()
     caps: CapsConfig = CapsConfig()
     run: RunConfig = RunConfig()
+    continuation: ContinuationConfig = ContinuationConfig()
     publishing: PublishingConfig = PublishingConfig()
     lineage: LineageConfig = LineageConfig()
 
@@ -390,17 +430,12 @@ def validate_run(parameters: Parameters) -> None:
         problems.append("task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1")
     if task.task == "table" and not (task.task_uri or task.task_name):
         problems.append("task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)")
-    if task.pool_size and search.k > task.pool_size:
+    if task.pool_size > 0 and search.k > task.pool_size:
         problems.append(f"k={search.k} exceeds pool_size={task.pool_size}; lower k or raise pool_size")
     if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
         problems.append(f"k={search.k} exceeds retained={parameters.prefilter.retained}; lower k or raise retained")
     if parameters.prefilter.shard >= parameters.prefilter.shards:
         problems.append(f"shard={parameters.prefilter.shard} is not below shards={parameters.prefilter.shards}")
-    if search.method in ("ease", "evolution") and search.initial_design >= search.budget:
-        problems.append(
-            f"initial_design={search.initial_design} leaves nothing of budget={search.budget} for the search; "
-            "lower initial_design or raise budget"
-        )
     if search.k_min > search.k:
         problems.append(f"k_min={search.k_min} exceeds k={search.k}; lower k_min or raise k")
     if search.method not in FLEXIBLE_METHODS:
@@ -428,9 +463,24 @@ def validate_run(parameters: Parameters) -> None:
         )
     if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
         problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
+    secret = _secret_in_query(parameters.endpoint.llm_base_url)
+    if secret:
+        problems.append(
+            f"llm_base_url holds {secret}=..., which is a key; remove it and put the key into EASE_LLM_API_KEY"
+        )
+    if not re.fullmatch(r"never|always|probe|[1-9]\d*", parameters.endpoint.llm_refresh):
+        problems.append(
+            f"llm_refresh={parameters.endpoint.llm_refresh} is none of never, always, probe, or a number of days like 7"
+        )
     problems += _embedder_problems(parameters.embedding)
     if problems:
         raise ConfigError(*problems)
+
+
+def _secret_in_query(url: str) -> str | None:
+    """A field of a URL's query that is a secret, by its name: parameters end up where everybody reads them."""
+    names = [name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)]
+    return next((name for name in names if re.search(r"key|token|secret|passw|sig|auth", name, re.IGNORECASE)), None)
 
 
 def _embedder_problems(embedding: EmbeddingConfig) -> Iterator[str]:

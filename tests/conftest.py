@@ -19,6 +19,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 torch.set_num_threads(1)  # the tests' networks are so small that threads only wait for each other
 
 
+def pytest_collection_modifyitems(items):
+    """What runs in containers takes long."""
+    for item in items:
+        if "cpu_image" in item.fixturenames:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
     for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY"):

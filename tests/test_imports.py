@@ -9,6 +9,7 @@ LIBRARY = Path(__file__).parents[1] / "ease_lib"
 LAYERS = {  # each topic and what of ours it may import
     "errors": set(),
     "observations": set(),
+    "processes": set(),
     "seeding": set(),
     "endpoint_failures": {"errors"},
     "config": {"errors"},
@@ -18,6 +19,7 @@ LAYERS = {  # each topic and what of ours it may import
     "embeddings": {"candidates", "errors", "seeding"},
     "embedding_endpoint": {"config", "embeddings", "endpoint_failures", "errors"},
     "artifacts": {"errors", "observations", "tasks"},
+    "kept_embeddings": {"artifacts", "embeddings", "observations"},
     "evaluation": {"artifacts", "endpoint_failures", "errors", "observations", "seeding", "tasks"},
     "candidates": {"seeding"},
     "device": {"errors"},
@@ -25,7 +27,7 @@ LAYERS = {  # each topic and what of ours it may import
     "optimizers": {"candidates", "config", "embeddings", "prefilter", "seeding", "study", "surrogate"},
     "study": {"artifacts", "candidates", "errors", "evaluation", "observations", "optimizers", "tasks"},
     "reporting": {"evaluation", "seeding"},
-    "endpoints": {"config", "errors", "tasks"},
+    "endpoints": {"config", "errors", "processes", "tasks"},
     "lineage": {"artifacts", "config", "errors", "evaluation", "observations", "reporting", "tasks"},
 }
 
@@ -60,12 +62,12 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 
 def test_the_environment_is_read_in_stages_only():
-    """But for the settings that boto3 reads from it, which tell its clients apart."""
+    """But for the settings that boto3 reads from it, which tell its clients apart, and what children inherit."""
     readers = {str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "os.environ" in path.read_text()}
     assert readers == {
         "artifacts/store.py",
-        "stages/black_box.py",
+        "processes.py",
         "stages/doctor.py",
-        "stages/embedder.py",
+        "stages/keys.py",
         "stages/run_context.py",
     }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -20,12 +18,14 @@ from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError, ModelNotFound
 from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import LLMClient, OpenAIClient, RetryingClient, Sampling, list_models
-from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.llm_client import LLMClient, MeteredClient, OpenAIClient, RetryingClient, Sampling, list_models
+from ease_lib.evaluation.objective import FailurePolicy, Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
+from ease_lib.stages.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.stages.keys import endpoint_key
 from ease_lib.tasks.base import Exemplar
 
-KEY_VARIABLES = ("EASE_LLM_API_KEY", "OPENAI_API_KEY")
+KEY_VARIABLE = "EASE_LLM_API_KEY"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ class BlackBox:
     """The LLM as the search sees it.
 
     `endpoint` is its URL without credentials, or `local` or `simulated`; with `model` and `api` it is its identity.
-    `innermost` counts the answers that this process had from it.
+    `innermost` counts the answers that this process had from it, `meter` bounds what it may still send, and `answers`
+    is the generation of kept answers.
     """
 
     endpoint: str
@@ -41,24 +42,37 @@ class BlackBox:
     api: str
     client: LLMClient
     innermost: OpenAIClient
+    meter: MeteredClient
+    answers: str
     runner: asyncio.Runner
     ask_first_alone: bool
+    failures: FailurePolicy
 
     @property
     def simulated(self) -> bool:
         return self.endpoint == "simulated"
 
     def objective(self, rows: list[Exemplar], metric: str) -> Objective:
-        return Objective(self.client, self.runner, rows, metric=metric, ask_first_alone=self.ask_first_alone)
+        return Objective(
+            self.client,
+            self.runner,
+            rows,
+            metric=metric,
+            ask_first_alone=self.ask_first_alone,
+            failures=self.failures,
+        )
 
 
 @contextmanager
-def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str) -> Iterator[BlackBox]:
+def open_black_box(
+    config: EndpointConfig, *, sampling: Sampling, store_uri: str, answers: str = ""
+) -> Iterator[BlackBox]:
     """The black-box for the length of the context.
 
     Args:
         store_uri: folder or s3:// for the response cache, or empty for none; a folder also takes the log of an endpoint
             of ours.
+        answers: generation of kept answers to use; empty is the newest.
 
     Raises:
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
@@ -67,9 +81,13 @@ def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str
         url = stack.enter_context(_endpoint_url(config, store_uri))
         runner = stack.enter_context(asyncio.Runner())
         own = config.llm_base_url in OWN_ENDPOINTS
-        key = "" if own else next((value for name in KEY_VARIABLES if (value := os.environ.get(name))), "")
+        key = "" if own else endpoint_key(url, KEY_VARIABLE)
         api = config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
-        model = _model(config, url, key)
+        model = runner.run(_model(config, url, key))
+        endpoint = config.llm_base_url if own else without_credentials(url)
+        notes = EndpointNotes(store_uri, endpoint, model, api)
+        known = notes.read()
+        generation = answers or known.answers
         client = OpenAIClient(
             base_url=url,
             model=model,
@@ -77,29 +95,37 @@ def open_black_box(config: EndpointConfig, *, sampling: Sampling, store_uri: str
             key=key,
             sampling=sampling,
             timeout_seconds=config.llm_timeout_seconds,
+            left_out=known.left_out,
+            on_refusal=notes.keep_left_out,
         )
         stack.callback(lambda: runner.run(client.close()))
-        endpoint = config.llm_base_url if own else without_credentials(url)
-        bounded = AdaptiveClient(client, maximum=config.llm_concurrency)
+        meter = MeteredClient(client)
+        bounded = AdaptiveClient(meter, maximum=config.llm_concurrency, outlives_prompts=config.llm_failures != "stop")
         answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
-            answering = CachingClient(answering, cache, answer_identity(endpoint, model, api, sampling))
+            identity = answer_identity(endpoint, model, api, sampling, generation)
+            answering = CachingClient(answering, cache, identity, lambda: client.left_out)
         observations.endpoint_used(endpoint, model, api)
+        observations.parameters_left_out(client.left_out)
         yield BlackBox(
             endpoint=endpoint,
             model=model,
             api=api,
             client=answering,
             innermost=client,
+            meter=meter,
+            answers=generation,
             runner=runner,
             ask_first_alone=config.llm_base_url == "local",
+            failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
 
 
-def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling) -> dict[str, Any]:
+def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling, answers: str = FIRST) -> dict[str, Any]:
     """What an answer depends on beside its prompt: with it, the address of the answer in the cache."""
-    return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling)}
+    generation = {} if answers == FIRST else {"answers": answers}
+    return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling), **generation}
 
 
 @contextmanager
@@ -114,19 +140,30 @@ def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
         return
     if name == "local":
         weights_path()
-    folder = Path(store_uri if store_uri and not is_s3(store_uri) else tempfile.gettempdir())
-    folder.mkdir(parents=True, exist_ok=True)
-    with running_endpoint(name, folder / f"{name}-endpoint.log") as url:
+    with running_endpoint(name, _log_of(name, store_uri)) as url:
         yield url
 
 
-def _model(config: EndpointConfig, url: str, key: str) -> str:
+def _log_of(name: str, store_uri: str) -> Path | None:
+    """Where an endpoint of ours writes what it prints: beside the answers, where these are kept in a folder."""
+    if not store_uri or is_s3(store_uri):
+        return None
+    folder = Path(store_uri)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}-endpoint.log"
+
+
+async def _model(config: EndpointConfig, url: str, key: str) -> str:
     """The model to ask for, from the configuration; else the only one served, or the first of an endpoint of ours."""
-    shown = without_credentials(url)
-    served = list_models(url, key, config.llm_timeout_seconds)
     own = config.llm_base_url in OWN_ENDPOINTS
+    if config.llm_model and not own:
+        return config.llm_model
+    shown = without_credentials(url)
+    served = await list_models(
+        url, key, timeout_seconds=config.llm_timeout_seconds, deadline_seconds=config.llm_deadline_seconds
+    )
     if config.llm_model:
-        if own and config.llm_model not in served:
+        if config.llm_model not in served:
             raise ModelNotFound(
                 f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"
             )

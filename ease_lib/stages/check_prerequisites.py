@@ -1,12 +1,14 @@
 """Stage `check_prerequisites`: find within seconds what would stop the run, all of it at once.
 
+Of task data above `build_dataset.READ_WHOLE_BYTES` it looks at the first rows only; the others are read when they are
+used, and a broken one among them stops `build_dataset`.
+
 Its outputs are the parameters each later stage receives: checked, complete, and no more than that stage reads.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,14 +20,16 @@ from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.config import (
     EndpointConfig,
     Parameters,
-    TaskConfig,
     flat_parameters,
     parse_parameter_text,
     parse_parameters,
     stage_parameters,
 )
+from ease_lib.endpoints import local
+from ease_lib.endpoints.child import OWN_ENDPOINTS
 from ease_lib.errors import ConfigError, EaseError, StoreError
-from ease_lib.evaluation.llm_client import Sampling
+from ease_lib.evaluation.llm_client import Completion, Sampling
+from ease_lib.evaluation.objective import complete_all
 from ease_lib.observations import collecting
 from ease_lib.stages import (
     build_dataset,
@@ -40,8 +44,9 @@ from ease_lib.stages import (
 )
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.embedder import check_embedder
+from ease_lib.stages.endpoint_notes import EndpointNotes
 from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
-from ease_lib.tasks.instruction_induction import SPLIT_FOLDERS
+from ease_lib.stages.under_way import begun
 
 STAGE_CONFIGS: dict[str, type] = {
     "build_dataset": build_dataset.Config,
@@ -59,6 +64,14 @@ SHARDS = "Output"
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
 TRIAL_DEADLINE_SECONDS = 5.0
+PROBE_PROMPTS = (
+    "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
+    "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",
+    "Input: 12 + 30\nOutput: 42\n\nInput: 17 + 5\nOutput:",
+    "Input: cold\nOutput: hot\n\nInput: early\nOutput:",
+)
+"""Short questions with one good answer, whose answers change when the model does."""
+PROBE_SAMPLING = Sampling(max_tokens=16, stop="\n")
 
 
 def execute(
@@ -93,12 +106,33 @@ def run(parameters: Parameters) -> dict[str, Any]:
     Raises:
         ConfigError: listing every problem found.
     """
+    _check_caps(parameters)
+    parameters = with_service_for_local(parameters)
     with collecting():  # what is tried here is not what the run rests on
-        check(parameters)
+        trials = check(parameters)
+        parameters = begun(parameters, lambda: current_answers(parameters, trials))
     logger.info("all prerequisites are met")
     passed: dict[str, Any] = {stage: stage_parameters(config, parameters) for stage, config in STAGE_CONFIGS.items()}
     del passed["rank_pool"]
     return {**passed, SHARDS: [stage_parameters(rank_pool.Config, shard) for shard in _shards(parameters)]}
+
+
+def with_service_for_local(parameters: Parameters) -> Parameters:
+    """`llm_base_url=local`, the default, in an image without that LLM: the cluster's service of it, if it answers."""
+    if parameters.endpoint.llm_base_url != "local" or local.is_installed():
+        return parameters
+    url = local.answering_service()
+    if not url:
+        return parameters  # what to set instead is said by the check of the endpoint
+    logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
+    return replace(parameters, endpoint=replace(parameters.endpoint, llm_base_url=url, llm_api="completions"))
+
+
+def _check_caps(parameters: Parameters) -> None:
+    caps = {name: getattr(parameters.caps, name) for name in ("max_llm_requests", "max_cost_usd")}
+    wanted = [f"{name}={value:g}" for name, value in caps.items() if value]
+    if wanted and not parameters.run.store_uri:
+        raise ConfigError(f"{' and '.join(wanted)} needs store_uri, where the stages keep what they have spent")
 
 
 def _as_time(text: str) -> str:
@@ -133,23 +167,56 @@ class Finding:
     problems: tuple[str, ...] = ()
 
 
-def check(*runs: Parameters) -> None:
-    """Raises `ConfigError` with every problem of `findings`."""
-    problems = [problem for finding in findings(*runs) for problem in finding.problems]
+Trials = dict[EndpointConfig, Completion]
+"""The answer of each endpoint to the trial question."""
+
+
+def check(*runs: Parameters) -> Trials:
+    """The endpoints' answers to the trial question.
+
+    Raises:
+        ConfigError: with every problem of `findings`.
+    """
+    trials: Trials = {}
+    problems = [problem for finding in findings(*runs, trials=trials) for problem in finding.problems]
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
+    return trials
 
 
-def findings(*runs: Parameters) -> Iterator[Finding]:
+def current_answers(parameters: Parameters, trials: Trials) -> str:
+    """The generation of kept answers for a run that begins now; by `llm_refresh` a new one, which is said.
+
+    An endpoint of ours changes with our packages only; unless it is to be refreshed the newest is taken as it is.
+    """
+    endpoint = parameters.endpoint
+    if endpoint.llm_base_url in OWN_ENDPOINTS and endpoint.llm_refresh == "never":
+        return ""
+    with open_black_box(endpoint, sampling=PROBE_SAMPLING, store_uri="") as black_box:
+        notes = EndpointNotes(parameters.run.store_uri, black_box.endpoint, black_box.model, black_box.api)
+        probe: dict[str, str] = {}
+        if endpoint.llm_refresh == "probe":
+            answers = black_box.runner.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
+            probe = {prompt: answer.text.strip() for prompt, answer in zip(PROBE_PROMPTS, answers, strict=True)}
+        revision = trials[endpoint].model if trials[endpoint].model != black_box.model else ""
+    before = notes.read().answers
+    answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
+    if answers_now != before:
+        logger.info("notice: kept answers of %s are put aside, and everything is asked anew", black_box.model)
+    return answers_now
+
+
+def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Finding]:
     """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
+    endpoints = [run.endpoint for run in runs], lambda endpoint: str(endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
-        ("task data", _check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
+        ("task data", build_dataset.check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
         ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
         ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
         ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
         ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
         ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
-        ("endpoint", _check_endpoint, [run.endpoint for run in runs], lambda endpoint: endpoint.llm_base_url),
+        ("endpoint", partial(_check_endpoint, {} if trials is None else trials), *endpoints),
     ]
     for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
@@ -161,20 +228,6 @@ def findings(*runs: Parameters) -> Iterator[Finding]:
             except EaseError as error:
                 problems = (str(error),)
             yield Finding(what, described(section) or "none", problems)
-
-
-def _check_data(task: TaskConfig) -> None:
-    if not task.task_uri:
-        return
-    store, names = build_dataset.task_files(task.task_uri)
-    with tempfile.TemporaryDirectory() as folder:
-        if task.task == "instruction_induction":
-            names = [f"{split}/{task.task_name}.json" for split in SPLIT_FOLDERS.values()]
-            names += [f"{SPLIT_FOLDERS['pool']}/{task.clean_task_name}.json"] if task.clean_task_name else []
-        for name in names:
-            store.fetch(name, Path(folder))
-    if not names:
-        store.list_names()
 
 
 def _check_instructions(instructions_uri: str) -> None:
@@ -207,8 +260,8 @@ def _check_published(publish_uri: str) -> None:
         S3Store(publish_uri).check_swap()
 
 
-def _check_endpoint(endpoint: EndpointConfig) -> None:
+def _check_endpoint(trials: Trials, endpoint: EndpointConfig) -> None:
     """One short answer; retries only for a few seconds."""
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
     with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="") as black_box:
-        black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))
+        trials[endpoint] = black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))

@@ -6,7 +6,6 @@ A process makes data and embeddings anew only when the next cell has others, and
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import tempfile
 import threading
@@ -16,44 +15,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.comparison import Cell
 from ease_lib.endpoints.child import shared_endpoints
-from ease_lib.errors import EaseError
+from ease_lib.processes import available_cores
 from ease_lib.stages import run_cell
 from ease_lib.stages.one_process import Artifacts
 
 
-class CellFailed(EaseError):
-    """A cell failed; the message names it and says why."""
-
-
 @dataclass(frozen=True)
 class Done:
-    """A finished cell: its result, and whether an earlier comparison had it already; or why it failed."""
+    """A cell that ended: its result, and whether an earlier comparison had it already."""
 
     cell: Cell
     result: dict[str, Any]
     kept: bool
-    failure: str = ""
 
 
 def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], None]) -> list[dict[str, Any]]:
-    """All results, in the order of the cells; finished ones are read, not run.
+    """All results, in the order of the cells; finished ones are read, not run. One that fails stops no others.
 
     Args:
         jobs: processes side by side.
         on_done: called with each cell as it is done, for progress.
-
-    Raises:
-        CellFailed: at the first failure; everything finished until then is kept.
     """
     results: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="ease-cells-") as folder:
         pool = multiprocessing.get_context("spawn").Pool(jobs, _prepare_process, (jobs, folder))
         try:
             for done in pool.imap_unordered(_run, cells):
-                if done.failure:
-                    raise CellFailed(f"{done.cell.name}: {done.failure}")
                 results[run_cell.encoded(done.cell)] = done.result
                 on_done(done)
         finally:
@@ -91,15 +81,15 @@ def _prepare_process(jobs: int, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
+    torch.set_num_threads(max(1, available_cores() // jobs))
     resources = ExitStack()
     resources.enter_context(shared_endpoints())
+    resources.enter_context(stores_are_waited_for())
     _process = _Process(resources, Path(folder))
 
 
 def _run(cell: Cell) -> Done:
-    try:
-        result, kept = run_cell.run(cell, _process.artifacts(cell))
-    except EaseError as error:  # many kinds of which cannot travel between processes
-        return Done(cell, {}, kept=False, failure=str(error))
+    result, kept = run_cell.attempted(cell, _process.artifacts(cell))
+    if result["failure"]:
+        _process.at = None  # what it left half made is not for the next one
     return Done(cell, result, kept=kept)

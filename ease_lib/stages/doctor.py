@@ -12,9 +12,11 @@ from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.config import Parameters
 from ease_lib.device import resolve_device
 from ease_lib.errors import EaseError
-from ease_lib.stages.black_box import KEY_VARIABLES as LLM_KEYS
-from ease_lib.stages.check_prerequisites import Finding, findings
-from ease_lib.stages.embedder import KEY_VARIABLES as EMBEDDER_KEYS
+from ease_lib.processes import available_cores
+from ease_lib.stages.black_box import KEY_VARIABLE as LLM_KEY
+from ease_lib.stages.check_prerequisites import Finding, findings, with_service_for_local
+from ease_lib.stages.embedder import KEY_VARIABLE as EMBEDDER_KEY
+from ease_lib.stages.keys import OPENAI_KEY
 
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""
@@ -27,7 +29,7 @@ def examine(parameters: Parameters, output_dir: Path) -> Iterator[Finding]:
     yield _output_folder(output_dir)
     yield _device(parameters)
     yield _surroundings()
-    for finding in findings(parameters):
+    for finding in findings(with_service_for_local(parameters)):
         yield finding
         if finding.what == "store" and is_s3(finding.which) and not finding.problems:
             yield _checksums(finding.which)
@@ -47,15 +49,20 @@ def _output_folder(folder: Path) -> Finding:
 
 def _device(parameters: Parameters) -> Finding:
     try:
-        return Finding("device", f"{resolve_device(parameters.hardware.device)}, {os.cpu_count()} cores")
+        return Finding("device", f"{resolve_device(parameters.hardware.device)}, {_cores()}")
     except EaseError as error:
         return Finding("device", parameters.hardware.device, (str(error),))
+
+
+def _cores() -> str:
+    cores, shown = available_cores(), os.cpu_count() or 1
+    return f"{cores} core{'s' * (cores != 1)}" + (f" of the {shown} that the machine shows" if cores < shown else "")
 
 
 def _surroundings() -> Finding:
     """Names of the variables that are set, never their values."""
     place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
-    names = sorted(name for name in {*LLM_KEYS, *EMBEDDER_KEYS, *STORE_VARIABLES} if os.environ.get(name))
+    names = sorted(name for name in {LLM_KEY, EMBEDDER_KEY, OPENAI_KEY, *STORE_VARIABLES} if os.environ.get(name))
     described = f"{place}; set: {', '.join(names) or 'no keys'}"
     try:
         tempfile.TemporaryFile().close()

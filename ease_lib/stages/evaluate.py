@@ -1,11 +1,14 @@
 """Stage `evaluate`: score the winner on the test set, beside random sequences.
 
-The random sequences stand for "k exemplars picked at random", without an instruction. At one seed they are the same
-for every method: those that open the initial design of the methods that have one.
+The random sequences stand for "k exemplars picked at random", behind the winner's instruction if it has one: what they
+lack is the search alone. At one seed they are the same for every method: those that open the initial design of the
+methods that have one. How much random sequences differ among each other says more than how they score on every row, so
+nine are asked a third of the rows each, for the price of three.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +23,20 @@ from ease_lib.artifacts.tables import (
     write_table,
 )
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config import EndpointConfig, RunConfig
+from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.evaluation.objective import Evaluation, Question, Usage, answer_sampling
 from ease_lib.evaluation.prompt import prompt_sha256
-from ease_lib.reporting.statistics import mean_interval, paired_gain
+from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval
+from ease_lib.stages.accounts import ledger_of, limits_of
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.study.ledger import TEST
 from ease_lib.tasks.base import Exemplar
 
-RANDOM_SEQUENCES = 3
-TESTED_SEQUENCES = 1 + RANDOM_SEQUENCES
+RANDOM_SEQUENCES, ROW_SHARES = 9, 3
+"""Random sequences, each of which is asked every third row."""
+TEST_PASSES = 1 + RANDOM_SEQUENCES // ROW_SHARES
+"""How often the test set is asked in all."""
 BEST = "best"
 
 
@@ -50,76 +57,117 @@ class Outputs:
 @dataclass(frozen=True, kw_only=True)
 class Config:
     endpoint: EndpointConfig
+    caps: CapsConfig
     run: RunConfig
+    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
-    """Ask the test set once for the winner and once for each random sequence."""
+    """Ask the test set once for the winner, and a share of it for each random sequence."""
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    sequences = {BEST: list(best["exemplar_ids"])}
-    sequences |= _random_sequences(list(pool), best["k"], sequences[BEST], config.run.seed)
-    evaluations: dict[str, Evaluation] = {}
+    tested = _tested(list(pool), best, len(test), config.run.seed)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens)
-    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
-        objective = black_box.objective(test, dataset["metric"])
-        for name, ids in sequences.items():
-            instruction = best["instruction"] if name == BEST else ""
+    evaluations: dict[str, Evaluation] = {}
+    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
+    with open_black_box(
+        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
+    ) as black_box:
+        black_box.meter.allow(limits.allowance(ledger.spent(without=[TEST])))
+        for name, (ids, rows) in tested.items():
+            objective = black_box.objective([test[row] for row in rows], dataset["metric"])
             exemplars = [pool[exemplar_id] for exemplar_id in ids]
-            evaluations[name] = objective.evaluate(
-                Question(exemplars=exemplars, instruction=instruction, account=account)
-            )
-            logger.info("test set of %d rows, %s sequence: %.3f", len(test), name, evaluations[name].score)
-    _write_predictions(output_path(outputs.predictions), evaluations, test)
-    summary = _summary(evaluations, config.endpoint, new_requests=black_box.innermost.answered)
+            question = Question(exemplars=exemplars, instruction=best["instruction"], account=account)
+            evaluations[name] = objective.evaluate(question)
+            if name == BEST:
+                logger.info("test set of %d rows, best sequence: %.3f", len(rows), evaluations[name].score)
+    ledger.book(TEST, _usage(evaluations))  # until now the search's estimate stands there, for others to see
+    rows_of = {name: rows for name, (_, rows) in tested.items()}
+    _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
+    logger.info("%d random sequences, each on a part of it", len(evaluations) - 1)
+    summary = _summary(evaluations, rows_of, config.endpoint, new_requests=black_box.innermost.answered)
     write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
     return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
 
 
-def _random_sequences(ids: Sequence[int], k: int, best: list[int], seed: int) -> dict[str, list[int]]:
+def _tested(ids: Sequence[int], best: dict[str, Any], rows: int, seed: int) -> dict[str, tuple[list[int], range]]:
+    """Exemplar ids by the name of the sequence, and the rows of the test set that it is asked."""
+    shares = min(ROW_SHARES, rows)
+    tested = {BEST: (list(best["exemplar_ids"]), range(rows))}
+    for number, chosen in enumerate(_random_sequences(ids, best["k"], seed)):
+        if chosen != best["exemplar_ids"]:
+            tested[f"random {number + 1}"] = chosen, range(number % shares, rows, shares)
+    return tested
+
+
+def _random_sequences(ids: Sequence[int], k: int, seed: int) -> list[list[int]]:
     space = SequenceSpace(len(ids), k)
     drawn: dict[tuple[int, ...], list[int]] = {}
     for number in range(RANDOM_SEQUENCES):
         sequence = space.draw(seed, number, drawn)
         if sequence is not None:
             drawn[sequence] = [ids[position] for position in sequence]
-    return {f"random {number}": chosen for number, chosen in enumerate(drawn.values(), 1) if chosen != best}
+    return list(drawn.values())
 
 
-def _summary(evaluations: dict[str, Evaluation], endpoint: EndpointConfig, *, new_requests: int) -> dict[str, Any]:
+def _summary(
+    evaluations: dict[str, Evaluation], rows_of: dict[str, range], endpoint: EndpointConfig, *, new_requests: int
+) -> dict[str, Any]:
     best = evaluations[BEST]
-    randoms = [evaluation for name, evaluation in evaluations.items() if name != BEST]
-    usage = sum((evaluation.usage for evaluation in evaluations.values()), start=Usage())
-    baseline = [sum(scores) / len(scores) for scores in zip(*(each.scores for each in randoms), strict=True)]
+    usage = _usage(evaluations)
+    randoms = [name for name in evaluations if name != BEST]
+    scores = {
+        name: [math.nan if score is None else score for score in evaluations[name].scores] for name in evaluations
+    }
+    of_randoms = [score for name in randoms for score in scores[name] if not math.isnan(score)]
+    known = [score for score in best.scores if score is not None]
     return {
-        "best": {"score": best.score, "interval": mean_interval(best.scores)},
-        "random": {
-            "score": sum(baseline) / len(baseline) if baseline else None,
-            "scores": [each.score for each in randoms],
+        "best": {
+            "score": best.score,
+            "interval": mean_interval(known),
+            "rows": len(known),
+            "failed_rows": best.failed_rows,
         },
-        "gain": paired_gain(best.scores, baseline) if baseline else {},
+        "random": {
+            "score": sum(of_randoms) / len(of_randoms) if of_randoms else None,
+            "scores": [evaluations[name].score for name in randoms],
+        },
+        "gain": gain_over_random(scores[BEST], [SequenceScores(rows_of[name], scores[name]) for name in randoms]),
         "rows": len(best.scores),
         "seconds": usage.seconds,
+        "oldest_answer": usage.oldest_answer,
         "llm": {"new_requests": new_requests, **usage.counts(**endpoint.prices)},
     }
 
 
-def _write_predictions(path: Path, evaluations: dict[str, Evaluation], test: Sequence[Exemplar]) -> None:
+def _usage(evaluations: dict[str, Evaluation]) -> Usage:
+    return sum((evaluation.usage for evaluation in evaluations.values()), start=Usage())
+
+
+def _write_predictions(
+    path: Path, evaluations: dict[str, Evaluation], rows_of: dict[str, range], test: Sequence[Exemplar]
+) -> None:
     rows = [
         {
             "sequence": name,
-            "exemplar_id": row.exemplar_id,
+            "exemplar_id": test[row].exemplar_id,
             "prompt_sha256": prompt_sha256(prompt),
             "prediction": answer,
-            "outputs": list(row.outputs),
+            "outputs": list(test[row].outputs),
             "score": score,
+            "failure": failure,
         }
         for name, evaluation in evaluations.items()
-        for row, prompt, answer, score in zip(
-            test, evaluation.prompts, evaluation.answers, evaluation.scores, strict=True
+        for row, prompt, answer, score, failure in zip(
+            rows_of[name],
+            evaluation.prompts,
+            evaluation.answers,
+            evaluation.scores,
+            evaluation.failures,
+            strict=True,
         )
     ]
     write_table(path, contracts.PREDICTIONS, {column: [row[column] for row in rows] for column in rows[0]})

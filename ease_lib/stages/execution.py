@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.artifacts.tables import write_text
 from ease_lib.config import OnlyLineage, declared_parameters, parse_stage_config
 from ease_lib.errors import EaseError
@@ -29,6 +30,7 @@ from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Part, Work, recording
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
+from ease_lib.processes import limit_threads
 from ease_lib.stages.run_context import run_context, secrets
 
 LINE_PREFIX = "[ease] "
@@ -110,7 +112,8 @@ def execute(
         values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
         settings = parse_stage_config(stage.Config, config)
         work = work_on(name, values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
-        with recorded(work, values["lineage_uri"], lineage, chain, made=list(outputs.values())):
+        made = list(outputs.values())
+        with stores_are_waited_for(), recorded(work, values["lineage_uri"], lineage, chain, made=made):
             report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
     if metrics:
         report.publish(metrics)
@@ -201,6 +204,7 @@ def _shown(part: Record) -> dict[str, Any]:
 def user_errors(name: str) -> Iterator[None]:
     """Log start and end of the work; an `EaseError` becomes its message and exit code 2, a signal exit code 75."""
     log_to_stderr()
+    limit_threads()
     logger.info("%s: started", name)
     start = time.perf_counter()
     try:

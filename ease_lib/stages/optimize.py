@@ -17,7 +17,15 @@ from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.config import CapsConfig, EmbeddingConfig, EndpointConfig, HardwareConfig, OptimizerConfig, RunConfig
+from ease_lib.config import (
+    CapsConfig,
+    ContinuationConfig,
+    EmbeddingConfig,
+    EndpointConfig,
+    HardwareConfig,
+    OptimizerConfig,
+    RunConfig,
+)
 from ease_lib.device import resolve_device
 from ease_lib.embeddings import (
     AverageRepresentation,
@@ -28,22 +36,25 @@ from ease_lib.embeddings import (
     WithLength,
 )
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.llm_client import Sampling
+from ease_lib.evaluation.llm_client import Allowance, Sampling
 from ease_lib.evaluation.objective import Objective, Usage, answer_sampling, complete_all, usage_of
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix
 from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
 from ease_lib.seeding import rng
+from ease_lib.stages.accounts import ledger_of, limits_of
 from ease_lib.stages.black_box import BlackBox, open_black_box
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
-from ease_lib.stages.embedder import open_embedder
-from ease_lib.stages.evaluate import TESTED_SEQUENCES
+from ease_lib.stages.embedder import embedder_identity, open_embedder
+from ease_lib.stages.endpoint_notes import FIRST
+from ease_lib.stages.evaluate import TEST_PASSES
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.stages.search_artifacts import write_best_sequence, write_history
 from ease_lib.study.caps import Caps
 from ease_lib.study.history import History, Observation
-from ease_lib.study.journal import Record, open_journal
+from ease_lib.study.journal import Journal, Record, open_journal
+from ease_lib.study.ledger import PROPOSALS, SEARCH, SELECTION, TEST, Ledger
 from ease_lib.study.loop import Racing, Study, evaluate_on, search
 from ease_lib.tasks.base import Exemplar
 
@@ -75,6 +86,7 @@ class Config:
     endpoint: EndpointConfig
     caps: CapsConfig
     run: RunConfig
+    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -99,10 +111,13 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     )
     representation = _representation(config, pool, embeddings, instructions.texts)
     sampling = answer_sampling(pool, config.endpoint.llm_max_tokens)
-    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
+    with open_black_box(
+        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
+    ) as black_box:
         objective = black_box.objective(validation, dataset["metric"])
         key = _journal_key(inputs, config, black_box, sampling, instructions.texts)
-        selection = _Selection(black_box, f"{key}/selection")
+        ledger = ledger_of(config.run, config.continuation)
+        selection = _Selection(black_box, f"{key}/selection", ledger)
         problem = Problem(
             space=SequenceSpace(len(pool), settings.k, settings.k_min),
             representation=representation,
@@ -116,9 +131,11 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
             instructions=len(instructions.texts),
             ask_llm=selection.ask,
         )
-        caps = _caps(config, objective, problem, pool, test_rows=dataset["test"], spent=instructions.usage)
+        ledger.book(PROPOSALS, instructions.usage)
+        caps = _caps(config, objective, problem, pool, ledger, test_rows=dataset["test"])
         with _journal_place(config.run) as place, open_journal(place, key) as journal:
             _announce(len(journal.replay()), caps, config, black_box)
+            black_box.meter.allow(_allowance(caps, journal))
             study = search(
                 create_optimizer(settings, problem),
                 evaluate_on(objective, pool, instructions.texts, key),
@@ -143,15 +160,17 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 class _Selection:
     """Asks the black-box the one question of `llm_select`; `usage` is what it cost."""
 
-    def __init__(self, black_box: BlackBox, account: str) -> None:
+    def __init__(self, black_box: BlackBox, account: str, ledger: Ledger) -> None:
         self._black_box = black_box
         self._account = account
+        self._ledger = ledger
         self.usage = Usage()
 
     def ask(self, prompt: str) -> str:
         start = time.perf_counter()
         answers = self._black_box.runner.run(complete_all(self._black_box.client, [prompt], self._account))
         self.usage += usage_of([prompt], answers, time.perf_counter() - start)
+        self._ledger.book(SELECTION, self.usage)
         return answers[0].text
 
 
@@ -185,19 +204,27 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
 def _journal_key(
     inputs: Inputs, config: Config, black_box: BlackBox, sampling: Sampling, instructions: Sequence[str]
 ) -> str:
-    """Hash of all that decides what is asked and how it is scored; a larger budget continues the same search."""
+    """Hash of all that decides what is asked and how it is scored.
+
+    A larger budget continues the same search, unless the method or a scaled initial design depends on it.
+    """
     optimizer = dataclasses.asdict(config.optimizer)
+    optimizer["initial_design"] = config.optimizer.scaled_design
     if config.optimizer.method not in BUDGET_METHODS:
         del optimizer["budget"]
     identity: dict[str, Any] = {
         "files": sha256_of_files([Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)]),
         "optimizer": optimizer,
-        "embedder": dataclasses.astuple(config.embedding),
+        "embedder": [dataclasses.astuple(config.embedding), embedder_identity(config.embedding)],
         "endpoint": [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling)],
         "instructions": list(instructions),
         "template": TEMPLATE,
         "seed": config.run.seed,
     }
+    if black_box.answers != FIRST:
+        identity["answers"] = black_box.answers
+    if config.endpoint.llm_failures == "zero":  # the others leave the same scores where nothing was refused
+        identity["failures"] = "zero"
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -206,22 +233,30 @@ def _caps(
     objective: Objective,
     problem: Problem,
     pool: Sequence[Exemplar],
+    ledger: Ledger,
     *,
     test_rows: int,
-    spent: Usage,
 ) -> Caps:
-    """The caps of the configuration, with what was spent before and what an evaluation and the test set will take."""
+    """The caps of the configuration, with the run's ledger and what an evaluation and the test set will take."""
     sampled = as_tuples(problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES))
     evaluation = objective.estimate([[pool[position] for position in sequence] for sequence in sampled])
     return Caps(
-        requests=config.caps.max_llm_requests,
-        cost_usd=config.caps.max_cost_usd,
+        limits=limits_of(config.caps, config.endpoint),
         seconds=config.caps.max_seconds,
         evaluation=evaluation,
-        test_requests=TESTED_SEQUENCES * test_rows,
-        spent=spent,
-        **config.endpoint.prices,
+        test_requests=TEST_PASSES * test_rows,
+        ledger=ledger,
     )
+
+
+def _allowance(caps: Caps, journal: Journal) -> Allowance:
+    """What the search may still send: neither what others have spent, nor its own, nor the test set's requests.
+
+    What these will cost is estimated anew before each evaluation; here a first guess would bind the whole search.
+    """
+    own = sum((record.usage for record in journal.replay()), start=Usage())
+    others = caps.ledger.spent(without=[SEARCH, TEST])
+    return caps.limits.allowance(others + own + Usage(requests=caps.test_requests))
 
 
 def _announce(replayed: int, caps: Caps, config: Config, black_box: BlackBox) -> None:
@@ -231,6 +266,13 @@ def _announce(replayed: int, caps: Caps, config: Config, black_box: BlackBox) ->
         logger.info("continuing: %d of %d evaluations are in the journal", min(replayed, budget), budget)
     evaluations = max(0, budget - replayed)
     requests = evaluations * rows
+    if config.optimizer.scaled_design != config.optimizer.initial_design:
+        logger.info(
+            "notice: initial_design=%d is scaled down to %d for a budget of %d",
+            config.optimizer.initial_design,
+            config.optimizer.scaled_design,
+            budget,
+        )
     logger.info(
         "%s asks %s (%s): at most %d x %d = %d requests, %s; then %d for the test set",
         config.optimizer.method,
@@ -298,6 +340,7 @@ def _summary(
         "truncated_sequences": truncated,
         "instructions": len(instructions.texts) - 1,
         "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
+        "oldest_answer": usage.oldest_answer,
         "llm": {
             "endpoint": black_box.endpoint,
             "model": black_box.model,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ease_lib.comparison import Cell, plan
-from ease_lib.config import parse_parameter_text, parse_parameters
+from ease_lib.comparison import AXES, Cell, plan
+from ease_lib.config import EndpointConfig, Parameters, parse_parameter_text, parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import ONE_EVALUATION
-from ease_lib.stages.check_prerequisites import check
-from ease_lib.stages.evaluate import TESTED_SEQUENCES
+from ease_lib.stages.check_prerequisites import check, current_answers
+from ease_lib.stages.evaluate import TEST_PASSES
 from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.stages.run_cell import encoded
+from ease_lib.stages.under_way import NOT_COMPARED
 
 
 def execute(
@@ -36,7 +40,7 @@ def most_requests(cells: Sequence[Cell]) -> int:
     total = 0
     for run in (parse_parameters(cell.parameters) for cell in cells):
         evaluations = 1 if run.optimizer.method in ONE_EVALUATION else run.optimizer.budget
-        total += evaluations * run.task.validation_size + TESTED_SEQUENCES * run.task.test_size
+        total += evaluations * run.task.validation_size + TEST_PASSES * run.task.test_size
     return total
 
 
@@ -47,5 +51,26 @@ def checked_plan(values: Mapping[str, object]) -> list[Cell]:
         ConfigError: listing every problem found.
     """
     cells = plan(values)
-    check(*(parse_parameters(cell.parameters) for cell in cells))
-    return cells
+    runs = [parse_parameters(cell.parameters) for cell in cells]
+    trials = check(*runs)
+    pinned: dict[tuple[EndpointConfig, str], str] = {}
+    continued = []
+    for cell, run in zip(cells, runs, strict=True):
+        key = run.endpoint, run.run.store_uri
+        if key not in pinned:
+            pinned[key] = current_answers(run, trials) if run.run.store_uri else ""
+        passed = {"answers": pinned[key], "ledger": _ledger(values, run)}
+        continued.append(
+            replace(cell, parameters=cell.parameters | {name: each for name, each in passed.items() if each})
+        )
+    return continued
+
+
+def _ledger(values: Mapping[str, object], run: Parameters) -> str:
+    """The ledger that all cells share, so that a cap is one of the whole comparison; also with more methods later."""
+    if not (run.caps.max_llm_requests or run.caps.max_cost_usd):
+        return ""
+    if not run.run.store_uri:
+        raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
+    shared = {name: str(value) for name, value in values.items() if name not in (*AXES, *NOT_COMPARED)}
+    return f"comparison-{hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()[:32]}"

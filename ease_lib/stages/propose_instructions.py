@@ -12,14 +12,16 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
 from ease_lib.candidates.instructions import distinct_instructions, instruction_of, proposal_prompts
-from ease_lib.config import CapsConfig, EndpointConfig, InstructionConfig, RunConfig
+from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.llm_client import Completion, Sampling
 from ease_lib.evaluation.objective import Usage, complete_all, usage_of
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.seeding import rng
+from ease_lib.stages.accounts import ledger_of, limits_of
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.study.ledger import PROPOSALS
 from ease_lib.tasks.base import Exemplar
 
 PROPOSAL_TOKENS = 128
@@ -43,6 +45,7 @@ class Config:
     endpoint: EndpointConfig
     caps: CapsConfig
     run: RunConfig
+    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -129,10 +132,15 @@ def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, i
     completions: list[Completion] = []
     account = f"instructions/{config.run.seed}"
     start = time.perf_counter()
-    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
+    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
+    with open_black_box(
+        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
+    ) as black_box:
+        black_box.meter.allow(limits.allowance(ledger.spent(without=[PROPOSALS])))
         for first in range(0, wanted, PROPOSALS_PER_LINE):
             asked = prompts[first : first + PROPOSALS_PER_LINE]
             completions += black_box.runner.run(complete_all(black_box.client, asked, account))
             logger.info("%d of %d instructions proposed", len(completions), wanted)
     usage = usage_of(prompts, completions, time.perf_counter() - start)
+    ledger.book(PROPOSALS, usage)
     return [instruction_of(completion.text) for completion in completions], usage, black_box.innermost.answered

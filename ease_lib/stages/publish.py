@@ -2,7 +2,8 @@
 
 `publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
 without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
-the 95 % interval of the paired difference is above zero.
+it scores better there beyond luck (two-sided p < 0.05 of the paired differences). Where nothing is published yet, it
+must not score below random exemplars on the test set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
-from ease_lib.config import EndpointConfig, LineageConfig, PublishingConfig, RunConfig
+from ease_lib.config import (
+    CapsConfig,
+    ContinuationConfig,
+    EndpointConfig,
+    LineageConfig,
+    PublishingConfig,
+    RunConfig,
+)
+from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Question, answer_sampling
 from ease_lib.lineage import publication
 from ease_lib.lineage.exports import exports_of
@@ -23,14 +32,14 @@ from ease_lib.lineage.publication import Latest
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import current_attempt
 from ease_lib.lineage.trail import Trail, trail_behind
-from ease_lib.reporting.statistics import paired_gain
+from ease_lib.reporting.statistics import FEWEST_ROWS, paired_gain
+from ease_lib.stages.accounts import ledger_of, limits_of
 from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.evaluate import BEST
 from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.stages.under_way import ended
+from ease_lib.study.ledger import GATE
 from ease_lib.tasks.base import Exemplar, row_hash
-
-FEWEST_ROWS = 10
-"""Below which the interval of a difference says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +63,9 @@ class Config:
     publishing: PublishingConfig
     lineage: LineageConfig
     endpoint: EndpointConfig
+    caps: CapsConfig
     run: RunConfig
+    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -68,6 +79,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     else:
         published = _publish(inputs, config)
     write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
+    ended(config.run.store_uri, config.continuation)
     logger.info("%s: %s", published["state"], published["reason"])
     return StageReport(metrics={"is_latest": published["state"] == "published"})
 
@@ -92,10 +104,12 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         previous=before,
     )
     at: dict[str, Any] = {"version": version, "uri": f"{store.uri.rstrip('/')}/versions/{version}", "gate": None}
+    if not publication.has_prompt(store, version):
+        return {**at, "state": "kept", "reason": f"the prompt of {version} was removed since an earlier attempt"}
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
-    if before and config.publishing.publish_if == "better":
-        refusal, at["gate"] = _gate(inputs, config, store, before, best)
+    if config.publishing.publish_if == "better":
+        refusal, at["gate"] = _gate(inputs, config, store, before, best) if before else (_first_refusal(inputs), None)
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
     if not publication.make_latest(store, version, sha256, before):
@@ -133,6 +147,15 @@ def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:
     }
 
 
+def _first_refusal(inputs: Inputs) -> str:
+    """Why a prompt is not worth being the first that applications use; empty when it is."""
+    report = json.loads((Path(inputs.results) / "report.json").read_text(encoding="utf-8"))
+    score, random = report["best"]["test_score"], report["random"]["test_score"]
+    if random is None or score >= random:
+        return ""
+    return f"it scores {score:.3f} on the test set, below the {random:.3f} of random exemplars"
+
+
 def _gate(
     inputs: Inputs, config: Config, store: Store, latest: Latest, best: dict[str, Any]
 ) -> tuple[str, dict[str, Any] | None]:
@@ -140,10 +163,8 @@ def _gate(
     folder = f"versions/{latest.version}"
     stored = store.read(f"{folder}/{publication.SEQUENCE_FILE}")
     if stored is None:
-        logger.info(
-            "notice: the exemplars of %s are gone (see `ease forget`), so there is nothing to beat", latest.version
-        )
-        return "", None
+        remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
+        return f"{latest.version} is the latest and has no {publication.SEQUENCE_FILE} to compare with; {remedy}", None
     current = json.loads(stored)
     sequence = ("exemplars", "instruction")
     if [current[name] for name in sequence] == [best[name] for name in sequence]:
@@ -156,31 +177,45 @@ def _gate(
         return f"only {len(fresh)} test rows are fresh to {latest.version} too; raise test_size", None
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     new = [row["score"] for row in predictions if row["sequence"] == BEST]
-    old = _scores(inputs, config, current, [test[position] for position in fresh])
-    gain = paired_gain([new[position] for position in fresh], old)
+    try:
+        old = _scores(inputs, config, current, [test[position] for position in fresh])
+    except CapReached as error:
+        return f"{error.cap} leaves too few requests to compare it with {latest.version}", None
+    pairs = [
+        (new[position], score)
+        for position, score in zip(fresh, old, strict=True)
+        if new[position] is not None and score is not None
+    ]
+    scores, others = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    gain = paired_gain(scores, others)
     measured: dict[str, Any] = {
         "against": latest.version,
-        "rows": len(fresh),
-        "score": sum(new[position] for position in fresh) / len(fresh),
-        "latest_score": sum(old) / len(old),
+        "rows": len(pairs),
+        "score": sum(scores) / len(pairs),
+        "latest_score": sum(others) / len(pairs),
         **gain,
     }
-    low, high = measured["interval"]
-    difference = f"{gain['mean']:+.3f} ({low:+.3f} to {high:+.3f}) on {len(fresh)} fresh rows"
+    difference = f"{gain['mean']:+.3f} on {len(pairs)} fresh rows (p = {gain['p']:.2g})"
     return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured
 
 
-def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float]:
+def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     exemplars = [
         Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"])) for entry in current["exemplars"]
     ]
     sampling = answer_sampling(_rows(inputs.pool, contracts.EXEMPLAR_POOL), config.endpoint.llm_max_tokens)
-    with open_black_box(config.endpoint, sampling=sampling, store_uri=config.run.store_uri) as black_box:
+    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
+    with open_black_box(
+        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
+    ) as black_box:
+        black_box.meter.allow(limits.allowance(ledger.spent(without=[GATE])))
         objective = black_box.objective(rows, dataset["metric"])
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
-        return list(objective.evaluate(question).scores)
+        evaluation = objective.evaluate(question)
+        ledger.book(GATE, evaluation.usage)
+        return list(evaluation.scores)
 
 
 def _rows(path: str, contract: contracts.TableContract) -> list[Exemplar]:

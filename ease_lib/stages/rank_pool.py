@@ -9,7 +9,7 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
-from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig
+from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
 from ease_lib.stages.embedder import open_embedder
@@ -32,6 +32,7 @@ class Config:
     prefilter: PrefilterConfig
     embedding: EmbeddingConfig
     hardware: HardwareConfig
+    run: RunConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -73,7 +74,7 @@ def _tops(inputs: Inputs, config: Config, part: range) -> Tops:
         return tops_by_bm25(
             iterate_inputs(Path(inputs.pool), contracts.EXEMPLAR_POOL), part, [row.input for row in validation], depth
         )
-    embedder = open_embedder(config.embedding, config.hardware)
+    embedder = open_embedder(config.embedding, config.hardware, config.run.store_uri)
     texts = [exemplar_text(row) for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL, part)]
     vectors = embedder.embed([exemplar_text(row) for row in validation])
     return tops_by_cosine(texts, part, vectors, depth, embedder.embed)

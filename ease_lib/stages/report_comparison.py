@@ -1,4 +1,4 @@
-"""Stage `report_comparison`: all finished cells as Parquet, Markdown and a page."""
+"""Stage `report_comparison`: all finished cells as Parquet, Markdown and a page, which name those that failed too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, write_table, write_text
-from ease_lib.reporting.comparison import render_comparison_page, render_markdown
+from ease_lib.errors import EaseError
+from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
 from ease_lib.stages.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
@@ -44,9 +45,16 @@ def execute(
 
 
 def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write the three files into `folder`."""
+    """Write the three files into `folder`; cells that failed stand in the page and the Markdown with their reason.
+
+    Raises:
+        EaseError: when every cell failed.
+    """
+    finished = finished_of(cells)
+    if not finished:
+        raise EaseError(f"all {len(cells)} runs failed; the first: {cells[0]['failure']}")
     folder.mkdir(parents=True, exist_ok=True)
-    columns = {name: [cell[name] for cell in cells] for name in contracts.COMPARISON.schema.names}
+    columns = {name: [cell[name] for cell in finished] for name in contracts.COMPARISON.schema.names}
     write_table(folder / TABLE, contracts.COMPARISON, columns)
     write_text(folder / MARKDOWN, render_markdown(cells))
     write_text(folder / PAGE, render_comparison_page(cells))

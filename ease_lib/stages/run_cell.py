@@ -1,12 +1,17 @@
 """Stage `run_cell`: one run of a comparison, all stages in this process; a finished cell is never run again.
 
-Finished cells lie in `cells/` of `store_uri`, by a hash of their parameters, of their data and of our version. The
-labels that tables show are not part of it, nor is anything that changes the speed alone.
+Finished cells lie in `cells/` of `store_uri`, by a hash of all that decides their result: parameters, data, the content
+of a file of instructions, the embedder's files, our own code. The labels that tables show are not part of it, nor is
+anything that changes the speed alone.
+
+A cell that fails has its reason for a result, so that it stops no others and the report names it; it is not kept. What
+time may cure is left to Kubeflow's retries first.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import tempfile
@@ -14,18 +19,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ease_lib import __version__
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import open_store, stores_are_waited_for
 from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files, write_document
 from ease_lib.comparison import Cell
 from ease_lib.config import flat_parameters, parse_parameters
-from ease_lib.stages import build_dataset, evaluate, optimize
-from ease_lib.stages.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
+from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.stages import build_dataset, evaluate, optimize, propose_instructions
+from ease_lib.stages.embedder import embedder_identity
+from ease_lib.stages.execution import Artifact, artifact, logger, output_path, parts, recorded, user_errors, work_on
 from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.stages.run_context import run_context
 
 FOLDER = "cells"
-SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds")
+RETRIES = 3
+"""Of the task in a cluster; the failure of the last one is a result."""
+SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds", "ledger")
 """Parameters that change no result."""
 
 
@@ -36,12 +45,14 @@ class Outputs:
 
 def execute(cell: str, result: Artifact, lineage: Artifact | None = None, chain: Artifact | None = None) -> None:
     """Run as a task of a pipeline; `cell` is JSON as `encoded` gives it. All its stages are one in the record."""
-    with user_errors("run_cell"), tempfile.TemporaryDirectory() as folder:
+    with user_errors("run_cell"), stores_are_waited_for(), tempfile.TemporaryDirectory() as folder:
         wanted = decoded(cell)
         parameters = parse_parameters(wanted.parameters)
         work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
         with recorded(work, parameters.lineage_root, lineage, chain, made=[result]):
-            measured, _ = run(wanted, Artifacts(Path(folder)))
+            context = run_context()
+            is_last = not context.pod or context.retry >= RETRIES
+            measured = attempted(wanted, Artifacts(Path(folder)), is_last=is_last)[0]
             write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)
 
 
@@ -51,6 +62,21 @@ def encoded(cell: Cell) -> str:
 
 def decoded(text: str) -> Cell:
     return Cell(**json.loads(text))
+
+
+def attempted(cell: Cell, at: Artifacts, *, is_last: bool = True) -> tuple[dict[str, Any], bool]:
+    """As `run`; a failure is a result that says why, unless another attempt may cure it."""
+    try:
+        return run(cell, at)
+    except EaseError as error:
+        if not is_last and (isinstance(error, StoreUnavailable) or getattr(error, "retryable", False)):
+            raise
+        failure = str(error)
+    except Exception as error:  # a bug of ours in one cell is no reason to lose the others
+        logger.exception("%s", cell.name)
+        failure = f"internal error: {type(error).__name__}: {error}"
+    logger.info("notice: %s failed: %s", cell.name, failure)
+    return {**dataclasses.asdict(cell), "seed": parse_parameters(cell.parameters).run.seed, "failure": failure}, False
 
 
 def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
@@ -65,7 +91,11 @@ def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
     parameters = parse_parameters(cell.parameters)
     at.run_if_changed(parameters, build_dataset)
     store = open_store(parameters.run.store_uri) if parameters.run.store_uri else None
-    name = f"{FOLDER}/{_key(cell, at)}.json"
+    key = _key(cell, at)
+    name = f"{FOLDER}/{key}.json"
+    if parameters.continuation.ledger:
+        owned = dataclasses.replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
+        parameters = dataclasses.replace(parameters, continuation=owned)
     found = store.read(name) if store else None
     measured: dict[str, Any] = json.loads(found) if found else {}
     if not found:
@@ -75,17 +105,27 @@ def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
         if store:
             store.write(name, json.dumps(measured, allow_nan=False).encode())
     labels = dataclasses.asdict(cell)
-    return {**labels, "seed": parameters.run.seed, **measured}, found is not None
+    return {**labels, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
 
 
 def _key(cell: Cell, at: Artifacts) -> str:
-    parameters = flat_parameters(parse_parameters(cell.parameters))
+    run = parse_parameters(cell.parameters)
+    instructions = run.instructions.instructions_uri
     identity = {
-        "version": __version__,
-        "parameters": {name: value for name, value in parameters.items() if name not in SPEED_ONLY},
+        "code": _code_sha256(),
+        "parameters": {name: value for name, value in flat_parameters(run).items() if name not in SPEED_ONLY},
         "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test)]),
+        "instructions": propose_instructions.read_instruction_file(instructions) if instructions else [],
+        "embedder": embedder_identity(run.embedding),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _code_sha256() -> str:
+    """Of this package's sources: a version of ours may have had many."""
+    package = Path(__file__).parents[1]
+    return sha256_of_files(sorted(package.rglob("*.py")))
 
 
 def _measured(at: Artifacts) -> dict[str, Any]:
@@ -105,4 +145,5 @@ def _measured(at: Artifacts) -> dict[str, Any]:
         "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
         "search_seconds": search["seconds"]["search"],
         "incumbent_scores": history["incumbent_score"].to_pylist(),
+        "failed_rows": tested["best"]["failed_rows"],
     }

@@ -63,6 +63,8 @@ def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str
         "score": [observation.score for observation in study.history],
         "incumbent_score": incumbents,
         "validation_rows": [observation.validation_rows for observation in study.history],
+        "failed_rows": [observation.failed_rows for observation in study.history],
+        "is_partial": [observation.partial for observation in study.history],
         "acquisition": [candidate.acquisition for candidate in candidates],
         "seconds": [record.seconds for record in study.records],
         "llm_seconds": [usage.seconds for usage in usages],

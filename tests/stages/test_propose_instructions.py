@@ -69,6 +69,8 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
     assert {row["instruction_id"] for row in history} == {0, 1, 2}
     assert all((row["score"] > 0) == (row["instruction_id"] == 1) for row in history if row["score"])
     assert "Name the kind" in (tmp_path / "page").read_text()
+    tested = read_document(tmp_path / "test_scores", contracts.TEST_SUMMARY)
+    assert tested["random"]["score"] > 0, "random exemplars stand behind the instruction too"
 
 
 def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path):

@@ -7,9 +7,10 @@ import pytest
 
 from ease_lib import cli
 from ease_lib.comparison import plan
+from ease_lib.errors import Overloaded
 from ease_lib.stages import run_cell
 from ease_lib.stages.one_process import Artifacts
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMALL = {
     "pool_size": 12,
@@ -104,11 +105,30 @@ def test_ease_compare_runs_only_what_is_new(server, table, tmp_path, capsys):
     assert {(row["repeat"], row["seed"]) for row in rows} == {(0, 0), (1, 1), (2, 2)}
 
 
-def test_a_cell_that_fails_is_named_and_the_finished_ones_are_kept(server, table, tmp_path, capsys):
+def test_ease_compare_leaves_nothing_behind_and_runs_no_module_of_the_working_folder(
+    server, table, tmp_path, monkeypatch
+):
+    work, temporary = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir()
+    temporary.mkdir()
+    (work / "html.py").write_text("raise RuntimeError('a module of the working folder was run')")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1", "--jobs", "1") == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_cell_that_fails_is_named_and_stops_no_others(server, table, tmp_path, capsys):
     """The pool has no 40 exemplars, which only the search can tell."""
     methods = "zero_shot, {method: ease, k: 40, pool_size: 0, label: too many}"
     assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "1", "--jobs", "1") == 2
-    assert ", too many, repeat 1: k=40 exceeds the pool's 22 exemplars" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert ", too many, repeat 1: FAILED: k=40 exceeds the pool's 22 exemplars" in shown.out
+    assert "1 of 2 runs failed; the same command tries them again" in shown.err
+    page = (tmp_path / "out" / "comparison.html").read_text()
+    assert "1 run failed" in page
+    assert "zero_shot" in page
     assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1") == 0
     assert "(finished before)" in capsys.readouterr().out
 
@@ -119,3 +139,37 @@ def test_a_comparison_that_cannot_work_is_refused_before_anything_runs(server, t
     assert compare(server, table, tmp_path, "--tasks", "{task: table, task_uri: missing.csv}") == 2
     assert "missing.csv: no such file" in capsys.readouterr().err
     assert server.script.requests <= 2
+
+
+def test_other_instructions_under_the_same_address_are_another_cell(server, table, tmp_path):
+    (tmp_path / "mine.txt").write_text("Answer yes or no.")
+    (cell,) = cells(server, table, tmp_path, instructions_uri=str(tmp_path / "mine.txt"))
+    assert not run(cell, tmp_path)[1]
+    assert run(cell, tmp_path, 1)[1]
+    (tmp_path / "mine.txt").write_text("Say yes.")
+    assert not run(cell, tmp_path, 2)[1]
+
+
+def test_other_code_is_another_cell(server, table, tmp_path, monkeypatch):
+    (cell,) = cells(server, table, tmp_path)
+    run(cell, tmp_path)
+    monkeypatch.setattr(run_cell, "_code_sha256", lambda: "another commit of the same version")
+    assert not run(cell, tmp_path, 1)[1]
+
+
+def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
+    """Each of the three runs would need 16 + 16 requests alone."""
+    methods = ["--methods", "best_of_n", "--repeats", "3", "--jobs", "2"]
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "60") == 2
+    assert "FAILED: max_llm_requests=60 does not allow" in capsys.readouterr().out
+    assert 20 < server.script.requests <= 60 + 1, "the trial question is asked beforehand"
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "500") == 0
+
+
+def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table, tmp_path):
+    (cell,) = cells(server, table, tmp_path, llm_deadline_seconds=0)
+    server.script.faults = [status(503)] * 40
+    with pytest.raises(Overloaded):
+        run_cell.attempted(cell, Artifacts(tmp_path / "first"), is_last=False)
+    failed, kept = run_cell.attempted(cell, Artifacts(tmp_path / "last"))
+    assert (kept, "503" in failed["failure"]) == (False, True)

@@ -75,5 +75,5 @@ def test_what_cannot_work_is_named(values, message):
 
 def test_all_problems_are_listed_once():
     with pytest.raises(ConfigError) as raised:
-        plan({"methods": "{method: cosine, k: 12}, {method: ease, k: 200}", "repeats": 3})
+        plan({"methods": "{method: cosine, k: 12}, {method: ease, k: 200, pool_size: 100}", "repeats": 3})
     assert len(raised.value.problems) == 2

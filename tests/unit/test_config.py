@@ -12,7 +12,7 @@ def test_defaults_are_the_papers():
     search, task = parse_parameters({}).optimizer, parse_parameters({}).task
     assert (search.budget, search.initial_design, search.k) == (165, 40, 5)
     assert (search.sampled_candidates, search.shortlist_size, search.nu, search.ridge) == (50_000, 1_000, 0.1, 0.1)
-    assert (task.pool_size, task.validation_size, task.test_size) == (100, 20, 100)
+    assert (task.pool_size, task.validation_size, task.test_size) == (-1, 20, 100)
 
 
 def test_numbers_arrive_as_strings_and_floats():
@@ -33,12 +33,12 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"budget": float("inf")}, "budget=inf is not a whole number"),
         ({"task": "poetry"}, "task=poetry is not one of customer_feedback, lr"),
         ({"buget": 5}, "unknown parameter buget; did you mean budget?"),
-        ({"k": 101}, "k=101 exceeds pool_size=100; lower k or raise pool_size"),
+        ({"k": 101, "pool_size": 100}, "k=101 exceeds pool_size=100; lower k or raise pool_size"),
         ({"prefilter": "bm25", "retained": 3}, "k=5 exceeds retained=3"),
-        ({"budget": 40}, "initial_design=40 leaves nothing of budget=40 for the search"),
         ({"task": "table"}, "task=table needs task_uri"),
         ({"task": "aqua"}, "task=aqua needs task_uri: its file of JSON lines, or a folder"),
         ({"llm_base_url": "http://user:secret@host/v1"}, "llm_base_url holds a user or password"),
+        ({"llm_base_url": "https://host/v1?api_key=secret"}, "llm_base_url holds api_key=..., which is a key"),
         ({"embedder": "openai:m", "embedder_base_url": "http://user:secret@host"}, "embedder_base_url holds a user"),
         ({"embedder": "openai:m", "embedder_base_url": "host/v1"}, "embedder_base_url=host/v1 is not an http(s) URL"),
         ({"embedder": "openai:"}, "embedder=openai: names no model; give e.g. openai:text-embedding-3-small"),
@@ -97,3 +97,13 @@ def test_parameter_files_must_map_names_to_values(tmp_path):
     path.write_text("k: [")
     with pytest.raises(ConfigError, match="is not valid YAML"):
         config.read_parameter_file(path)
+
+
+@pytest.mark.parametrize(("budget", "design"), [(165, 40), (41, 40), (40, 9), (12, 2), (1, 1)])
+def test_a_small_budget_has_a_smaller_initial_design(budget, design):
+    assert parse_parameters({"budget": budget}).optimizer.scaled_design == design
+
+
+def test_a_version_in_the_address_is_no_secret():
+    url = "https://host/openai?api-version=2024-10-21"
+    assert parse_parameters({"llm_base_url": url}).endpoint.llm_base_url == url

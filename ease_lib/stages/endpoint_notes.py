@@ -1,0 +1,111 @@
+"""What is known of an endpoint from run to run, in `store_uri`: what it refuses, and which kept answers are current.
+
+Kept answers belong to a generation. A new one begins when the model behind the name is another one, as its own revision
+says, or as `llm_refresh` asks for: then nothing that was answered before is used. Older generations stay where they
+are, for the lineage of the runs that rest on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.errors import StoreError
+
+FOLDER = "endpoints"
+FIRST = "first"
+"""The generation before any other; its answers are addressed as if there were no generations."""
+MOST_TRIES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes:
+    """What is known.
+
+    Args:
+        left_out: parameters that it refuses.
+        answers: the current generation.
+        since: when that began (ISO 8601), empty for the first.
+        revision: what the model called itself, where that is more than the name it was asked by.
+        probe: answers to the fixed prompts, by prompt.
+    """
+
+    left_out: tuple[str, ...] = ()
+    answers: str = FIRST
+    since: str = ""
+    revision: str = ""
+    probe: Mapping[str, str] = field(default_factory=dict)
+
+
+class EndpointNotes:
+    """The notes about one model behind one endpoint; without a store they are empty and nothing is kept."""
+
+    def __init__(self, store_uri: str, endpoint: str, model: str, api: str) -> None:
+        self._store: Store | None = open_store(store_uri, patience_seconds=PATIENCE_SECONDS) if store_uri else None
+        self._asked = {"endpoint": endpoint, "model": model, "api": api}
+        digest = hashlib.sha256(json.dumps(self._asked, sort_keys=True).encode()).hexdigest()[:32]
+        self._name = f"{FOLDER}/{digest}.json"
+
+    def read(self) -> Notes:
+        return self._read()[0]
+
+    def keep_left_out(self, left_out: frozenset[str]) -> None:
+        self._change(lambda notes: replace(notes, left_out=tuple(sorted(left_out))))
+
+    def refreshed(self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None) -> Notes:
+        """The notes for a run that begins: of a new generation where there is a reason for one.
+
+        Args:
+            policy: `llm_refresh`.
+            revision: what the model calls itself now; empty if that says nothing.
+            probe: its answers to the fixed prompts; only for the policy `probe`.
+        """
+        moment = now or datetime.now(UTC)
+
+        def change(notes: Notes) -> Notes:
+            met = replace(notes, revision=revision or notes.revision, probe={**notes.probe, **probe})
+            if not _is_due(notes, policy, revision, probe, moment):
+                return met
+            stamp = moment.isoformat(timespec="microseconds")
+            return replace(met, answers=f"{stamp} {revision}".strip(), since=stamp)
+
+        return self._change(change)
+
+    def _read(self) -> tuple[Notes, bytes | None]:
+        content = self._store.read(self._name) if self._store else None
+        try:
+            found = json.loads(content) if content else {}
+            notes = Notes(**{name: found[name] for name in asdict(Notes()) if name in found})
+            return replace(notes, left_out=tuple(notes.left_out)), content
+        except (ValueError, TypeError) as error:
+            raise StoreError(
+                f"{self._name} in store_uri is damaged; remove it, and the endpoint is met anew"
+            ) from error
+
+    def _change(self, change: Callable[[Notes], Notes]) -> Notes:
+        """Change what is there now, whoever else changes it at the same time."""
+        for _ in range(MOST_TRIES):
+            notes, before = self._read()
+            changed = change(notes)
+            if self._store is None or (before and changed == notes):
+                return changed
+            content = json.dumps({**self._asked, **asdict(changed)}).encode()
+            if self._store.swap(self._name, content, before):
+                return changed
+        raise StoreError(f"{self._name} in store_uri changes all the time; another run writes it, try again")
+
+
+def _is_due(notes: Notes, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
+    if revision and notes.revision and revision != notes.revision:
+        return True
+    if policy == "probe":
+        known = [prompt for prompt in probe if prompt in notes.probe]
+        return any(probe[prompt] != notes.probe[prompt] for prompt in known)
+    if policy.isdigit():
+        since = datetime.fromisoformat(notes.since) if notes.since else None
+        return since is None or moment - since > timedelta(days=int(policy))
+    return policy == "always"

@@ -1,0 +1,28 @@
+"""Secrets of endpoints, from the environment: which key may be sent where."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+OPENAI_KEY = "OPENAI_API_KEY"
+OPENAI_DOMAIN = "openai.com"
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+def endpoint_key(url: str, variable: str) -> str:
+    """The key for an endpoint, or empty where there is none for it.
+
+    Args:
+        url: of the endpoint; empty is where the OpenAI library goes by itself.
+        variable: the environment variable that was set for this endpoint, wherever it is. `OPENAI_API_KEY`, which may
+            be set for other programs, is sent to OpenAI's own hosts over TLS and to nobody else.
+    """
+    own = os.environ.get(variable, "")
+    return own or (os.environ.get(OPENAI_KEY, "") if _is_openai(url) else "")
+
+
+def _is_openai(url: str) -> bool:
+    parts = urlsplit(url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+    host = (parts.hostname or "").lower()
+    return parts.scheme == "https" and (host == OPENAI_DOMAIN or host.endswith(f".{OPENAI_DOMAIN}"))

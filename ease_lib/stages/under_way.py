@@ -1,0 +1,69 @@
+"""A run that is under way: its ledger and its generation of answers, which the same command finds again after a kill.
+
+`store_uri/under_way/PARAMETERS` is there from the first stage of a run to the end of its last one. A run with the same
+parameters that finds it continues what was begun; one that does not begins with a new ledger and, if `llm_refresh` says
+so, with new answers. Runs without caps that refresh nothing need neither, and leave nothing there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.config import ContinuationConfig, Parameters, changed_parameters
+
+FOLDER = "under_way"
+NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", "ledger", "answers")
+"""Parameters that may change between attempts at one run: a higher cap continues it."""
+
+
+def begun(parameters: Parameters, answers: Callable[[], str]) -> Parameters:
+    """The parameters with what the stages of this run share.
+
+    Args:
+        answers: the generation of answers for a run that begins now; not asked where one is continued.
+    """
+    if not parameters.run.store_uri or parameters.continuation.answers:
+        return parameters  # nothing is kept, or a generation was asked for by name
+    capped = parameters.caps.max_llm_requests or parameters.caps.max_cost_usd
+    if not capped and parameters.endpoint.llm_refresh == "never":
+        return _continuing(parameters, ledger="", answers=answers())
+    store, name = _store(parameters.run.store_uri), _digest(parameters)
+    found = _read(store, name)
+    if not found:
+        found = {"ledger": f"{name}-{uuid.uuid4().hex[:8]}", "answers": answers()}
+        if not store.create(name, json.dumps(found).encode()):  # another attempt was faster
+            found = _read(store, name) or found
+    return _continuing(parameters, **found)
+
+
+def ended(store_uri: str, continuation: ContinuationConfig) -> None:
+    """The last stage has done its work: an equal run that begins now is a new one."""
+    name = continuation.ledger.partition("-")[0]
+    if store_uri and name:
+        _store(store_uri).delete(name)
+
+
+def _continuing(parameters: Parameters, *, ledger: str, answers: str) -> Parameters:
+    return replace(parameters, continuation=ContinuationConfig(ledger=ledger, answers=answers))
+
+
+def _store(store_uri: str) -> Store:
+    return open_store(f"{store_uri.rstrip('/')}/{FOLDER}", patience_seconds=PATIENCE_SECONDS)
+
+
+def _read(store: Store, name: str) -> dict[str, str]:
+    with suppress(ValueError, KeyError, TypeError):  # a damaged one is begun anew
+        found = json.loads(store.read(name) or b"")
+        return {"ledger": str(found["ledger"]), "answers": str(found["answers"])}
+    return {}
+
+
+def _digest(parameters: Parameters) -> str:
+    compared = {name: value for name, value in changed_parameters(parameters).items() if name not in NOT_COMPARED}
+    return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]

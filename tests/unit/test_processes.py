@@ -1,0 +1,101 @@
+"""Threads within the CPU quota of a container, and children that take no module from the working folder."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ease_lib import processes
+from ease_lib.processes import THREAD_VARIABLES, available_cores, child_environment, children_have, limit_threads
+
+V1 = "4:cpu,cpuacct:/host/path\n"
+V1_PERIOD = {"cpu,cpuacct/cpu.cfs_period_us": "100000"}
+
+
+@pytest.fixture
+def cgroup(tmp_path, monkeypatch):
+    """A machine of 8 cores and a maker of cgroup files on it: `(files, what /proc/self/cgroup says)`."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+
+    def make(files, own="0::/\n"):
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+        (tmp_path / "own").write_text(own)
+        return available_cores(tmp_path, tmp_path / "own")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "cores"),
+    [
+        ({"cpu.max": "100000 100000\n"}, "0::/\n", 1),
+        ({"cpu.max": "50000 100000\n"}, "0::/\n", 1),
+        ({"cpu.max": "350000 100000\n"}, "0::/\n", 3),
+        ({"cpu.max": "max 100000\n"}, "0::/\n", 8),
+        ({"cpu.max": "1600000 100000\n"}, "0::/\n", 8),
+        ({}, "0::/\n", 8),
+        ({"pod/cpu.max": "200000 100000", "pod/inner/cpu.max": "max 100000"}, "0::/pod/inner\n", 2),
+        ({**V1_PERIOD, "cpu,cpuacct/cpu.cfs_quota_us": "200000"}, V1, 2),
+        ({**V1_PERIOD, "cpu,cpuacct/cpu.cfs_quota_us": "-1"}, V1, 8),
+        ({"memory/cpu.cfs_quota_us": "1", "memory/cpu.cfs_period_us": "1"}, "3:memory:/\n", 8),
+    ],
+)  # fmt: skip
+def test_cores_are_those_that_the_quota_of_the_container_pays_for(cgroup, files, own, cores):
+    assert cgroup(files, own) == cores
+
+
+def test_without_cgroups_every_core_that_the_process_may_run_on_counts(tmp_path):
+    assert available_cores(tmp_path, tmp_path / "none") == len(os.sched_getaffinity(0))
+
+
+LIMITED = """
+import numpy, threadpoolctl, torch
+from ease_lib import processes
+processes.available_cores = lambda: 1
+processes._shown_cores = lambda: 8
+processes.limit_threads()
+print(torch.get_num_threads(), max(pool["num_threads"] for pool in threadpoolctl.threadpool_info()))
+"""
+
+
+def test_a_quota_of_one_cpu_leaves_one_thread_to_torch_and_to_blas():
+    environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
+    printed = subprocess.run(
+        [sys.executable, "-c", LIMITED], env=environment, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "given", "wanted"), [(2, {}, "2"), (8, {}, None), (2, {"OMP_NUM_THREADS": "5"}, "5")]
+)
+def test_threads_are_limited_only_by_a_quota_and_never_against_what_was_asked_for(monkeypatch, cores, given, wanted):
+    for name in THREAD_VARIABLES:
+        monkeypatch.setenv(name, "0")  # so that what the test leaves is taken back
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(processes, "available_cores", lambda: cores)
+    monkeypatch.setattr(processes, "_shown_cores", lambda: 8)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    limit_threads()
+    assert os.environ.get("OMP_NUM_THREADS") == wanted
+
+
+def test_a_child_takes_no_module_from_the_working_folder(tmp_path):
+    (tmp_path / "html.py").write_text("raise RuntimeError('mine')")
+    child = subprocess.run(
+        [sys.executable, "-c", "import html"], cwd=tmp_path, env=child_environment(), capture_output=True, check=False
+    )
+    assert child.returncode == 0, child.stderr
+
+
+def test_the_environment_of_children_is_ours_again_afterwards(monkeypatch):
+    before = dict(os.environ)
+    with children_have(EASE_TEST="x"):
+        assert os.environ["EASE_TEST"] == "x"
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert dict(os.environ) == before
