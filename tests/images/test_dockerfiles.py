@@ -32,6 +32,7 @@ def test_an_image_runs_without_rights_and_needs_no_newer_builder(path):
     text = path.read_text()
     assert "USER 10001:0" in text
     assert "HOME=/tmp" in text
+    assert "PYTHONSAFEPATH=1" in text
     assert "RUN --mount" not in text  # the classic builder and buildah would refuse or ignore it
     assert text.count("FROM ${BASE_IMAGE}") == 2
     for left_out in ("tests", "pipelines", "components"):

@@ -156,14 +156,44 @@ def test_settings_have_the_names_that_the_stages_read(objects):
         assert name in wanted
 
 
-def test_the_object_stores_settings_agree():
-    store, launcher = (
-        named(built(MANIFESTS / "base"), "ConfigMap")[name]["data"] for name in (OBJECT_STORE_CONFIG, "kfp-launcher")
-    )
+@pytest.mark.parametrize("component", [None, "external-object-store"])
+def test_the_object_stores_settings_agree(component, tmp_path):
+    objects = with_component(component, tmp_path) if component else built(MANIFESTS / "base")
+    store, launcher = (named(objects, "ConfigMap")[name]["data"] for name in (OBJECT_STORE_CONFIG, "kfp-launcher"))
     provider = yaml.safe_load(launcher["providers"])["s3"]["default"]
-    assert store["endpoint"] == f"http://{provider['endpoint']}"
+    scheme = "http" if provider["disableSSL"] else "https"
+    assert store["endpoint"] == f"{scheme}://{provider['endpoint']}"
     assert store["region"] == provider["region"]
-    assert launcher["defaultPipelineRoot"].startswith("s3://mlpipeline/private-artifacts/ease/")
+    assert "/private-artifacts/ease/" in launcher["defaultPipelineRoot"]
+
+
+def ways_out(objects, labels):
+    """(peers, ports) that the policies open for a pod with these labels; no peers is everywhere."""
+    for policy in named(objects, "NetworkPolicy").values():
+        selected = policy["spec"]["podSelector"].get("matchLabels", {})
+        for rule in policy["spec"].get("egress", []) if selected.items() <= labels.items() else ():
+            yield rule.get("to", []), {port["port"] for port in rule["ports"]}
+
+
+def test_every_pod_of_a_run_reaches_the_object_store_in_the_cluster():
+    kubeflow = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kubeflow"}}}
+    ways = list(ways_out(built(MANIFESTS / "base"), {}))
+    assert any(kubeflow in peers and 8333 in ports for peers, ports in ways)
+
+
+def test_every_pod_of_a_run_reaches_an_object_store_outside_and_nothing_else_there(tmp_path):
+    objects = with_component("external-object-store", tmp_path)
+    without = list(ways_out(built(MANIFESTS / "base"), {}))
+    (added,) = [way for way in ways_out(objects, {}) if way not in without]
+    assert added == ([{"ipBlock": {"cidr": "203.0.113.0/24"}}], {443})
+    assert all(peers for peers, _ in ways_out(objects, {})), "a pod that asks no endpoint has no way to everywhere"
+
+
+def test_the_quota_counts_pods_that_are_not_finished():
+    """Finished ones stay for a week, 23 of each run: the fifth night would be refused."""
+    hard = named(built(MANIFESTS / "base"), "ResourceQuota")["ease"]["spec"]["hard"]
+    assert int(hard["pods"]) > 23
+    assert not any(name.startswith("count/") for name in hard)
 
 
 def test_a_name_prefix_renames_the_pipeline_that_a_version_refers_to(tmp_path):
