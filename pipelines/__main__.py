@@ -83,7 +83,10 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
         "--cpu-image", default=default.cpu_image, help="with registry and digest (default: %(default)s)"
     )
     options.add_argument("--gpu-image", default=default.gpu_image, help="likewise (default: %(default)s)")
-    options.add_argument("--gpu", action="store_true", help="run prefilter, embed and optimize on a GPU each")
+    options.add_argument("--gpu", action="store_true", help="run embed and optimize on a GPU each")
+    options.add_argument(
+        "--gpu-prefilter", action="store_true", help="each shard of rank_pool too, for prefilter=cosine"
+    )
     options.add_argument("--gpu-resource", default=default.gpu_resource, help="and taint (default: %(default)s)")
     options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
 

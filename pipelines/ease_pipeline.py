@@ -80,7 +80,7 @@ def ease_pipeline(
         input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
         output_column: Column with the output (table), or a template like {a} The answer is {b}.
         metric: Score of one answer; auto takes the task's own.
-        pool_size: Exemplars to choose from (n); 0 takes all there are.
+        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.
         validation_size: Rows that guide the search (|D_V|).
         test_size: Rows that are only reported.
         noise_ratio: Share of pool rows whose output is corrupted on purpose.
@@ -94,7 +94,7 @@ def ease_pipeline(
         llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).
         llm_model: Model name; empty takes the endpoint's only one.
         llm_concurrency: Requests in flight at most.
-        max_llm_requests: LLM requests of the run at most, test set included; 0 is no cap.
+        max_llm_requests: LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
         store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.

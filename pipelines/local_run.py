@@ -5,9 +5,11 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import uuid
 import warnings
@@ -19,6 +21,7 @@ from kfp import local
 
 from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters, parse_parameters
 from ease_lib.errors import EaseError
+from ease_lib.processes import children_have
 from ease_lib.stages import run_context
 from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
@@ -30,6 +33,11 @@ LINEAGE_FILE = "lineage.json"
 ON_ONE_MACHINE = Placement(on_cluster=False)
 STAGE_STOP_SECONDS = 15.0
 """How long a stage that was told to stop may take; Kubernetes gives a pod 30 s."""
+
+
+_ESCAPE_CODES = re.compile(r"\x1b\[[0-9;]*m")
+_FAILED_TASK = re.compile(r"task failed: '([^']+)'")
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class RunFailed(EaseError):
@@ -51,8 +59,10 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     """
     pipeline_root = output_dir / "pipeline"
     pipeline_root.mkdir(parents=True, exist_ok=True)
-    os.environ[run_context.RUN_ID] = str(uuid.uuid4())  # for the stages, which are our children
-    with _runner(runner, parameters, output_dir) as (stage_runner, parameters):
+    with (
+        _environment_of_stages(pipeline_root),
+        _runner(runner, parameters, output_dir) as (stage_runner, parameters),
+    ):
         local.init(stage_runner, pipeline_root=str(pipeline_root), raise_on_error=True)
         finished = _run_logged(parameters, pipeline_root)
     results = Path(finished.outputs["results"].path)
@@ -61,6 +71,18 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     shutil.copytree(results, output_dir, dirs_exist_ok=True)
     shutil.copyfile(finished.outputs["lineage"].path, output_dir / LINEAGE_FILE)
     return output_dir
+
+
+@contextlib.contextmanager
+def _environment_of_stages(pipeline_root: Path) -> Iterator[None]:
+    """The run's id; no module from the working folder; and a folder for what Kubeflow's launcher, torch and others
+    leave in TMPDIR, which goes when the run ends."""
+    tempfile.gettempdir()  # settles where temporary files of this process go, before TMPDIR is another
+    with (
+        tempfile.TemporaryDirectory(dir=pipeline_root, prefix="scratch-", ignore_cleanup_errors=True) as scratch,
+        children_have(TMPDIR=scratch, **{run_context.RUN_ID: str(uuid.uuid4())}),
+    ):
+        yield
 
 
 @contextlib.contextmanager
@@ -92,7 +114,15 @@ def _run_logged(parameters: Parameters, pipeline_root: Path) -> Any:
             except RuntimeError as error:
                 if lines.stopped:
                     raise KeyboardInterrupt from None
-                raise RunFailed("\n".join(lines.failures) or f"{error}; see {pipeline_root / LOG_FILE}") from error
+                raise RunFailed("\n".join(lines.failures) or _untold(error, lines, pipeline_root)) from error
+
+
+def _untold(error: RuntimeError, lines: "_StageLines", pipeline_root: Path) -> str:
+    """The message of a stage that failed with a traceback, or with nothing: it may have been killed."""
+    stage = _FAILED_TASK.search(_ESCAPE_CODES.sub("", str(error)))
+    who = stage.group(1).replace("-", "_") if stage else "the run"
+    why = lines.exception or f"it ended without a message (last line: {lines.last or 'none'})"
+    return f"{who} failed: {why}; see {pipeline_root / LOG_FILE}"
 
 
 def form_arguments(parameters: Parameters) -> dict[str, Value]:
@@ -147,21 +177,28 @@ def _quiet_kfp(log: TextIO) -> Iterator[None]:
 
 
 class _StageLines(io.TextIOBase):
-    """Takes all that the stages print: everything to the log, the `[ease]` lines to the terminal, errors remembered."""
+    """Takes all that the stages print: everything to the log, the `[ease]` lines to the terminal, errors remembered.
+
+    `exception` is the last line of the last traceback, `last` the last line of all.
+    """
 
     def __init__(self, terminal: TextIO, log: TextIO) -> None:
         self._terminal = terminal
         self._log = log
         self._partial = ""
+        self._traceback: int | None = None
         self.failures: list[str] = []
+        self.exception = ""
+        self.last = ""
         self.stopped = False
 
     def write(self, text: str) -> int:
         self._log.write(text)
         self._log.flush()
         *lines, self._partial = (self._partial + text).split("\n")
-        for line in lines:
-            line = line.strip()  # kfp indents what a task prints
+        for indented in lines:
+            line = indented.strip()  # kfp indents what a task prints
+            self._remember(line, len(indented) - len(indented.lstrip()))
             if line.startswith(STOPPED_PREFIX):
                 self.stopped = True
             elif line.startswith(ERROR_PREFIX):
@@ -169,6 +206,14 @@ class _StageLines(io.TextIOBase):
             elif line.startswith(LINE_PREFIX):
                 print(line.removeprefix(LINE_PREFIX), file=self._terminal, flush=True)
         return len(text)
+
+    def _remember(self, line: str, indentation: int) -> None:
+        """The last line of a traceback: the first that is indented as its head."""
+        self.last = line or self.last
+        if line == _TRACEBACK:
+            self._traceback = indentation
+        elif line and indentation == self._traceback:
+            self._traceback, self.exception = None, line
 
     def flush(self) -> None:
         self._terminal.flush()

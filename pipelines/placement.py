@@ -1,4 +1,4 @@
-"""How each stage runs in a cluster: image, resources, secrets, retries, caching, pod security; all in one place.
+"""How each stage runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
 The graphs pass every task through `place`; on a laptop the same calls are ignored. A stage that is not in `STAGES` is
 refused. What depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
@@ -12,7 +12,7 @@ from kfp import dsl, kubernetes
 
 from components import images
 from ease_lib.errors import ConfigError
-from ease_lib.stages import run_context
+from ease_lib.stages import run_cell, run_context
 
 USER, GROUP = 10001, 0
 HOUR = 3600
@@ -46,7 +46,7 @@ class Stage:
         cpu, memory: requested and at most.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
-        cached: an equal step of an earlier run may stand in for it; never where an LLM is asked.
+        ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
         scratch: size of /tmp.
     """
 
@@ -54,7 +54,7 @@ class Stage:
     memory: tuple[str, str] = ("1Gi", "2Gi")
     reaches_endpoint: bool = False
     on_gpu: bool = False
-    cached: bool = True
+    ranks: bool = False
     retries: int = 3
     timeout_seconds: int = HOUR
     scratch: str = "1Gi"
@@ -62,32 +62,33 @@ class Stage:
 
 STAGES = {
     # tries what the run will need; a problem of the user's is not cured by another try
-    "check_prerequisites": Stage(reaches_endpoint=True, cached=False, retries=0, timeout_seconds=900),
+    "check_prerequisites": Stage(reaches_endpoint=True, retries=0, timeout_seconds=900),
     # reads task data of which KFP knows the address only, not the content
-    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), cached=False, scratch="4Gi"),
-    "rank_pool": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi"),
+    "rank_pool": Stage(
+        cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, ranks=True, scratch="4Gi"
+    ),
     "prefilter": Stage(memory=("1Gi", "8Gi"), scratch="4Gi"),
-    "propose_instructions": Stage(reaches_endpoint=True, cached=False),
+    "propose_instructions": Stage(reaches_endpoint=True),
     "embed": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
     "optimize": Stage(
         cpu=("2", "4"),
         memory=("2Gi", "8Gi"),
         reaches_endpoint=True,
         on_gpu=True,
-        cached=False,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
     ),
-    "evaluate": Stage(reaches_endpoint=True, cached=False, timeout_seconds=12 * HOUR),
+    "evaluate": Stage(reaches_endpoint=True, timeout_seconds=12 * HOUR),
     "report": Stage(),
     # asks the LLM where the latest prompt has to be beaten
-    "publish": Stage(reaches_endpoint=True, cached=False, timeout_seconds=12 * HOUR),
-    "plan_comparison": Stage(reaches_endpoint=True, cached=False, retries=0, timeout_seconds=900),
+    "publish": Stage(reaches_endpoint=True, timeout_seconds=12 * HOUR),
+    "plan_comparison": Stage(reaches_endpoint=True, retries=0, timeout_seconds=900),
     "run_cell": Stage(
+        retries=run_cell.RETRIES,
         cpu=("1", "2"),
         memory=("2Gi", "4Gi"),
         reaches_endpoint=True,
-        cached=False,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
     ),
@@ -101,16 +102,20 @@ class Placement:
 
     Args:
         cpu_image, gpu_image: with registry and, best, digest.
-        gpu: give the stages that can use one a GPU.
+        gpu: give the stages that use one in every run a GPU.
+        gpu_prefilter: one for each shard of `rank_pool` too, which computes on it with `prefilter=cosine` only.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
-        on_cluster: try a failed stage again, and ask Kubeflow for which time the run was planned. On one machine
-            whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
+        on_cluster: try a failed stage again (Kubeflow cannot be told which failures: an attempt that follows one whose
+            error no other cures ends at once, see `ease_lib/lineage/recording.py`), and ask Kubeflow for which time the
+            run was planned. On one machine whoever started the run sees what failed and starts it again, and
+            `kfp.local` knows no schedules.
     """
 
     cpu_image: str = images.CPU
     gpu_image: str = images.GPU
     gpu: bool = False
+    gpu_prefilter: bool = False
     gpu_resource: str = "nvidia.com/gpu"
     gpu_node_label: str = ""
     on_cluster: bool = True
@@ -123,8 +128,13 @@ class Placement:
         ]
         if self.gpu_node_label and not all(self.gpu_node_label.partition("=")):
             problems.append(f"--gpu-node-label {self.gpu_node_label} is not label=value")
+        if self.gpu_prefilter and not self.gpu:
+            problems.append("--gpu-prefilter adds to --gpu; give both")
         if problems:
             raise ConfigError(*problems)
+
+    def gives_gpu(self, stage: Stage) -> bool:
+        return self.gpu and stage.on_gpu and (self.gpu_prefilter or not stage.ranks)
 
 
 def _is_immutable(image: str) -> bool:
@@ -151,12 +161,12 @@ def placed(graph: Any, placement: Placement) -> Any:
 def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     """Everything that Kubernetes must know about a task; the task itself."""
     stage, placement = STAGES[task.component_spec.name.replace("-", "_")], _placement.get()
-    task.set_caching_options(stage.cached)
+    task.set_caching_options(False)  # its key holds the ids of the inputs, which are new in every run
     task.set_cpu_request(stage.cpu[0]).set_cpu_limit(stage.cpu[1])
     task.set_memory_request(stage.memory[0]).set_memory_limit(stage.memory[1])
     if stage.retries and placement.on_cluster:
         task.set_retry(stage.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
-    if stage.on_gpu and placement.gpu:
+    if placement.gives_gpu(stage):
         _on_gpu(task, placement)
     elif placement.cpu_image != images.CPU:
         task.set_container_image(placement.cpu_image)
@@ -203,8 +213,8 @@ def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
 
 
 def _tell_run(task: dsl.PipelineTask, stage: Stage, placement: Placement) -> None:
-    """What a stage records of where it ran; through the pod, so that it is no part of the step cache's key."""
-    image = placement.gpu_image if stage.on_gpu and placement.gpu else placement.cpu_image
+    """What a stage records of where it ran; through the pod, not as parameters that somebody chose."""
+    image = placement.gpu_image if placement.gives_gpu(stage) else placement.cpu_image
     kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)
     for variable, field_path in RUN_FIELDS.items():
         kubernetes.use_field_path_as_env(task, env_name=variable, field_path=field_path)

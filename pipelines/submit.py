@@ -52,7 +52,6 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-name", default="", metavar="NAME", help="default: method, task and time")
     parser.add_argument("--service-account", default="", metavar="NAME", help="default: the cluster's")
     parser.add_argument("--pipeline-root", default="", metavar="URI", help="where artifacts go; default: the cluster's")
-    parser.add_argument("--no-cache", action="store_true", help="run every step anew, whatever the cluster has cached")
     parser.add_argument(
         "--package", type=Path, default=PACKAGE, metavar="FILE", help="compiled pipeline (default: committed)"
     )
@@ -125,22 +124,16 @@ def checked_arguments(parameters: Parameters, spec: Mapping[str, Any], origin: s
 def start_run(
     cluster: Cluster, package: Package, arguments: Mapping[str, Value], name: str, options: argparse.Namespace
 ) -> V2beta1Run:
-    """Create the run, from the package's version on the cluster.
-
-    Without the cache the package itself is sent: kfp leaves the cache on for a version that is on the cluster.
-    """
-    if options.no_cache:
-        source: dict[str, Any] = {"pipeline_package_path": str(package.path), "enable_caching": False}
-    else:
-        version = cluster.uploaded_version(package)
-        source = {"pipeline_id": version.pipeline_id, "version_id": version.version_id}
+    """Create the run, from the package's version on the cluster."""
+    version = cluster.uploaded_version(package)
     return cluster.create_run(
         experiment_id=cluster.experiment_id(options.experiment),
         job_name=name,
         params=dict(arguments),
         pipeline_root=options.pipeline_root or None,
         service_account=options.service_account or None,
-        **source,
+        pipeline_id=version.pipeline_id,
+        version_id=version.version_id,
     )
 
 

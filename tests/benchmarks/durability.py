@@ -79,9 +79,11 @@ class _Evaluations(ExitStack):
         self._journal = self.enter_context(open_journal(place, "key")) if place else None
 
     def evaluate(self, number: int) -> Evaluation:
+        candidate = Candidate(sequence=(number,), phase="search")
+        if self._journal:
+            self._journal.propose({number: candidate})
         evaluation = self._objective.evaluate(Question(exemplars=[Exemplar(1000, f"exemplar {number}", ("yes",))]))
         if self._journal:
-            candidate = Candidate(sequence=(number,), phase="search")
             observation = Observation(candidate=candidate, score=evaluation.score, validation_rows=len(ROWS))
             self._journal.append(Record(iteration=number, observation=observation, usage=evaluation.usage, seconds=0))
         return evaluation

@@ -128,11 +128,11 @@ def test_every_stage_gets_its_own_parameters(spec):
     assert loop["parameterIterator"]["items"]["inputParameter"] == channel
 
 
-def test_only_stages_that_read_artifacts_and_ask_no_llm_are_cached(spec):
+def test_no_stage_is_taken_from_kubeflows_step_cache(spec):
+    """Its key holds the ids of the input artifacts, which every run makes anew, so it would never hit."""
     dags = [spec["root"]["dag"], *(body["dag"] for body in spec["components"].values() if "dag" in body)]
     tasks = {name: task for dag in dags for name, task in dag["tasks"].items()}
-    cached = {name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")}
-    assert cached == {"rank-pool", "prefilter", "embed", "report"}
+    assert [name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")] == []
 
 
 def test_containers_install_nothing_and_have_pinned_images(spec, comparison_spec):

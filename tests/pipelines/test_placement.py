@@ -96,7 +96,6 @@ def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
             policy = body["retryPolicy"]
             assert policy["maxRetryCount"] == stage.retries
             assert (policy["backoffDuration"], policy["backoffFactor"]) == ("30s", 2.0)
-        assert bool(body["cachingOptions"].get("enableCache")) == stage.cached
 
 
 @pytest.mark.parametrize("name", COMPILED)
@@ -110,12 +109,21 @@ def test_the_files_are_what_kubeflow_reads(name):
     assert platform["platforms"]["kubernetes"]["pipelineConfig"]["resourceTtlOnCompletion"] > 0
 
 
-def test_gpus_go_to_the_stages_that_use_one(tmp_path):
-    placement = Placement(gpu=True, gpu_image=f"reg/gpu{DIGEST}", cpu_image=f"reg/cpu{DIGEST}", gpu_node_label="a=b")
+@pytest.mark.parametrize("prefilter", [False, True])
+def test_gpus_go_to_the_stages_that_use_one(tmp_path, prefilter):
+    """`rank_pool` computes on one for some prefilters only, and there may be many shards of it."""
+    placement = Placement(
+        gpu=True,
+        gpu_prefilter=prefilter,
+        gpu_image=f"reg/gpu{DIGEST}",
+        cpu_image=f"reg/cpu{DIGEST}",
+        gpu_node_label="a=b",
+    )
     compile_all(tmp_path, placement)
+    with_gpu = {"embed", "optimize", *(["rank_pool"] if prefilter else [])}
     for pod in pods(tmp_path):
         container, settings = pod.values
-        if stage_of(container).on_gpu:
+        if any(stage_of(container) is STAGES[name] for name in with_gpu):
             assert container["image"] == f"reg/gpu{DIGEST}"
             accelerator = container["resources"]["accelerator"]
             assert (accelerator["resourceType"], accelerator["resourceCount"]) == ("nvidia.com/gpu", "1")
@@ -124,6 +132,11 @@ def test_gpus_go_to_the_stages_that_use_one(tmp_path):
         else:
             assert container["image"] == f"reg/cpu{DIGEST}"
             assert "accelerator" not in container["resources"]
+
+
+def test_a_gpu_for_the_prefilter_alone_is_refused():
+    with pytest.raises(ConfigError, match="--gpu-prefilter adds to --gpu; give both"):
+        Placement(gpu_prefilter=True)
 
 
 @pytest.mark.parametrize("image", ["reg/ease", "reg:5000/ease", "reg/ease:latest", "reg/ease:main", "reg/ease:nightly"])

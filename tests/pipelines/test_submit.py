@@ -13,7 +13,7 @@ from ease_lib.stages.execution import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.cluster import connect, read_package
-from tests.pipelines.kfp_api_server import Refused, checked, frame, graph, kfp_api_server
+from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
 from tests.s3_server import free_ports
 
 SECRET = "s3cr3t-t0ken-of-a-person"
@@ -110,17 +110,10 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
     assert cluster.uploaded_version(read_package(submit.PACKAGE)).version_id == other[0].pipeline_version_id
 
 
-def test_no_cache_turns_the_cache_of_every_step_off(server):
-    assert submitted(server, "--no-cache") == 0
-    tasks = graph(server.runs[0].pipeline_spec)["root"]["dag"]["tasks"]
-    assert not any(task["cachingOptions"].get("enableCache") for task in tasks.values())
-    assert server.versions == []
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--set", "k=200"), "k=200 exceeds pool_size=100; lower k or raise pool_size"),
+        (("--set", "k=200", "--set", "pool_size=100"), "k=200 exceeds pool_size=100; lower k or raise pool_size"),
         (("--set", "buget=3"), "unknown parameter buget; did you mean budget?"),
         (("--set", "k"), "--set k is not name=value, e.g. --set k=8"),
         (("--params", "nothing"), "no parameter set nothing"),
