@@ -17,6 +17,7 @@ from ease_lib import errors
 from ease_lib.config import ENDPOINT_EMBEDDER
 from ease_lib.embeddings import EmbeddingProgress, in_order
 from ease_lib.endpoint_failures import NO_KEY, Remedies, named_failure, with_retries, without_credentials
+from ease_lib.signals import open_event_loop
 
 FloatArray = NDArray[np.floating]
 
@@ -59,7 +60,8 @@ class EndpointEmbedder:
             EndpointError: when the endpoint fails for good, or answers vectors without direction or of several lengths.
         """
         distinct = list(dict.fromkeys(texts))
-        vectors = [vector for batch in asyncio.run(self._embed_all(distinct)) for vector in batch]
+        with open_event_loop() as runner:
+            vectors = [vector for batch in runner.run(self._embed_all(distinct)) for vector in batch]
         return in_order(texts, dict(zip(distinct, vectors, strict=True)))
 
     def count_truncated(self, texts: Sequence[str]) -> int:

@@ -21,6 +21,7 @@ from ease_lib.evaluation.concurrency import AdaptiveClient
 from ease_lib.evaluation.llm_client import LLMClient, MeteredClient, OpenAIClient, RetryingClient, Sampling, list_models
 from ease_lib.evaluation.objective import FailurePolicy, Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache
+from ease_lib.signals import open_event_loop
 from ease_lib.stages.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.stages.keys import endpoint_key
 from ease_lib.tasks.base import Exemplar
@@ -79,7 +80,7 @@ def open_black_box(
     """
     with ExitStack() as stack:
         url = stack.enter_context(_endpoint_url(config, store_uri))
-        runner = stack.enter_context(asyncio.Runner())
+        runner = stack.enter_context(open_event_loop())
         own = config.llm_base_url in OWN_ENDPOINTS
         key = "" if own else endpoint_key(url, KEY_VARIABLE)
         api = config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"

@@ -10,11 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +29,7 @@ from ease_lib.lineage.recording import Part, Work, recording
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
 from ease_lib.processes import limit_threads
+from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.stages.run_context import run_context, secrets
 
 LINE_PREFIX = "[ease] "
@@ -218,29 +217,6 @@ def user_errors(name: str) -> Iterator[None]:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED) from None
     logger.info("%s: done in %.1f s", name, time.perf_counter() - start)
-
-
-@contextmanager
-def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """SIGTERM raises `KeyboardInterrupt` as Ctrl-C does, which cancels running requests in an orderly way.
-
-    Args:
-        also: called first, inside the signal handler.
-    """
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        also()
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, interrupt), signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before[0])
-        signal.signal(signal.SIGINT, before[1])
 
 
 def log_to_stderr() -> None:

@@ -27,6 +27,7 @@ from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient, 
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.response_cache import CachingClient, open_cache, response_key
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
+from ease_lib.signals import open_event_loop
 from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.study.loop import Racing, Study, evaluate_on, search
@@ -173,7 +174,7 @@ class OptimizerConformance:
             if len(new) == kill_after_records:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        with asyncio.Runner() as runner, open_cache(str(folder)) as cache, open_journal(str(folder), KEY) as journal:
+        with open_event_loop() as runner, open_cache(str(folder)) as cache, open_journal(str(folder), KEY) as journal:
             asking = OpenAIClient(
                 base_url=base_url,
                 model=MODEL,
@@ -235,7 +236,7 @@ def _told(optimizer: ExemplarOptimizer, objective: OrderedSum, evaluations: int)
 
 
 def _is_stored(folder: Path, prompt: str) -> bool:
-    with asyncio.Runner() as runner, open_cache(str(folder)) as cache:
+    with open_event_loop() as runner, open_cache(str(folder)) as cache:
         return runner.run(cache.get(response_key({}, prompt))) is not None
 
 

@@ -12,6 +12,7 @@ from ease_lib.stages.execution import EXIT_STOPPED
 
 STAGE = """
 import asyncio, signal, sys, time
+from ease_lib.signals import open_event_loop
 from ease_lib.stages.execution import logger, user_errors
 
 async def ask():
@@ -23,12 +24,17 @@ async def ask():
 
 def compute():
     logger.info("asking")
-    time.sleep(60)
+    for _ in range(600):
+        time.sleep(0.1)
 
 if "ignored" in sys.argv:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells do for jobs in the background
 with user_errors("search"):
-    asyncio.Runner().run(ask()) if "await" in sys.argv else compute()
+    if "await" in sys.argv:
+        with open_event_loop() as runner:
+            runner.run(ask())
+    else:
+        compute()
 """
 
 

@@ -1,0 +1,50 @@
+import asyncio
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from ease_lib.signals import open_event_loop, sigterm_as_interrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_does_not_interrupt_the_wait_ends_it_all_the_same(number):
+    """Another thread gets it here, as by chance the main one does between its last step and its wait."""
+
+    async def wait_for_it():
+        def take_it():
+            time.sleep(0.3)
+            signal.pthread_kill(threading.get_ident(), number)
+
+        threading.Thread(target=take_it).start()
+        await asyncio.sleep(30)
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), sigterm_as_interrupt(), open_event_loop() as runner:
+        runner.run(wait_for_it())
+    assert time.monotonic() - start < 10
+
+
+def test_an_event_loop_leaves_signals_as_it_found_them():
+    written, read = socket.socketpair()
+    with written, read:
+        written.setblocking(False)
+        signal.set_wakeup_fd(written.fileno())
+        with open_event_loop() as runner:
+            assert runner.run(asyncio.sleep(0, "done")) == "done"
+        assert signal.set_wakeup_fd(-1) == written.fileno()
+
+
+def test_an_event_loop_runs_in_any_thread():
+    answers = []
+
+    def work():
+        with open_event_loop() as runner:
+            answers.append(runner.run(asyncio.sleep(0, "done")))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert answers == ["done"]
