@@ -28,8 +28,8 @@ def embed(
         lineage: Record of what went in and came out, and how.
         chain: The same for people.
     """
+    from ease_lib.running.execution import execute
     from ease_lib.stages import embed as stage
-    from ease_lib.stages.execution import execute
 
     execute(
         stage,

@@ -24,8 +24,8 @@ def propose_instructions(
         lineage: Record of what went in and came out, and how.
         chain: The same for people.
     """
+    from ease_lib.running.execution import execute
     from ease_lib.stages import propose_instructions as stage
-    from ease_lib.stages.execution import execute
 
     execute(
         stage,

@@ -36,8 +36,8 @@ def publish(
         lineage: Record of what went in and came out, and how.
         chain: The same for people.
     """
+    from ease_lib.running.execution import execute
     from ease_lib.stages import publish as stage
-    from ease_lib.stages.execution import execute
 
     execute(
         stage,

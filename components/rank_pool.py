@@ -26,8 +26,8 @@ def rank_pool(
         lineage: Record of what went in and came out, and how.
         chain: The same for people.
     """
+    from ease_lib.running.execution import execute
     from ease_lib.stages import rank_pool as stage
-    from ease_lib.stages.execution import execute
 
     execute(
         stage,

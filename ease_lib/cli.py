@@ -36,11 +36,12 @@ from ease_lib.config import (
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.lineage.commands import add_lineage
 from ease_lib.processes import available_cores, children_have
+from ease_lib.running import doctor
+from ease_lib.running.compare import Done, run_cells
+from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED, LocalArtifact, execute
 from ease_lib.signals import sigterm_as_interrupt
-from ease_lib.stages import doctor, report_comparison
+from ease_lib.stages import report_comparison
 from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
-from ease_lib.stages.compare import Done, run_cells
-from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED, LocalArtifact, execute
 from ease_lib.stages.plan_comparison import checked_plan, most_requests
 
 EXAMPLES = """examples:

@@ -40,7 +40,7 @@ def kfp_runs_components() -> str:
 
 
 def embedder_works() -> str:
-    from ease_lib.embeddings import BUNDLED, load_embedder
+    from ease_lib.embedding.models import BUNDLED, load_embedder
 
     cat, kitten, tax = load_embedder(BUNDLED).embed(["a cat", "a kitten", "income tax return"])
     assert cat @ kitten > cat @ tax

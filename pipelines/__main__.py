@@ -11,7 +11,7 @@ from kfp import compiler
 
 from ease_lib.config import declared_parameters
 from ease_lib.errors import EaseError
-from ease_lib.stages.execution import EXIT_ERROR, EXIT_STOPPED
+from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects

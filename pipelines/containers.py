@@ -24,7 +24,7 @@ from components import images
 from ease_lib.config import Parameters, changed_parameters, parse_parameters
 from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
-from ease_lib.stages import run_context
+from ease_lib.running import run_context
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""

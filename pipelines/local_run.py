@@ -22,9 +22,9 @@ from kfp import local
 from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters, parse_parameters
 from ease_lib.errors import EaseError
 from ease_lib.processes import children_have
+from ease_lib.running import run_context
+from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
 from ease_lib.signals import sigterm_as_interrupt
-from ease_lib.stages import run_context
-from ease_lib.stages.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.placement import Placement, placed
 

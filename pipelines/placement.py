@@ -12,7 +12,8 @@ from kfp import dsl, kubernetes
 
 from components import images
 from ease_lib.errors import ConfigError
-from ease_lib.stages import run_cell, run_context
+from ease_lib.running import run_context
+from ease_lib.stages import run_cell
 
 USER, GROUP = 10001, 0
 HOUR = 3600

@@ -33,15 +33,15 @@ from unittest.mock import patch
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.store import S3Store
+from ease_lib.black_box.cache import FOLDER, object_name, response_key
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.opening import answer_identity
 from ease_lib.config import declared_parameters, parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.errors import StoreError
-from ease_lib.evaluation.llm_client import Sampling
-from ease_lib.evaluation.objective import SHORT_ANSWER_TOKENS
-from ease_lib.evaluation.response_cache import FOLDER, object_name, response_key
+from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.stages import optimize
-from ease_lib.stages.black_box import answer_identity
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
 

@@ -5,9 +5,10 @@ import uuid
 from pathlib import Path
 
 from ease_lib.config import changed_parameters, parse_parameters, stage_parameters
-from ease_lib.stages import check_prerequisites, optimize, publish, run_context
-from ease_lib.stages.execution import LocalArtifact, execute
-from ease_lib.stages.one_process import AFTER_SEARCH, BEFORE_SEARCH, NAMES
+from ease_lib.running import run_context
+from ease_lib.running.execution import LocalArtifact, execute
+from ease_lib.running.one_process import AFTER_SEARCH, BEFORE_SEARCH, NAMES
+from ease_lib.stages import check_prerequisites, optimize, publish
 
 STAGES = (*BEFORE_SEARCH, optimize, *AFTER_SEARCH, publish)
 SMALL = {

@@ -68,7 +68,7 @@ def test_the_environment_is_read_in_stages_only():
     assert readers == {
         "artifacts/store.py",
         "processes.py",
-        "stages/doctor.py",
-        "stages/keys.py",
-        "stages/run_context.py",
+        "running/doctor.py",
+        "keys.py",
+        "running/run_context.py",
     }

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
+from ease_lib.black_box.reasoning import without_reasoning
+
 Metric = Callable[[str, Sequence[str]], float]
 
 _QUOTES = "\"'`“”‘’«»"
@@ -24,19 +26,7 @@ _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\
 """All but superscripts, subscripts and vulgar fractions, whose compatible forms are other numbers: 5² is not 52."""
 _CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
-_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-
-
-def without_reasoning(text: str) -> str:
-    """The text without what a model thinks aloud before it answers: `<think>…</think>`, also if cut off in it.
-
-    Some servers leave out the first of the two marks, because it stands in their template.
-    """
-    if "<" not in text:
-        return text
-    return _REASONING_END.sub("", _REASONING.sub("", text))
 
 
 def normalise(text: str) -> str:

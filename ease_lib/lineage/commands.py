@@ -19,17 +19,18 @@ from typing import Any
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.config import declared_parameters
+from ease_lib.deletion import forgetting
+from ease_lib.deletion.forgetting import Removal
+from ease_lib.deletion.tombstones import STAGE
 from ease_lib.errors import ConfigError
-from ease_lib.lineage import finding, forgetting
+from ease_lib.lineage.chain import LATEST_FILE, Trail, follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
-from ease_lib.lineage.exports import exports_of
-from ease_lib.lineage.forgetting import Removal
-from ease_lib.lineage.problems import FORGOTTEN, UNFINISHED, Problem
-from ease_lib.lineage.tombstones import STAGE
-from ease_lib.lineage.trail import LATEST_FILE, Trail, follow
-from ease_lib.lineage.tree import show_page, show_text
+from ease_lib.lineage.exports.files import exports_of
+from ease_lib.lineage.integrity import FORGOTTEN, UNFINISHED, Problem
 from ease_lib.lineage.verification import verify_place
+from ease_lib.publishing import finding
+from ease_lib.reporting.lineage import show_page, show_text
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ease_lib.lineage.chain import Step, Trail
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
-from ease_lib.lineage.trail import Step, Trail
 
 ORDER = (
     "build_dataset",

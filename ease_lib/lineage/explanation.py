@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ease_lib.errors import LineageError
+from ease_lib.lineage.chain import Step, Trail
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.trail import Step, Trail
 
 SHOWN = 60
 """Characters of an exemplar's input that name it in a sentence."""

@@ -24,7 +24,7 @@ from typing import Any
 from ease_lib import __version__
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.errors import EaseError, LineageError, NotTriedAgain
-from ease_lib.lineage.openlineage import emit, openlineage_events
+from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
 from ease_lib.lineage.redaction import redacted, redacted_document
 from ease_lib.observations import Observations, collecting
@@ -35,7 +35,7 @@ PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot"
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """For which run and where this process works, as `stages/run_context.py` reads it from the environment.
+    """For which run and where this process works, as `running/run_context.py` reads it from the environment.
 
     Args:
         image: reference with tag or digest; empty outside containers.

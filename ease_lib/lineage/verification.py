@@ -15,16 +15,16 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
+from ease_lib.black_box.cache import entry_bytes
+from ease_lib.deletion.tombstones import Tombstones
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.evaluation.response_cache import entry_bytes
-from ease_lib.lineage import publication
-from ease_lib.lineage.place import absolute
-from ease_lib.lineage.problems import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
+from ease_lib.lineage.addresses import absolute
+from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Gap, Step, Trail, follow
+from ease_lib.lineage.integrity import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
-from ease_lib.lineage.tombstones import Tombstones
-from ease_lib.lineage.trail import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Gap, Step, Trail, follow
+from ease_lib.publishing.versions import latest_content, marks_of, read_version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def _roots_of_versions(uri: str) -> Iterator[str]:
     store = open_store(uri)
     for version in _versions_in(store):
         with suppress(LineageError):
-            found = publication.read_version(store, version)
+            found = read_version(store, version)
             if found is not None:
                 yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]
 
@@ -291,7 +291,7 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
     manifests: dict[str, tuple[Record, str]] = {}
     for version in versions:
         try:
-            found = publication.read_version(store, version)
+            found = read_version(store, version)
         except LineageError as error:
             yield _published(uri, version, VERSION_FILE, CHANGED, str(error))
             continue
@@ -306,7 +306,7 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
             yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
         for name, file in manifest["files"].items():
             yield from _different(store, f"{VERSIONS}/{version}/{name}", file["sha256"])
-        for name, content in publication.marks_of(manifest).items():
+        for name, content in marks_of(manifest).items():
             yield from _different(store, name, hashlib.sha256(content).hexdigest())
 
 
@@ -329,11 +329,11 @@ def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> 
         yield Problem(stage="publish", uri=where, what=CHANGED)
         return
     with suppress(LineageError):  # a damaged one is named as such
-        found = manifests.get(version) or publication.read_version(store, version)
+        found = manifests.get(version) or read_version(store, version)
         if found is None and not store.find_names(f"{VERSIONS}/{version}"):
             why = f"names {version}, which is not there"
             yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
-        elif found and publication.latest_content(version, found[1]) != content:
+        elif found and latest_content(version, found[1]) != content:
             yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
 
 

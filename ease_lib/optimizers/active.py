@@ -29,8 +29,8 @@ from torch import Tensor, nn
 
 from ease_lib.candidates.sampling import Sequence as Chosen
 from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.seeding import derive_seed, rng
-from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.surrogate.network import one_thread
 
 FIRST_EPSILON, LAST_EPSILON = 0.99, 0.2

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ease_lib.candidates.optimal_transport import cosine_cost
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.embeddings import Representation
+from ease_lib.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.seeding import rng
-from ease_lib.study.history import Candidate, History, Observation, Phase
+from ease_lib.surrogate.representations import Representation
 
 
 class ExemplarOptimizer(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ease_lib.optimizers.base import Problem, ask_random
-from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.optimizers.history import Candidate, History, Observation
 
 
 class BestOfN:

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from ease_lib.candidates.optimal_transport import shortlist
 from ease_lib.candidates.sampling import among, as_rows, as_tuples, lengths_of
 from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.seeding import derive_seed, rng
-from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.neural_ucb import Acquisition
 

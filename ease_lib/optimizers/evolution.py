@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ease_lib.optimizers.base import Problem, ask_random
+from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.seeding import rng
-from ease_lib.study.history import Candidate, History, Observation
 
 MUTATION_TRIES = 1_000
 

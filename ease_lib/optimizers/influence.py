@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.optimizers.base import Problem, ask_random
-from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.optimizers.history import Candidate, History, Observation
 
 
 class Influence:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 
 from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.seeding import rng
-from ease_lib.study.history import Candidate, Observation
 
 
 class LlmSelect:

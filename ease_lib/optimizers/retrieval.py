@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.optimizers.base import Problem
-from ease_lib.study.history import Candidate, History, Observation
+from ease_lib.optimizers.history import Candidate, History, Observation
 
 
 class Retrieval:

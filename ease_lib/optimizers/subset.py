@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from ease_lib.candidates.optimal_transport import shortlist
 from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.seeding import rng
-from ease_lib.study.history import Candidate, Observation
 
 RELEVANCE_SCALE = 0.05
 """CEIL's weight of relevance against diversity."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ease_lib.study.history import Candidate, Observation
+from ease_lib.optimizers.history import Candidate, Observation
 
 
 class ZeroShot:

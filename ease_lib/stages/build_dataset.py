@@ -13,7 +13,7 @@ from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config import RunConfig, TaskConfig
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import build_task, check_heads, check_hub_task, is_hub, task_tables
 from ease_lib.tasks.table import SUFFIXES

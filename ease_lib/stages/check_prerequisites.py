@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.black_box.asking import complete_all
+from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.endpoint_notes import EndpointNotes
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.config import (
     EndpointConfig,
     Parameters,
@@ -25,12 +29,13 @@ from ease_lib.config import (
     parse_parameters,
     stage_parameters,
 )
+from ease_lib.embedding.opening import check_embedder
 from ease_lib.endpoints import local
 from ease_lib.endpoints.child import OWN_ENDPOINTS
 from ease_lib.errors import ConfigError, EaseError, StoreError
-from ease_lib.evaluation.llm_client import Completion, Sampling
-from ease_lib.evaluation.objective import complete_all
 from ease_lib.observations import collecting
+from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
+from ease_lib.running.under_way import begun
 from ease_lib.stages import (
     build_dataset,
     embed,
@@ -42,11 +47,6 @@ from ease_lib.stages import (
     rank_pool,
     report,
 )
-from ease_lib.stages.black_box import open_black_box
-from ease_lib.stages.embedder import check_embedder
-from ease_lib.stages.endpoint_notes import EndpointNotes
-from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
-from ease_lib.stages.under_way import begun
 
 STAGE_CONFIGS: dict[str, type] = {
     "build_dataset": build_dataset.Config,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
 from ease_lib.config import EmbeddingConfig, HardwareConfig, RunConfig
+from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
-from ease_lib.stages.embedder import open_embedder
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.stages.propose_instructions import read_instructions
 
 FloatArray = NDArray[np.floating]

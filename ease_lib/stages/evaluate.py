@@ -22,14 +22,17 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_table,
 )
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
-from ease_lib.evaluation.objective import Evaluation, Question, Usage, answer_sampling
+from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import prompt_sha256
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval
-from ease_lib.stages.accounts import ledger_of, limits_of
-from ease_lib.stages.black_box import open_black_box
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import TEST
 from ease_lib.tasks.base import Exemplar
 
@@ -78,7 +81,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     ) as black_box:
         black_box.meter.allow(limits.allowance(ledger.spent(without=[TEST])))
         for name, (ids, rows) in tested.items():
-            objective = black_box.objective([test[row] for row in rows], dataset["metric"])
+            objective = Objective.of(black_box, [test[row] for row in rows], dataset["metric"])
             exemplars = [pool[exemplar_id] for exemplar_id in ids]
             question = Question(exemplars=exemplars, instruction=best["instruction"], account=account)
             evaluations[name] = objective.evaluate(question)

@@ -16,6 +16,11 @@ from typing import Any
 from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, sha256_of_files, write_document
+from ease_lib.black_box.asking import complete_all
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.endpoint_notes import FIRST
+from ease_lib.black_box.meter import Allowance
+from ease_lib.black_box.opening import BlackBox, open_black_box
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config import (
     CapsConfig,
@@ -27,7 +32,27 @@ from ease_lib.config import (
     RunConfig,
 )
 from ease_lib.device import resolve_device
-from ease_lib.embeddings import (
+from ease_lib.embedding.opening import embedder_identity, open_embedder
+from ease_lib.errors import ConfigError
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.usage import Usage, usage_of
+from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.history import History, Observation
+from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
+from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.seeding import rng
+from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
+from ease_lib.stages.evaluate import TEST_PASSES
+from ease_lib.stages.propose_instructions import Instructions, read_instructions
+from ease_lib.study.caps import Caps
+from ease_lib.study.journal import Journal, Record, open_journal
+from ease_lib.study.ledger import PROPOSALS, SEARCH, SELECTION, TEST, Ledger
+from ease_lib.study.loop import Racing, Study, evaluate_on, search
+from ease_lib.study.search_artifacts import write_best_sequence, write_history
+from ease_lib.surrogate.representations import (
     AverageRepresentation,
     PositionalRepresentation,
     Representation,
@@ -35,27 +60,6 @@ from ease_lib.embeddings import (
     WithInstruction,
     WithLength,
 )
-from ease_lib.errors import ConfigError
-from ease_lib.evaluation.llm_client import Allowance, Sampling
-from ease_lib.evaluation.objective import Objective, Usage, answer_sampling, complete_all, usage_of
-from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix
-from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.registry import BUDGET_METHODS, create_optimizer
-from ease_lib.seeding import rng
-from ease_lib.stages.accounts import ledger_of, limits_of
-from ease_lib.stages.black_box import BlackBox, open_black_box
-from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
-from ease_lib.stages.embedder import embedder_identity, open_embedder
-from ease_lib.stages.endpoint_notes import FIRST
-from ease_lib.stages.evaluate import TEST_PASSES
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
-from ease_lib.stages.propose_instructions import Instructions, read_instructions
-from ease_lib.stages.search_artifacts import write_best_sequence, write_history
-from ease_lib.study.caps import Caps
-from ease_lib.study.history import History, Observation
-from ease_lib.study.journal import Journal, Record, open_journal
-from ease_lib.study.ledger import PROPOSALS, SEARCH, SELECTION, TEST, Ledger
-from ease_lib.study.loop import Racing, Study, evaluate_on, search
 from ease_lib.tasks.base import Exemplar
 
 ESTIMATED_SEQUENCES = 20
@@ -114,7 +118,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     with open_black_box(
         config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
     ) as black_box:
-        objective = black_box.objective(validation, dataset["metric"])
+        objective = Objective.of(black_box, validation, dataset["metric"])
         key = _journal_key(inputs, config, black_box, sampling, instructions.texts)
         ledger = ledger_of(config.run, config.continuation)
         selection = _Selection(black_box, f"{key}/selection", ledger)

@@ -11,11 +11,11 @@ from ease_lib.comparison import AXES, Cell, plan
 from ease_lib.config import EndpointConfig, Parameters, parse_parameter_text, parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import ONE_EVALUATION
+from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
+from ease_lib.running.under_way import NOT_COMPARED
 from ease_lib.stages.check_prerequisites import check, current_answers
 from ease_lib.stages.evaluate import TEST_PASSES
-from ease_lib.stages.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.stages.run_cell import encoded
-from ease_lib.stages.under_way import NOT_COMPARED
 
 
 def execute(

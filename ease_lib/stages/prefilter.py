@@ -11,7 +11,7 @@ from ease_lib.artifacts.tables import read_table, write_rows
 from ease_lib.config import PrefilterConfig
 from ease_lib.errors import ContractError
 from ease_lib.prefilter import Tops
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 

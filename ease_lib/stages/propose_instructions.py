@@ -11,16 +11,17 @@ from pathlib import Path
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
+from ease_lib.black_box.asking import complete_all
+from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.instructions import distinct_instructions, instruction_of, proposal_prompts
 from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.evaluation.llm_client import Completion, Sampling
-from ease_lib.evaluation.objective import Usage, complete_all, usage_of
 from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.evaluation.usage import Usage, usage_of
+from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.seeding import rng
-from ease_lib.stages.accounts import ledger_of, limits_of
-from ease_lib.stages.black_box import open_black_box
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import PROPOSALS
 from ease_lib.tasks.base import Exemplar
 

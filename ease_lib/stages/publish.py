@@ -16,6 +16,7 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.config import (
     CapsConfig,
     ContinuationConfig,
@@ -25,19 +26,27 @@ from ease_lib.config import (
     RunConfig,
 )
 from ease_lib.errors import CapReached
-from ease_lib.evaluation.objective import Question, answer_sampling
-from ease_lib.lineage import publication
-from ease_lib.lineage.exports import exports_of
-from ease_lib.lineage.publication import Latest
+from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.lineage.chain import Trail, trail_behind
+from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import current_attempt
-from ease_lib.lineage.trail import Trail, trail_behind
+from ease_lib.publishing.versions import (
+    SEQUENCE_FILE,
+    Latest,
+    has_prompt,
+    make_latest,
+    read_latest,
+    record_copies,
+    write_version,
+)
 from ease_lib.reporting.statistics import FEWEST_ROWS, paired_gain
-from ease_lib.stages.accounts import ledger_of, limits_of
-from ease_lib.stages.black_box import open_black_box
+from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.under_way import ended
 from ease_lib.stages.evaluate import BEST
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
-from ease_lib.stages.under_way import ended
 from ease_lib.study.ledger import GATE
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -90,9 +99,9 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
     results = next(part for part in attempt.inputs if part["name"] == "results")
     trail = trail_behind(results, "publish")
     version = _version_name(trail)
-    before = publication.read_latest(store)
+    before = read_latest(store)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    sha256 = publication.write_version(
+    sha256 = write_version(
         store,
         version,
         _files(Path(inputs.results), results, trail),
@@ -104,7 +113,7 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         previous=before,
     )
     at: dict[str, Any] = {"version": version, "uri": f"{store.uri.rstrip('/')}/versions/{version}", "gate": None}
-    if not publication.has_prompt(store, version):
+    if not has_prompt(store, version):
         return {**at, "state": "kept", "reason": f"the prompt of {version} was removed since an earlier attempt"}
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
@@ -112,8 +121,8 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         refusal, at["gate"] = _gate(inputs, config, store, before, best) if before else (_first_refusal(inputs), None)
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
-    if not publication.make_latest(store, version, sha256, before):
-        now = publication.read_latest(store)
+    if not make_latest(store, version, sha256, before):
+        now = read_latest(store)
         other = now.version if now else "another version"
         return {**at, "state": "kept", "reason": f"{other} became the latest while this run published {version}"}
     why = f", better than {before.version}" if before and at["gate"] else ""
@@ -132,7 +141,7 @@ def _files(folder: Path, results: Record, trail: Trail) -> dict[str, bytes]:
     files = {name: (folder / name).read_bytes() for name in results["files"]}
     own = [step for step in trail.everything if step.stage == "publish" and step.record["state"] == "started"]
     records = {f"{step.stage}-{step.id}": step.content for step in trail.everything if step not in own}
-    return {**files, **exports_of(trail), **publication.record_copies(records)}
+    return {**files, **exports_of(trail), **record_copies(records)}
 
 
 def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:
@@ -161,10 +170,10 @@ def _gate(
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
     folder = f"versions/{latest.version}"
-    stored = store.read(f"{folder}/{publication.SEQUENCE_FILE}")
+    stored = store.read(f"{folder}/{SEQUENCE_FILE}")
     if stored is None:
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
-        return f"{latest.version} is the latest and has no {publication.SEQUENCE_FILE} to compare with; {remedy}", None
+        return f"{latest.version} is the latest and has no {SEQUENCE_FILE} to compare with; {remedy}", None
     current = json.loads(stored)
     sequence = ("exemplars", "instruction")
     if [current[name] for name in sequence] == [best[name] for name in sequence]:
@@ -211,7 +220,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
         config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
     ) as black_box:
         black_box.meter.allow(limits.allowance(ledger.spent(without=[GATE])))
-        objective = black_box.objective(rows, dataset["metric"])
+        objective = Objective.of(black_box, rows, dataset["metric"])
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)
         ledger.book(GATE, evaluation.usage)

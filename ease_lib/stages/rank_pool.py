@@ -10,10 +10,10 @@ import numpy as np
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
 from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
+from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
-from ease_lib.stages.embedder import open_embedder
-from ease_lib.stages.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 
 
 @dataclass(frozen=True, kw_only=True)

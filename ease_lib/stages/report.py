@@ -14,7 +14,7 @@ from ease_lib.config import RunConfig, TaskConfig
 from ease_lib.evaluation.prompt import prompt_prefix
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
-from ease_lib.stages.execution import StageReport, artifact, output_path
+from ease_lib.running.execution import StageReport, artifact, output_path
 from ease_lib.tasks.base import Exemplar
 
 RESULT_FILES = ("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html")

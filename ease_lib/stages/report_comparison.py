@@ -12,7 +12,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
-from ease_lib.stages.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
+from ease_lib.running.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 

@@ -24,12 +24,12 @@ from ease_lib.artifacts.store import open_store, stores_are_waited_for
 from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files, write_document
 from ease_lib.comparison import Cell
 from ease_lib.config import flat_parameters, parse_parameters
+from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.running.execution import Artifact, artifact, logger, output_path, parts, recorded, user_errors, work_on
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.running.run_context import run_context
 from ease_lib.stages import build_dataset, evaluate, optimize, propose_instructions
-from ease_lib.stages.embedder import embedder_identity
-from ease_lib.stages.execution import Artifact, artifact, logger, output_path, parts, recorded, user_errors, work_on
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
-from ease_lib.stages.run_context import run_context
 
 FOLDER = "cells"
 RETRIES = 3

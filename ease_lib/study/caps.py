@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ease_lib.evaluation.llm_client import Allowance
-from ease_lib.evaluation.objective import Usage
+from ease_lib.black_box.meter import Allowance
+from ease_lib.evaluation.usage import Usage
 from ease_lib.study.ledger import SEARCH, TEST, Ledger
 
 NO_ESTIMATE = Usage(requests=1)

@@ -27,8 +27,8 @@ from typing import IO, Any, Protocol
 from ease_lib import observations
 from ease_lib.artifacts.store import PATIENCE_SECONDS, S3_CONNECTIONS, S3Store, is_s3
 from ease_lib.errors import JournalError
-from ease_lib.evaluation.objective import Usage
-from ease_lib.study.history import Candidate, Observation
+from ease_lib.evaluation.usage import Usage
+from ease_lib.optimizers.history import Candidate, Observation
 
 VERSION = "ease_journal/2"
 READABLE = (VERSION, "ease_journal/1")

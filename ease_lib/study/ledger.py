@@ -15,7 +15,7 @@ from dataclasses import asdict
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS, S3_CONNECTIONS, Store, open_store
 from ease_lib.errors import StoreError
-from ease_lib.evaluation.objective import Usage
+from ease_lib.evaluation.usage import Usage
 
 FOLDER = "ledgers"
 PROPOSALS, SELECTION, SEARCH, TEST, GATE = "proposals", "selection", "search", "test", "gate"

@@ -21,11 +21,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ease_lib.errors import CapReached
-from ease_lib.evaluation.objective import Evaluation, Objective, Question, Usage
+from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.racing import Race
+from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
+from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.study.caps import Caps
-from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Journal, Record
 from ease_lib.study.ledger import SEARCH
 from ease_lib.tasks.base import Exemplar

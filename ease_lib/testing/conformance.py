@@ -23,12 +23,12 @@ from typing import Any
 
 import pytest
 
-from ease_lib.evaluation.llm_client import Completion, LLMClient, OpenAIClient, Sampling
+from ease_lib.black_box.cache import CachingClient, open_cache, response_key
+from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.response_cache import CachingClient, open_cache, response_key
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
+from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.signals import open_event_loop
-from ease_lib.study.history import Candidate, History, Observation
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.study.loop import Racing, Study, evaluate_on, search
 from ease_lib.tasks.base import Exemplar

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ease_lib.candidates.sampling import Sequence, SequenceSpace
-from ease_lib.embeddings import PositionalRepresentation
-from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.evaluation.evaluator import Evaluation
+from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import Problem
 from ease_lib.seeding import rng
 from ease_lib.study.loop import Proposal
+from ease_lib.surrogate.representations import PositionalRepresentation
 
 
 @dataclass

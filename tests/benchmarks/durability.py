@@ -14,11 +14,12 @@ from os import environ
 from pathlib import Path
 from unittest.mock import patch
 
-from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import OpenAIClient, Sampling
-from ease_lib.evaluation.objective import Evaluation, Objective, Question
-from ease_lib.evaluation.response_cache import CachingClient, open_cache
-from ease_lib.study.history import Candidate, Observation
+from ease_lib.black_box.cache import CachingClient, open_cache
+from ease_lib.black_box.client import OpenAIClient, Sampling
+from ease_lib.black_box.concurrency import AdaptiveClient
+from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.objective import Objective
+from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint

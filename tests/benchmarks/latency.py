@@ -15,8 +15,8 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.config import parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.stages import optimize
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
 SETTINGS = ({"parallel": 1, "llm_concurrency": 1}, {"parallel": 8, "llm_concurrency": 8})

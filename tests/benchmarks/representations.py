@@ -16,22 +16,18 @@ from scipy.stats import spearmanr
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import parse_parameters
-from ease_lib.embeddings import (
-    BUNDLED,
-    AverageRepresentation,
-    PositionalRepresentation,
-    SequenceRepresentation,
-    load_embedder,
-)
-from ease_lib.evaluation.objective import Question, answer_sampling
+from ease_lib.embedding.models import BUNDLED, load_embedder
+from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.seeding import rng
-from ease_lib.stages.black_box import open_black_box
 from ease_lib.stages.embed import read_embeddings
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.surrogate.network import ScoreNetwork
+from ease_lib.surrogate.representations import AverageRepresentation, PositionalRepresentation, SequenceRepresentation
 
 TASKS = {
     "lr, 10 % noise": {"task": "lr", "noise_ratio": 0.1},

@@ -55,11 +55,11 @@ def measure(q, n, k, m, t):
     import torch
 
     from ease_lib.candidates.sampling import SequenceSpace
-    from ease_lib.embeddings import PositionalRepresentation
     from ease_lib.optimizers.base import Problem
     from ease_lib.optimizers.ease import Ease
+    from ease_lib.optimizers.history import Candidate, Observation
     from ease_lib.seeding import rng
-    from ease_lib.study.history import Candidate, Observation
+    from ease_lib.surrogate.representations import PositionalRepresentation
 
     torch.set_num_threads(1)
     draw = rng(0, "scale")

@@ -18,8 +18,8 @@ import torch
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config import parse_parameters
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.stages import evaluate, optimize
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from pipelines.parameter_sets import read_parameter_set
 
 SIMULATED = {"llm_base_url": "simulated", "representation": "positional"}

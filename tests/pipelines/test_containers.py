@@ -10,7 +10,7 @@ import docker
 import pyarrow.parquet as pq
 import pytest
 
-from ease_lib.lineage.trail import follow
+from ease_lib.lineage.chain import follow
 from ease_lib.lineage.verification import verify_place
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 

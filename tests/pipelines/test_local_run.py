@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ease_lib import cli
-from ease_lib.lineage.trail import follow
+from ease_lib.lineage.chain import follow
 from ease_lib.lineage.verification import verify_place
-from ease_lib.stages.execution import EXIT_STOPPED
+from ease_lib.running.execution import EXIT_STOPPED
 from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
 

@@ -9,7 +9,7 @@ import yaml
 
 from ease_lib import __version__
 from ease_lib.errors import ConfigError
-from ease_lib.stages.execution import EXIT_STOPPED
+from ease_lib.running.execution import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.cluster import connect, read_package

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.config import parse_parameters, parse_stage_config
+from ease_lib.running.one_process import BEFORE_SEARCH
+from ease_lib.running.under_way import ended
 from ease_lib.stages import check_prerequisites, evaluate, optimize
-from ease_lib.stages.endpoint_notes import FIRST, EndpointNotes
-from ease_lib.stages.one_process import BEFORE_SEARCH
-from ease_lib.stages.under_way import ended
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 from tests.recorded_run import RecordedRun
 

@@ -14,15 +14,17 @@ import pytest
 from ease_lib import cli
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.errors import AuthenticationFailed, LineageError, Overloaded, StoreUnavailable
-from ease_lib.lineage import publication
+from ease_lib.lineage.chain import follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
-from ease_lib.lineage.finding import find_prompt, find_row, index
 from ease_lib.lineage.record import decode
-from ease_lib.lineage.trail import follow
-from ease_lib.lineage.tree import show_page, show_text
 from ease_lib.lineage.verification import verify_place
-from ease_lib.stages import build_dataset, prefilter, publish, run_context
+from ease_lib.publishing import versions as versions_module
+from ease_lib.publishing.finding import find_prompt, find_row, index
+from ease_lib.publishing.versions import make_latest, read_latest
+from ease_lib.reporting.lineage import show_page, show_text
+from ease_lib.running import run_context
+from ease_lib.stages import build_dataset, prefilter, publish
 from ease_lib.tasks.base import row_hash
 from tests.recorded_run import STAGES, RecordedRun
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
@@ -343,7 +345,7 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     said = json.loads(better.path("publication").read_text())
     assert said["gate"]["rows"] <= 60
     assert (said["state"] == "published") == said["gate"]["evidence"]
-    latest = publication.read_latest(open_store(prompts))
+    latest = read_latest(open_store(prompts))
     assert (latest.version == said["version"]) == (said["state"] == "published")
     assert verify_place(prompts, all_versions=True).problems == ()
 
@@ -360,12 +362,12 @@ def test_a_first_prompt_that_is_worse_than_random_exemplars_is_not_for_use(tmp_p
 def test_of_two_that_publish_at_once_one_wins_and_the_other_says_so(where, request, tmp_path):
     uri = str(tmp_path / "prompts") if where == "folder" else request.getfixturevalue("s3_prefix")
     stores = [open_store(uri) for _ in range(6)]
-    before = publication.read_latest(stores[0])
+    before = read_latest(stores[0])
     gate = threading.Barrier(len(stores))
 
     def move(number):
         gate.wait()
-        return publication.make_latest(stores[number], f"version-{number}", "0" * 64, before)
+        return make_latest(stores[number], f"version-{number}", "0" * 64, before)
 
     with ThreadPoolExecutor(len(stores)) as writers:
         won = list(writers.map(move, range(len(stores))))
@@ -384,7 +386,7 @@ def test_a_retry_of_publishing_finds_what_the_first_attempt_wrote(tmp_path):
 def test_a_publication_that_was_killed_is_checked_as_any_other_and_found_after_the_retry(tmp_path, monkeypatch):
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))
     run(*STAGES[:-1])
-    monkeypatch.setattr(publication, "write_marks", kill)
+    monkeypatch.setattr(versions_module, "write_marks", kill)
     with pytest.raises(Killed):
         run(publish)
     monkeypatch.undo()
@@ -541,7 +543,7 @@ def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_com
     versions = [json.loads(run.path("publication").read_text())["version"] for run in (first, second)]
     text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
     assert forget(text, second.folder, prompts) == 0
-    assert publication.read_latest(open_store(prompts)).version == versions[0]
+    assert read_latest(open_store(prompts)).version == versions[0]
     assert verify_place(prompts, all_versions=True).is_whole
     third = RecordedRun(tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better")()
     assert versions[0] in json.loads(third.path("publication").read_text())["reason"]
@@ -653,12 +655,12 @@ def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
     text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
     assert forget(text, second.folder, s3_prefix) == 0
     version = json.loads(first.path("publication").read_text())["version"]
-    assert publication.read_latest(open_store(prompts_of(first))).version == version
+    assert read_latest(open_store(prompts_of(first))).version == version
     for place in (prompts_of(second), second.parameters.lineage_root):
         verdict = verify_place(place, all_versions=True)
         assert {problem.what for problem in verdict.problems} == {"removed on request"}
     assert forget(texts_of(first)[0], first.folder, s3_prefix) == 0
-    assert publication.read_latest(open_store(prompts_of(first))) is None
+    assert read_latest(open_store(prompts_of(first))) is None
 
 
 def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):

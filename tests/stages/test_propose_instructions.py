@@ -8,8 +8,8 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config import parse_parameters
 from ease_lib.errors import ConfigError, DataError
+from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
-from ease_lib.stages.one_process import BEFORE_SEARCH, Artifacts
 from ease_lib.stages.propose_instructions import read_instructions
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 

@@ -14,8 +14,8 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table,
 from ease_lib.config import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.running.one_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool, report
-from ease_lib.stages.one_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMOKE = {

@@ -8,8 +8,8 @@ import pytest
 from ease_lib import cli
 from ease_lib.comparison import plan
 from ease_lib.errors import Overloaded
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import run_cell
-from ease_lib.stages.one_process import Artifacts
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMALL = {

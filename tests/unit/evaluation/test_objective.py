@@ -6,6 +6,12 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from ease_lib import errors
+from ease_lib.black_box.cache import CachingClient, open_cache
+from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
+from ease_lib.black_box.concurrency import AdaptiveClient
+from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.black_box.meter import Allowance, MeteredClient
+from ease_lib.black_box.retries import RetryingClient
 from ease_lib.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -15,18 +21,9 @@ from ease_lib.errors import (
     Overloaded,
     TooManyFailures,
 )
-from ease_lib.evaluation.concurrency import AdaptiveClient
-from ease_lib.evaluation.llm_client import (
-    Allowance,
-    Completion,
-    MeteredClient,
-    OpenAIClient,
-    RetryingClient,
-    Sampling,
-)
-from ease_lib.evaluation.objective import FailurePolicy, Objective, Question, Usage, answer_sampling
+from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.racing import Race
-from ease_lib.evaluation.response_cache import CachingClient, open_cache
 from ease_lib.tasks.base import Exemplar, row_hash
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
@@ -159,27 +156,6 @@ def test_the_estimate_is_near_what_is_counted():
         usage = objective.estimate([SEQUENCE])
     assert usage.requests == 10
     assert 5 * 10 < usage.prompt_tokens < 15 * 10
-
-
-def test_costs_add_up_and_have_a_price():
-    usage = Usage(prompt_tokens=2_000_000, requests=1) + Usage(completion_tokens=500_000, requests=2)
-    assert usage.requests == 3
-    assert usage.cost_usd(prompt_usd=0.5, completion_usd=2.0) == pytest.approx(2.0)
-
-
-def test_answers_of_several_lines_end_at_the_blank_line():
-    def stop(output):
-        return answer_sampling([Exemplar(0, "q", (output,))], 0).stop
-
-    assert stop("first\nsecond") == "\n\n"
-    assert stop("one line\n") == "\n"
-
-
-def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_set():
-    pool = [Exemplar(0, "q", ("word " * 400,)), Exemplar(1, "q", ("yes",))]
-    assert answer_sampling(pool, 0).max_tokens == 1000
-    assert answer_sampling(pool[1:], 0).max_tokens == 64
-    assert answer_sampling(pool, 8).max_tokens == 8
 
 
 # --- rows that the endpoint refuses -----------------------------------------------------------------------------------

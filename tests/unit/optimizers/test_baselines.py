@@ -1,12 +1,12 @@
 import numpy as np
 
 from ease_lib.config import OptimizerConfig
+from ease_lib.optimizers.history import Observation
 from ease_lib.optimizers.influence import Influence, influences
 from ease_lib.optimizers.registry import create_optimizer
 from ease_lib.optimizers.retrieval import Retrieval
 from ease_lib.optimizers.zero_shot import ZeroShot
 from ease_lib.prefilter import bm25_similarities
-from ease_lib.study.history import Observation
 from ease_lib.testing.objectives import ordered_sum
 
 

@@ -15,14 +15,15 @@ import torch
 from ease_lib.candidates.optimal_transport import Shortlist
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config import parse_parameters
-from ease_lib.embeddings import BUNDLED, PositionalRepresentation, load_embedder
+from ease_lib.embedding.models import BUNDLED, load_embedder
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.optimizers import ease
 from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.history import Observation
 from ease_lib.seeding import derive_seed
-from ease_lib.study.history import Observation
 from ease_lib.surrogate import network
+from ease_lib.surrogate.representations import PositionalRepresentation
 from ease_lib.tasks.catalog import build_task
 from tests.straightforward import autograd_training, plain_acquisition, plain_shortlist
 

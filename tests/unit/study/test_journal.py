@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ease_lib.errors import JournalError
-from ease_lib.evaluation.objective import Usage
-from ease_lib.study.history import Candidate, Observation
+from ease_lib.evaluation.usage import Usage
+from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ease_lib.errors import StoreError
-from ease_lib.evaluation.objective import Usage
+from ease_lib.evaluation.usage import Usage
 from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.ledger import SEARCH, TEST, Ledger, open_ledger
 

@@ -3,10 +3,11 @@ from dataclasses import replace
 import pytest
 
 from ease_lib.errors import CapReached, Overloaded
-from ease_lib.evaluation.objective import Evaluation, Usage
+from ease_lib.evaluation.evaluator import Evaluation
+from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.best_of_n import BestOfN
+from ease_lib.optimizers.history import History, Observation
 from ease_lib.study.caps import Caps, Limits
-from ease_lib.study.history import History, Observation
 from ease_lib.study.journal import open_journal
 from ease_lib.study.loop import Racing, search
 from ease_lib.testing.objectives import ordered_sum

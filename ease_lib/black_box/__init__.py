@@ -1,0 +1,1 @@
+"""The black-box LLM behind its API: asked once, retried, bounded, metered, cached; `opening` puts it together."""

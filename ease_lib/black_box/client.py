@@ -1,0 +1,246 @@
+"""The one way to ask the black-box.
+
+`OpenAIClient` asks once and names every failure, `MeteredClient` (`meter.py`) obeys the caps, `AdaptiveClient`
+(`concurrency.py`) bounds the requests in flight, `RetryingClient` (`retries.py`) tries again, `CachingClient`
+(`cache.py`) asks nothing twice; each wraps the one before.
+
+A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An empty answer counts as
+missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
+nothing on purpose. What a model thinks aloud before its answer is no part of it.
+
+A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, OpenAI's newer ones no
+`max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of the
+answer's identity in the cache.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+import openai
+
+from ease_lib import errors, observations
+from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
+from ease_lib.black_box.reasoning import without_reasoning
+
+CHARACTERS_PER_TOKEN = 4
+"""Of English text, roughly; for estimates only."""
+REMEDIES = Remedies(
+    url="llm_base_url",
+    model="llm_model",
+    keys="EASE_LLM_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
+    slow="raise llm_timeout_seconds",
+    long="lower k, or take a model with a longer context",
+)
+LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+"""The second is what OpenAI's newer models call it."""
+_REFUSAL = re.compile(
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed)|does not support|doesn't support|"
+    r"unrecogni[sz]ed|unknown|unexpected|deprecated|extra_forbidden|extra (?:inputs|fields)",
+    re.IGNORECASE,
+)
+logger = logging.getLogger("ease")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How an answer is drawn.
+
+    Args:
+        max_tokens: of the longest answer.
+        stop: text that ends a raw completion; chat models end by themselves.
+    """
+
+    max_tokens: int
+    stop: str
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """An answer and what it cost.
+
+    Args:
+        prompt_tokens, completion_tokens: as the endpoint counted, or estimated where it does not say.
+        retries: failed requests before it.
+        cached: paid for by somebody else, or earlier for another purpose.
+        account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
+            the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
+        answered_at: when the endpoint gave it (ISO 8601, UTC), wherever it was kept since.
+    """
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    model: str
+    retries: int = 0
+    cached: bool = False
+    account: str = ""
+    answered_at: str = ""
+
+
+class LLMClient(Protocol):
+    """Answers one prompt."""
+
+    async def complete(self, prompt: str, account: str = "") -> Completion: ...
+
+
+class OpenAIClient:
+    """Any OpenAI-compatible endpoint, chat or completions.
+
+    Args:
+        base_url: its URL; a query (Azure's `?api-version=...`) is sent with every request.
+        model: as the endpoint calls it.
+        api: `chat` or `completions`.
+        key: secret of the endpoint, or empty.
+        left_out: parameters that the endpoint is known to refuse.
+        on_refusal: told of each parameter that it refuses from now on.
+
+    `answered` counts the answers that came from the endpoint.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        model: str,
+        api: str,
+        key: str,
+        sampling: Sampling,
+        timeout_seconds: float,
+        left_out: Collection[str] = (),
+        on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
+    ) -> None:
+        self._client = openai_client(base_url, key, timeout_seconds)
+        self._shown_url = without_credentials(base_url)
+        self._key = key
+        self._model = model
+        self._api = api
+        self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, "temperature": sampling.temperature}
+        if api == "completions":
+            self._optional["stop"] = [sampling.stop]
+        self.left_out = frozenset(left_out)
+        self._on_refusal = on_refusal
+        self.answered = 0
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        try:
+            completion = self._read(await self._request(prompt), prompt)
+        except errors.EndpointError:
+            raise
+        except Exception as error:
+            raise self._named(error) from error
+        self.answered += 1
+        return replace(completion, account=account)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _request(self, prompt: str) -> Any:
+        """Ask; once more without each parameter that the endpoint refuses by its name."""
+        while True:
+            sent = self._taken_parameters()
+            try:
+                return await self._create(prompt, sent)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                refused = refused_parameter(error, sent)
+                if refused is None:
+                    raise
+                self._leave_out(refused)
+
+    async def _create(self, prompt: str, sent: dict[str, Any]) -> Any:
+        if self._api == "completions":
+            return await self._client.completions.create(model=self._model, prompt=prompt, **sent)
+        messages: Any = [{"role": "user", "content": prompt}]
+        return await self._client.chat.completions.create(model=self._model, messages=messages, **sent)
+
+    def _taken_parameters(self) -> dict[str, Any]:
+        wanted = dict(self._optional)
+        if LIMIT in self.left_out and self._api == "chat":
+            wanted[NEWER_LIMIT] = wanted[LIMIT]
+        return {name: value for name, value in wanted.items() if name not in self.left_out}
+
+    def _leave_out(self, name: str) -> None:
+        """Requests that were in flight together may learn the same."""
+        if name in self.left_out:
+            return
+        self.left_out |= {name}
+        instead = f"; {NEWER_LIMIT} is sent instead" if name == LIMIT and self._api == "chat" else ""
+        logger.info("notice: %s refuses %s, which is left out from now on%s", self._model, name, instead)
+        self._on_refusal(self.left_out)
+        observations.parameters_left_out(self.left_out)
+
+    def _read(self, response: Any, prompt: str) -> Completion:
+        try:
+            choice = response.choices[0]
+            text = choice.text if self._api == "completions" else choice.message.content
+            finish, usage = choice.finish_reason, response.usage
+        except (AttributeError, IndexError, TypeError) as error:
+            raise errors.GarbledAnswer(
+                f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
+                "check llm_base_url (most end in /v1) and llm_api"
+            ) from error
+        if finish == "content_filter":
+            raise errors.ContentRefused(
+                f"{self._shown_url} refused a prompt by its content filter; remove the row, or have it lifted"
+            )
+        text = without_reasoning(text) if isinstance(text, str) else None
+        if text is None or (self._api == "chat" and not text.strip()):
+            if finish == "length":
+                raise errors.BadRequest(
+                    f"{self._shown_url} used up its tokens before it said anything; raise llm_max_tokens"
+                )
+            raise errors.GarbledAnswer(f"{self._shown_url} answered without content")
+        completion = Completion(
+            text=text,
+            prompt_tokens=getattr(usage, "prompt_tokens", None) or estimated_tokens(prompt),
+            completion_tokens=getattr(usage, "completion_tokens", None) or estimated_tokens(text),
+            model=str(getattr(response, "model", "") or self._model),
+            answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        observations.answered(
+            completion.model,
+            str(getattr(response, "system_fingerprint", None) or ""),
+            completion.prompt_tokens,
+            completion.completion_tokens,
+        )
+        return completion
+
+    def _named(self, error: Exception) -> errors.EndpointError:
+        return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, key=self._key)
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has."""
+    return max(1, round(len(text) / CHARACTERS_PER_TOKEN))
+
+
+def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
+    """The library's client of an endpoint; Azure takes its key in a header of its own."""
+    parts = urlsplit(base_url)
+    on_azure = (parts.hostname or "").endswith(".azure.com")
+    return openai.AsyncOpenAI(
+        base_url=parts._replace(query="").geturl(),
+        default_query=dict(parse_qsl(parts.query)),
+        default_headers={"api-key": key} if on_azure and key else None,
+        api_key=key or NO_KEY,
+        timeout=timeout_seconds,
+        max_retries=0,
+    )
+
+
+def refused_parameter(error: openai.APIStatusError, sent: Collection[str]) -> str | None:
+    """The parameter of a request that was refused for being there or for its value, or None for another failure."""
+    body = error.body if isinstance(error.body, dict) else {}
+    said = f"{error.code} {error.type} {body or error.body} {error.message}"
+    if not _REFUSAL.search(said):
+        return None
+    if error.param in sent:
+        return error.param
+    return next((name for name in sent if re.search(rf"(?<!\w){name}(?!\w)", said)), None)

@@ -1,0 +1,145 @@
+"""Open the black-box that a configuration names: start it if it is one of ours, find its model, wrap the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ease_lib import observations
+from ease_lib.artifacts.store import is_s3
+from ease_lib.black_box.cache import CachingClient, open_cache
+from ease_lib.black_box.client import LLMClient, OpenAIClient, Sampling
+from ease_lib.black_box.concurrency import AdaptiveClient
+from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.black_box.failures import FailurePolicy, without_credentials
+from ease_lib.black_box.meter import MeteredClient
+from ease_lib.black_box.served_models import asked_model
+from ease_lib.black_box.retries import RetryingClient
+from ease_lib.config import EndpointConfig
+from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
+from ease_lib.endpoints.local import weights_path
+from ease_lib.errors import ConfigError
+from ease_lib.keys import endpoint_key
+from ease_lib.signals import open_event_loop
+
+KEY_VARIABLE = "EASE_LLM_API_KEY"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlackBox:
+    """The LLM as the search sees it.
+
+    `endpoint` is its URL without credentials, or `local` or `simulated`; with `model` and `api` it is its identity.
+    `innermost` counts the answers that this process had from it, `meter` bounds what it may still send, and `answers`
+    is the generation of kept answers.
+    """
+
+    endpoint: str
+    model: str
+    api: str
+    client: LLMClient
+    innermost: OpenAIClient
+    meter: MeteredClient
+    answers: str
+    runner: asyncio.Runner
+    ask_first_alone: bool
+    failures: FailurePolicy
+
+    @property
+    def simulated(self) -> bool:
+        return self.endpoint == "simulated"
+
+
+@contextmanager
+def open_black_box(
+    config: EndpointConfig, *, sampling: Sampling, store_uri: str, answers: str = ""
+) -> Iterator[BlackBox]:
+    """The black-box for the length of the context.
+
+    Args:
+        store_uri: folder or s3:// for the response cache, or empty for none; a folder also takes the log of an endpoint
+            of ours.
+        answers: generation of kept answers to use; empty is the newest.
+
+    Raises:
+        EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
+    """
+    with ExitStack() as stack:
+        url = stack.enter_context(_endpoint_url(config, store_uri))
+        runner = stack.enter_context(open_event_loop())
+        own = config.llm_base_url in OWN_ENDPOINTS
+        key = "" if own else endpoint_key(url, KEY_VARIABLE)
+        api = config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
+        model = runner.run(asked_model(config, url, key))
+        endpoint = config.llm_base_url if own else without_credentials(url)
+        notes = EndpointNotes(store_uri, endpoint, model, api)
+        known = notes.read()
+        generation = answers or known.answers
+        client = OpenAIClient(
+            base_url=url,
+            model=model,
+            api=api,
+            key=key,
+            sampling=sampling,
+            timeout_seconds=config.llm_timeout_seconds,
+            left_out=known.left_out,
+            on_refusal=notes.keep_left_out,
+        )
+        stack.callback(lambda: runner.run(client.close()))
+        meter = MeteredClient(client)
+        bounded = AdaptiveClient(meter, maximum=config.llm_concurrency, outlives_prompts=config.llm_failures != "stop")
+        answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
+        if store_uri:
+            cache = stack.enter_context(open_cache(store_uri))
+            identity = answer_identity(endpoint, model, api, sampling, generation)
+            answering = CachingClient(answering, cache, identity, lambda: client.left_out)
+        observations.endpoint_used(endpoint, model, api)
+        observations.parameters_left_out(client.left_out)
+        yield BlackBox(
+            endpoint=endpoint,
+            model=model,
+            api=api,
+            client=answering,
+            innermost=client,
+            meter=meter,
+            answers=generation,
+            runner=runner,
+            ask_first_alone=config.llm_base_url == "local",
+            failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
+        )
+
+
+def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling, answers: str = FIRST) -> dict[str, Any]:
+    """What an answer depends on beside its prompt: with it, the address of the answer in the cache."""
+    generation = {} if answers == FIRST else {"answers": answers}
+    return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling), **generation}
+
+
+@contextmanager
+def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
+    name = config.llm_base_url
+    if name not in OWN_ENDPOINTS:
+        if urlsplit(name).scheme not in ("http", "https") or not urlsplit(name).hostname:
+            raise ConfigError(
+                f"llm_base_url={name} is none of local, simulated, or an http(s) URL like https://host/v1"
+            )
+        yield name.rstrip("/")
+        return
+    if name == "local":
+        weights_path()
+    with running_endpoint(name, _log_of(name, store_uri)) as url:
+        yield url
+
+
+def _log_of(name: str, store_uri: str) -> Path | None:
+    """Where an endpoint of ours writes what it prints: beside the answers, where these are kept in a folder."""
+    if not store_uri or is_s3(store_uri):
+        return None
+    folder = Path(store_uri)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}-endpoint.log"

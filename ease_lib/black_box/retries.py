@@ -1,0 +1,75 @@
+"""Try again what may pass: with growing waits, until a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from ease_lib import errors
+from ease_lib.black_box.client import Completion, LLMClient
+
+Answer = TypeVar("Answer")
+
+FIRST_BACKOFF_SECONDS = 0.5
+LONGEST_BACKOFF_SECONDS = 30.0
+
+
+async def with_retries(
+    ask: Callable[[], Awaitable[Answer]],
+    *,
+    deadline_seconds: float,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Answer, int]:
+    """The answer, and the failed requests before it.
+
+    Retryable failures are tried again, with jittered exponential backoff, until a deadline after the first failure. A
+    `Retry-After` of the endpoint is kept when it is longer than the backoff.
+
+    Raises:
+        EndpointError: the last failure, when it cannot be retried or the next try would be past the deadline.
+    """
+    end = math.inf
+    retries = 0
+    while True:
+        try:
+            return await ask(), retries
+        except errors.EndpointError as error:
+            end = min(end, clock() + deadline_seconds)
+            backoff = min(FIRST_BACKOFF_SECONDS * 2**retries, LONGEST_BACKOFF_SECONDS) * random.uniform(0.5, 1.0)
+            wait = max(backoff, error.retry_after or 0.0)
+            if not error.retryable or clock() + wait > end:
+                raise
+        retries += 1
+        await sleep(wait)
+
+
+class RetryingClient:
+    """Tries retryable failures again until a deadline after the first failure, see `with_retries`."""
+
+    def __init__(
+        self,
+        client: LLMClient,
+        *,
+        deadline_seconds: float,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._deadline_seconds = deadline_seconds
+        self._sleep = sleep
+        self._clock = clock
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        completion, retries = await with_retries(
+            lambda: self._client.complete(prompt, account),
+            deadline_seconds=self._deadline_seconds,
+            sleep=self._sleep,
+            clock=self._clock,
+        )
+        return replace(completion, retries=retries)

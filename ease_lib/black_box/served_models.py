@@ -1,0 +1,67 @@
+"""Which models an endpoint serves, and which of them is asked."""
+
+from __future__ import annotations
+
+import openai
+
+from ease_lib import errors
+from ease_lib.black_box.client import REMEDIES, openai_client
+from ease_lib.black_box.failures import named_failure, what_it_said, without_credentials
+from ease_lib.black_box.retries import with_retries
+from ease_lib.config import EndpointConfig
+from ease_lib.endpoints.child import OWN_ENDPOINTS
+from ease_lib.errors import ConfigError, ModelNotFound
+
+
+async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadline_seconds: float) -> list[str]:
+    """The models an endpoint says it serves; empty when it does not say.
+
+    Raises:
+        EndpointError: when it cannot be reached, or refuses the key.
+    """
+    client = openai_client(base_url, key, timeout_seconds)
+    shown = without_credentials(base_url)
+
+    async def ask() -> list[str]:
+        try:
+            return [model.id for model in (await client.models.list()).data or []]
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise errors.AuthenticationFailed(
+                f"{shown} answered {error.status_code} to a question for its models: {what_it_said(error, key)}; "
+                f"set llm_model, or check {REMEDIES.keys}"
+            ) from error
+        except openai.OpenAIError as error:
+            failure = named_failure(error, where=shown, model="", remedies=REMEDIES, key=key)
+            if failure.retryable and not isinstance(failure, errors.GarbledAnswer):
+                raise failure from error
+            return []
+        except (AttributeError, TypeError, ValueError):
+            return []
+
+    try:
+        return (await with_retries(ask, deadline_seconds=deadline_seconds))[0]
+    finally:
+        await client.close()
+
+
+async def asked_model(config: EndpointConfig, url: str, key: str) -> str:
+    """The model to ask for, from the configuration; else the only one served, or the first of an endpoint of ours."""
+    own = config.llm_base_url in OWN_ENDPOINTS
+    if config.llm_model and not own:
+        return config.llm_model
+    shown = without_credentials(url)
+    served = await list_models(
+        url, key, timeout_seconds=config.llm_timeout_seconds, deadline_seconds=config.llm_deadline_seconds
+    )
+    if config.llm_model:
+        if config.llm_model not in served:
+            raise ModelNotFound(
+                f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"
+            )
+        return config.llm_model
+    if len(served) == 1 or (served and own):
+        return served[0]
+    if not served:
+        raise ConfigError(f"{shown} does not list its models; set llm_model (and check llm_base_url: most end in /v1)")
+    some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
+    raise ConfigError(f"{shown} serves {len(served)} models ({some}); set llm_model to one of them")

@@ -1,0 +1,430 @@
+"""Where a file holds a row, and what is left of the file without it.
+
+A row is named by its input text, and only a whole value is it: a cell, a string of JSON, the text of an HTML element, a
+line of plain text, or `Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not.
+
+    tables      CSV, JSON lines, JSON lists and Parquet lose the rows that hold it; the others stay, to the byte but
+                for Parquet
+    the rest    prompts, reports and answers go whole: a prompt without one of its exemplars is another prompt
+    records     of lineage, indices and journals hold digests and numbers, and are never looked into; what the message
+                of a failed attempt quotes of a row stays there
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
+from ease_lib.artifacts.tables import STAMP
+from ease_lib.config import declared_parameters
+from ease_lib.deletion import tombstones
+from ease_lib.errors import LineageError
+from ease_lib.lineage.chain import ARTIFACT, COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS
+from ease_lib.lineage.exports import croissant
+from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
+from ease_lib.lineage.record import CONTRACT
+from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.table import HEAD_LINES, delimiter_of
+
+TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
+"""Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
+MOST_OUTPUTS = 20
+"""Places behind one `Input: ` where it may end, for inputs that hold lines which begin with `Output:` themselves."""
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NO_TEXT = re.compile(
+    rf"(^|/)(runs/[^/]+/[a-z_]+-{_UUID}\.json|attempts/[0-9a-f]+/{_UUID}|tombstones/[0-9a-f]{{64}}/[^/]+"
+    rf"|(rows|prompts)/[0-9a-f]{{64}}/[^/]+|journals/[0-9a-f]+(\.jsonl|/[^/]+)"
+    rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
+)
+_NO_TEXT_NAMES = frozenset(
+    {LATEST_FILE, VERSION_FILE, ARTIFACT, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, "executor_output.json"}
+)
+_RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
+_ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")
+_NAME = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occurrence:
+    """A file that holds the row.
+
+    Args:
+        kind: how: `table`, `lines`, `document`, `prompt`, `page` or `answer`.
+        rows: how many of its rows go; 0 where it goes whole.
+        left: its content without them; None where it goes whole.
+    """
+
+    kind: str
+    rows: int = 0
+    left: bytes | None = None
+
+
+class Wanted:
+    """The row that is looked for.
+
+    Args:
+        row: hash of its input text.
+    """
+
+    def __init__(self, row: str) -> None:
+        self.row = row
+
+    def is_value(self, value: str) -> bool:
+        return row_hash(value) == self.row
+
+    def is_in(self, value: str) -> bool:
+        """Whether a value is the row, or a prompt with it."""
+        return self.is_value(value) or self.is_in_prompt(value)
+
+    def is_in_prompt(self, text: str) -> bool:
+        return any(self.is_value(shown) for shown in _shown_inputs(text))
+
+
+def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
+    """How a file holds a row; None where it does not.
+
+    Args:
+        name: its address, for that shows what it is.
+        row: hash of the row's input text.
+
+    Raises:
+        LineageError: when a table cannot be read.
+    """
+    wanted = Wanted(row)
+    if holds_no_text(name):
+        return None
+    if content[:4] == b"PAR1":
+        return _in_parquet(content, wanted)
+    answer = _ANSWER.match(content)
+    if answer:
+        found = _json(content[answer.end() :])
+        return Occurrence(kind="answer") if isinstance(found, dict) and answers(found, wanted) else None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return _in_text(name, text, wanted)
+
+
+def holds_no_text(name: str) -> bool:
+    """Whether a file is a lineage record, an index or a journal by its name: digests, numbers and parameters."""
+    return bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
+
+
+def answers(completion: dict[str, Any], wanted: Wanted) -> bool:
+    """Whether a cached answer repeats the row; of the question it holds a hash only."""
+    return wanted.is_in(str(completion.get("text", "")))
+
+
+def quotes(content: bytes, text: str) -> bool:
+    """Whether a file shows a text anywhere, within other text too, as it is or as JSON or HTML write it."""
+    if content[:4] == b"PAR1":
+        return any(text in value for value in _strings(_parquet_texts(content)))
+    spellings = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for quote, apostrophe in (('"', "'"), ("&quot;", "&#x27;"), ("&#34;", "&#39;")):
+        spellings.add(escaped.replace('"', quote).replace("'", apostrophe))
+    return any(spelling.encode() in content for spelling in spellings)
+
+
+def _shown_inputs(text: str) -> Iterator[str]:
+    """What stands between `Input: ` at the beginning of a line and `Output:` at that of a later one."""
+    for begin in re.finditer(r"^Input: ", text, re.MULTILINE) if "Input: " in text else ():
+        end = begin.end() - 1
+        for _ in range(MOST_OUTPUTS):
+            end = text.find("\nOutput:", end + 1)
+            if end < 0:
+                break
+            yield text[begin.end() : end]
+
+
+def _in_text(name: str, text: str, wanted: Wanted) -> Occurrence | None:
+    if text[:200].lstrip("\ufeff \n\r\t").lower().startswith(("<!doctype html", "<html")):
+        return _in_page(text, wanted)
+    suffix = name.rpartition(".")[2].lower()
+    if suffix in ("csv", "tsv"):
+        return _in_csv(text, wanted, "\t" if suffix == "tsv" else "")
+    begin = text.lstrip("\ufeff \n\r\t")[:1]
+    document = _json(text) if begin in ("{", "[", '"') else None
+    if document is not None:
+        return _in_document(text, document, wanted)
+    if suffix in ("jsonl", "ndjson") or begin == "{":
+        return _in_lines(text, lambda line: _is_in_record(_json(line), wanted))
+    if wanted.is_in_prompt(text):
+        return Occurrence(kind="prompt")
+    return None if "\nOutput:" in text else _in_lines(text, wanted.is_value)
+
+
+def _json(text: str | bytes) -> Any:
+    """The value, or None where it is no JSON."""
+    try:
+        return json.loads(text.lstrip("\ufeff") if isinstance(text, str) else text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _in_lines(text: str, is_wanted: Callable[[str], bool]) -> Occurrence | None:
+    """A file of one value a line."""
+    lines = list(io.StringIO(text, newline=""))
+    kept = [line for line in lines if not line.strip() or not is_wanted(line.lstrip("\ufeff"))]
+    return _table("lines", len(lines) - len(kept), "".join(kept).encode())
+
+
+def _table(kind: str, rows: int, left: bytes) -> Occurrence | None:
+    return Occurrence(kind=kind, rows=rows, left=left) if rows else None
+
+
+def _in_csv(text: str, wanted: Wanted, delimiter: str) -> Occurrence | None:
+    """Records lose nothing but those that have the row as a cell; quotes and line ends of the others stay.
+
+    Args:
+        delimiter: empty takes what the first lines show, as tasks do.
+    """
+    lines = list(io.StringIO(text, newline=""))
+    if lines and not delimiter:
+        delimiter = delimiter_of(lines[:HEAD_LINES])
+    reader = csv.reader((line.lstrip("\ufeff") for line in lines), delimiter=delimiter or ",")
+    kept: list[str] = []
+    begin = removed = 0
+    try:
+        for cells in reader:
+            record, begin = lines[begin : reader.line_num], reader.line_num
+            is_header = not kept and not removed and all(_NAME.fullmatch(cell) for cell in cells)
+            if not is_header and any(wanted.is_value(cell) for cell in cells):
+                removed += 1
+            else:
+                kept += record
+    except csv.Error:
+        return _in_lines(text, wanted.is_value)
+    return _table("table", removed, "".join(kept).encode())
+
+
+def _in_parquet(content: bytes, wanted: Wanted) -> Occurrence | None:
+    """Rows that have it in a column of text, whatever lists or structs it stands in."""
+    table = _parquet(content)
+    kept = [True] * table.num_rows
+    for values in _parquet_texts(content):
+        for position, value in enumerate(values):
+            kept[position] = kept[position] and not _is_in_record(value, wanted)
+    if all(kept):
+        return None
+    left = io.BytesIO()
+    pq.write_table(table.filter(pa.array(kept)), left)
+    return _table("table", kept.count(False), left.getvalue())
+
+
+def _parquet(content: bytes) -> pa.Table:
+    try:
+        return pq.read_table(io.BytesIO(content))
+    except (OSError, pa.ArrowException) as error:
+        raise LineageError(f"no Parquet that can be read: {error}") from error
+
+
+def _parquet_texts(content: bytes) -> Iterator[list[Any]]:
+    """The columns that may hold text of rows, one after another."""
+    table = _parquet(content)
+    stamp = (table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0]
+    for number, column in enumerate(table.schema):
+        if "string" in str(column.type) and (stamp not in TABLES or column.name in TEXT_FIELDS):
+            yield table.column(number).to_pylist()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in a value of JSON or Parquet, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings([*value, *value.values()])
+    elif isinstance(value, list | tuple | Iterator):
+        for item in value:
+            yield from _strings(item)
+
+
+def _is_in_record(value: Any, wanted: Wanted) -> bool:
+    """Whether a value of JSON or Parquet is or has the row, as a key too."""
+    return any(wanted.is_in(text) for text in _strings(value))
+
+
+def _in_document(text: str, document: Any, wanted: Wanted) -> Occurrence | None:
+    contract = str(document.get("contract", "")).partition("/")[0] if isinstance(document, dict) else ""
+    if contract in _RECORDS:
+        return None
+    if contract in DOCUMENTS:
+        return Occurrence(kind="document") if _is_in_fields(document, wanted) else None
+    if not _is_in_record(document, wanted):
+        return None
+    if isinstance(document, list) and not _is_chat(document):
+        return _in_list(text, document, wanted)
+    left, rows = _pruned(document, wanted)
+    if left is _GONE or not left:
+        return Occurrence(kind="document")
+    return _table("document", rows, _written(left, text).encode())
+
+
+def _is_in_fields(value: Any, wanted: Wanted) -> bool:
+    """Whether a document of ours shows the row where it shows rows at all: a parameter of that value is no row."""
+    if isinstance(value, dict):
+        return any(
+            (key in TEXT_FIELDS and _is_in_record(item, wanted)) or _is_in_fields(item, wanted)
+            for key, item in value.items()
+            if key != "parameters"
+        )
+    return isinstance(value, list) and any(_is_in_fields(item, wanted) for item in value)
+
+
+def _in_list(text: str, elements: list[Any], wanted: Wanted) -> Occurrence | None:
+    """A JSON list of rows; what stands between the brackets of the others stays as it is."""
+    spans = list(_spans(text))
+    pruned = [_pruned(element, wanted) for element in elements]
+    kept = [number for number, (left, _) in enumerate(pruned) if left is not _GONE]
+    if not kept:
+        return Occurrence(kind="document")
+    parts = [text[: spans[0][0]]]
+    for position, number in enumerate(kept):
+        begin, end = spans[number]
+        left, rows = pruned[number]
+        parts.append(text[spans[number - 1][1] : begin] if position else "")
+        parts.append(_written(left, "") if rows else text[begin:end])
+    parts.append(text[spans[-1][1] :])
+    return _table("table", sum(rows for _, rows in pruned), "".join(parts).encode())
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the elements of a JSON list begin and end."""
+    decoder = json.JSONDecoder()
+    place = text.index("[") + 1
+    while True:
+        place = _past(text, place, ", \n\r\t")
+        if text[place] == "]":
+            return
+        _, end = decoder.raw_decode(text, place)
+        yield place, end
+        place = end
+
+
+def _past(text: str, place: int, characters: str) -> int:
+    while text[place] in characters:
+        place += 1
+    return place
+
+
+class _Gone:
+    """Stands for a value that nothing is left of."""
+
+
+_GONE = _Gone()
+
+
+def _pruned(value: Any, wanted: Wanted) -> tuple[Any, int]:
+    """A JSON value without the smallest records that hold the row, and how many there were."""
+    if isinstance(value, str):
+        return (_GONE, 1) if wanted.is_in(value) else (value, 0)
+    if isinstance(value, dict):
+        return _pruned_object(value, wanted)
+    if isinstance(value, list):
+        if _is_chat(value):
+            return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
+        pruned = [_pruned(item, wanted) for item in value]
+        return [left for left, _ in pruned if left is not _GONE], sum(rows for _, rows in pruned)
+    return value, 0
+
+
+def _pruned_object(value: dict[str, Any], wanted: Wanted) -> tuple[Any, int]:
+    """A record that has the row itself goes; an object that holds records loses them."""
+    if any(_is_own(item) and _is_in_record(item, wanted) for item in value.values()):
+        return _GONE, 1
+    pruned = {key: (_GONE, 1) if wanted.is_value(key) else _pruned(item, wanted) for key, item in value.items()}
+    return {key: left for key, (left, _) in pruned.items() if left is not _GONE}, sum(n for _, n in pruned.values())
+
+
+def _is_own(item: Any) -> bool:
+    """Whether a field of a record is part of it: text, accepted outputs, a conversation."""
+    return isinstance(item, str) or _is_chat(item) or (isinstance(item, list) and len(item) < 2 and _is_texts(item))
+
+
+def _is_texts(item: list[Any]) -> bool:
+    return all(isinstance(each, str) for each in item)
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
+
+
+def _written(value: Any, like: str) -> str:
+    """A JSON value, indented as another text is."""
+    indented = re.search(r"[\[{]\r?\n( +)", like)
+    indent = len(indented[1]) if indented else None
+    written = json.dumps(value, ensure_ascii=bool(like) and like.isascii(), indent=indent)
+    return written + ("\n" if like.endswith("\n") else "")
+
+
+def _in_page(text: str, wanted: Wanted) -> Occurrence | None:
+    page = _Page()
+    page.feed(text)
+    page.close()
+    parameters = declared_parameters()
+    is_ours = _OUR_TITLE in text[:1000]
+    shown = (
+        element.text
+        for before, element in pairwise([_Element(), *page.elements])
+        if before.text not in parameters and (element.is_text or not is_ours)
+    )
+    return Occurrence(kind="page") if any(wanted.is_in(text) for text in shown) else None
+
+
+_OUR_TITLE = "<title>EASE: "
+
+
+@dataclass(kw_only=True)
+class _Element:
+    """Of a page; our own reports mark where text of rows and models stands, beside it are phases and labels of ours."""
+
+    tag: str = ""
+    is_text: bool = False
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+class _Page(HTMLParser):
+    """All elements of an HTML page, in the order in which they end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[_Element] = []
+        self._open: list[_Element] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _VOID:
+            self._open.append(_Element(tag=tag, is_text=tag == "pre" or ("class", "text") in attrs))
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.parts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if any(element.tag == tag for element in self._open):
+            while self._open:
+                self.elements.append(self._open.pop())
+                if self.elements[-1].tag == tag:
+                    break
+
+    def close(self) -> None:
+        super().close()
+        self.elements += self._open
+
+
+_VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})

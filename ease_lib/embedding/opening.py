@@ -1,0 +1,68 @@
+"""Open the embedder that a configuration names, with its key from the environment."""
+
+from __future__ import annotations
+
+from ease_lib import observations
+from ease_lib.artifacts.store import PATIENCE_SECONDS, open_store
+from ease_lib.black_box.failures import without_credentials
+from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
+from ease_lib.device import resolve_device
+from ease_lib.embedding.embedder import Embedder
+from ease_lib.embedding.endpoint import DEADLINE_SECONDS, EndpointEmbedder
+from ease_lib.embedding.kept import FOLDER, KeptEmbedder
+from ease_lib.embedding.models import check_embedder as check_sentence_embedder
+from ease_lib.embedding.models import files_identity, load_embedder
+from ease_lib.keys import endpoint_key
+
+KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
+TRIAL_DEADLINE_SECONDS = 5.0
+
+
+def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: str = "") -> Embedder:
+    """`openai:MODEL` behind an endpoint, or a sentence-transformers model.
+
+    Args:
+        store_uri: where vectors are kept from run to run; empty keeps none.
+
+    Raises:
+        ConfigError: when there is no such sentence-transformers model or device within reach.
+    """
+    identity = embedder_identity(config)
+    observations.embedder_used(config.embedder, identity)
+    if not store_uri:
+        return _opened(config, hardware)
+    store = open_store(f"{store_uri.rstrip('/')}/{FOLDER}", patience_seconds=PATIENCE_SECONDS)
+    decided = {"name": config.embedder, "device": hardware.device, **identity}
+    return KeptEmbedder(config.embedder, decided, store, lambda: _opened(config, hardware))
+
+
+def embedder_identity(config: EmbeddingConfig) -> dict[str, str]:
+    """What tells an embedder from others of that name; an endpoint says nothing of its weights."""
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        return {"endpoint": without_credentials(config.embedder_base_url)}
+    return files_identity(config.embedder)
+
+
+def _opened(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        return _endpoint(config, DEADLINE_SECONDS)
+    return load_embedder(config.embedder, resolve_device(hardware.device))
+
+
+def check_embedder(config: EmbeddingConfig) -> None:
+    """Ask an endpoint for one short embedding, retried for a few seconds; look for a model without loading its weights.
+
+    Raises:
+        ConfigError, EndpointError: when the embedder cannot be used.
+    """
+    if config.embedder.startswith(ENDPOINT_EMBEDDER):
+        _endpoint(config, TRIAL_DEADLINE_SECONDS).embed(["Input: 1\nOutput: 1"])
+    else:
+        check_sentence_embedder(config.embedder)
+
+
+def _endpoint(config: EmbeddingConfig, deadline_seconds: float) -> EndpointEmbedder:
+    key = endpoint_key(config.embedder_base_url, KEY_VARIABLE)
+    return EndpointEmbedder(
+        config.embedder, base_url=config.embedder_base_url, key=key, deadline_seconds=deadline_seconds
+    )

@@ -1,0 +1,175 @@
+"""One evaluation of a sequence: its prompts asked, block by block where it races, and its answers scored."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ease_lib import errors
+from ease_lib.black_box.asking import all_answers
+from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.racing import Race
+from ease_lib.evaluation.usage import Usage, usage_of
+from ease_lib.tasks.base import Exemplar, row_hash
+
+logger = logging.getLogger("ease")
+
+SHOWN_CHARACTERS = 60
+"""Of a row's input that name it in the log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Answers and scores in the order the rows were asked, and the mean score of those that have one.
+
+    Args:
+        scores: None of a row that was refused and is left out.
+        failures: why a row was refused; empty where it was answered.
+        partial: racing stopped it, and rows were not asked.
+    """
+
+    score: float
+    scores: tuple[float | None, ...]
+    answers: tuple[str, ...]
+    prompts: tuple[str, ...]
+    failures: tuple[str, ...]
+    usage: Usage
+    partial: bool = False
+
+    @property
+    def scored_rows(self) -> int:
+        return sum(score is not None for score in self.scores)
+
+    @property
+    def failed_rows(self) -> int:
+        return sum(map(bool, self.failures))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A sequence to be evaluated.
+
+    Args:
+        account: whom its answers are paid for (`Completion.account`).
+        race: when to stop early; None asks every row.
+    """
+
+    exemplars: Sequence[Exemplar]
+    instruction: str = ""
+    account: str = ""
+    race: Race | None = None
+
+
+class Evaluator:
+    """Asks the queries of fixed rows, in an event loop of its caller's.
+
+    Args:
+        client: answers prompts; its failures travel through, but for refused rows as `failures` says.
+        ask_first_alone: ask the first query alone and the rest once it has answered, so that an endpoint with a prompt
+            cache computes the common prefix once.
+        failures: what becomes of rows that the endpoint refuses.
+    """
+
+    def __init__(
+        self,
+        client: LLMClient,
+        rows: Sequence[Exemplar],
+        *,
+        metric: str,
+        ask_first_alone: bool,
+        failures: FailurePolicy,
+    ) -> None:
+        self._client = client
+        self._rows = rows
+        self._metric = METRICS[metric]
+        self._ask_first_alone = ask_first_alone
+        self._failures = failures
+
+    async def evaluate(self, question: Question) -> Evaluation:
+        """Ask block by block; without a race all rows are one block.
+
+        Raises:
+            EndpointError: when an answer could not be had.
+        """
+        start = time.perf_counter()
+        race, rows = question.race, self._rows
+        blocks = race.blocks(len(rows)) if race else iter([list(range(len(rows)))])
+        answered: list[_Row] = []
+        for block in blocks:
+            known = [row.score for row in answered if row.score is not None]
+            if race and race.lost(known, len(rows)):
+                break
+            alone = self._ask_first_alone and not answered
+            answered += await self._answered([rows[position] for position in block], question, first_alone=alone)
+        self._check_coverage(answered)
+        known = [row.score for row in answered if row.score is not None]
+        return Evaluation(
+            score=sum(known) / len(known),
+            scores=tuple(row.score for row in answered),
+            answers=tuple(row.answer for row in answered),
+            prompts=tuple(row.prompt for row in answered),
+            failures=tuple(row.failure for row in answered),
+            usage=_usage_of_rows(answered, time.perf_counter() - start),
+            partial=len(answered) < len(rows),
+        )
+
+    async def _answered(self, rows: Sequence[Exemplar], question: Question, *, first_alone: bool) -> list[_Row]:
+        async def ask(row: Exemplar) -> _Row:
+            prompt = render_prompt(question.exemplars, row.input, question.instruction)
+            try:
+                completion = await self._client.complete(prompt, question.account)
+            except errors.EndpointError as error:
+                if not error.of_prompt:
+                    raise
+                if self._failures.kind == "stop":
+                    raise _at_row(error, row) from error
+                return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
+            return _Row(prompt, completion=completion, score=self._metric(completion.text, row.outputs))
+
+        return await all_answers([partial(ask, row) for row in rows], first_alone=first_alone)
+
+    def _check_coverage(self, rows: Sequence[_Row]) -> None:
+        """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task."""
+        failed = [row for row in rows if row.failure]
+        least = max(1.0, self._failures.coverage * len(rows) - 1e-9)
+        if failed and len(rows) - len(failed) < least:
+            raise errors.TooManyFailures(
+                f"{len(failed)} of {len(rows)} rows were refused, and llm_coverage={self._failures.coverage:g} of them "
+                f"must be answered; the first: {failed[0].failure}"
+            )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row that was asked: its answer and score, or why there is none."""
+
+    prompt: str
+    completion: Completion | None = None
+    score: float | None = None
+    failure: str = ""
+
+    @property
+    def answer(self) -> str:
+        return self.completion.text if self.completion else ""
+
+
+def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
+    """What was answered, and the requests that were refused."""
+    answered = [(row.prompt, row.completion) for row in rows if row.completion]
+    usage = usage_of([prompt for prompt, _ in answered], [completion for _, completion in answered], seconds)
+    return usage + Usage(requests=sum(bool(row.failure) for row in rows))
+
+
+def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:
+    """The failure with the row that it is about, and what can be done; messages are recorded, so its text is logged."""
+    logger.info("row %d begins %r", row.exemplar_id, " ".join(row.input.split())[:SHOWN_CHARACTERS])
+    return type(error)(
+        f"row {row.exemplar_id}: {error}. Set llm_failures to skip or zero, and the run "
+        f"goes on with what was answered; or search without the row by --exclude-rows {row_hash(row.input)}"
+    )

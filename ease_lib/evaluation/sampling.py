@@ -1,0 +1,33 @@
+"""How answers are drawn: how long they may be, and where they end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.tasks.base import Exemplar
+
+SHORT_ANSWER_TOKENS = 64
+
+
+def answer_sampling(pool: Sequence[Exemplar], max_tokens: int) -> Sampling:
+    """How answers to prompts with exemplars of this pool are drawn.
+
+    A raw completion ends at the line's end, or at the blank line when outputs of this task span lines; where they hold
+    blank lines themselves, at the next "Input:".
+
+    Args:
+        max_tokens: 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool, for the answers to reasoning
+            tasks differ in length.
+    """
+    longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
+    return Sampling(
+        max_tokens=max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
+        stop=_stop([exemplar.output.strip() for exemplar in pool]),
+    )
+
+
+def _stop(outputs: Sequence[str]) -> str:
+    if any("\n\n" in output for output in outputs):
+        return "\n\nInput:"
+    return "\n\n" if any("\n" in output for output in outputs) else "\n"

@@ -1,0 +1,332 @@
+"""Follow records from a prompt back to the raw data, wherever they lie now.
+
+A record links to those of its inputs by URI and SHA-256. What was copied or moved as a whole (a bucket to a folder, a
+run to another machine) is found again below the place that was asked for; a published version holds copies of all
+records of its chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_file, open_store
+from ease_lib.errors import LineageError, StoreError
+from ease_lib.lineage.addresses import Place, absolute
+from ease_lib.lineage.integrity import CHANGED, MISSING, UNRECORDED
+from ease_lib.lineage.record import Record, decode
+
+RECORD_FILE = "lineage.json"
+"""Of the last stage, among the results of a run on one machine."""
+ARTIFACT = "lineage"
+"""Name of the output of every stage that holds its record."""
+MANIFEST_CONTRACT = "published_prompt/1"
+VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
+WITHDRAWN = b'{"version": null}\n'
+"""What latest.json says for the moment in which it is removed, so that nobody makes another version the latest then."""
+LAST_STAGES = ("publish", "report")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A record, and where it was read."""
+
+    uri: str
+    content: bytes
+    record: Record
+
+    @property
+    def id(self) -> str:
+        return str(self.record["attempt"]["id"])
+
+    @property
+    def stage(self) -> str:
+        return str(self.record["stage"])
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it.
+
+    Args:
+        kind: `MISSING`, `CHANGED` or `UNRECORDED`.
+        reason: the same in a sentence, for people.
+    """
+
+    uri: str
+    stage: str
+    kind: str
+    reason: str
+
+
+def stage_of(uri: str) -> str:
+    """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `STAGE/lineage`."""
+    *_, folder, name = ["", *uri.split("/")]
+    return folder.replace("-", "_") if name == ARTIFACT else name.partition("-")[0]
+
+
+@dataclass(kw_only=True)
+class Trail:
+    """The records behind a result, the last stage first, every one before those it rests on.
+
+    Args:
+        place: where what they name is looked for.
+        beside: other records of the same run: failed attempts, and stages that pass parameters only.
+        version: folder of the published version that it was followed from, if it was.
+    """
+
+    place: Place
+    steps: list[Step]
+    beside: list[Step] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    version: str = ""
+
+    @property
+    def head(self) -> Step:
+        return self.steps[0]
+
+    @property
+    def everything(self) -> list[Step]:
+        """All records, in the order in which the stages started."""
+        return sorted([*self.steps, *self.beside], key=lambda step: str(step.record["started"]))
+
+    def step_of(self, stage: str) -> Step | None:
+        """The record of a stage that the result rests on."""
+        return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
+
+
+def follow(uri: str, run: str = "") -> Trail:
+    """The trail of a run's folder, a published prompt, a lineage root or a record.
+
+    Args:
+        uri: folder or s3://.
+        run: id of the run, where the place holds several; else the newest.
+
+    Raises:
+        LineageError: when no record is there.
+    """
+    uri = absolute(uri)
+    trail = Trail(place=Place(uri), steps=[])
+    store = open_store(uri)
+    trail.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, trail)
+    copies = _copies(version) if version else {}
+    trail.steps.append(_published_head(version, trail, copies) if version else _head(uri, store, run))
+    _walk(trail, copies)
+    _add_beside(trail)
+    _add_copied(trail, copies)
+    if version:
+        _expect_publisher(version, trail)
+    return trail
+
+
+def trail_behind(part: Record, stage: str) -> Trail:
+    """The trail of an input of a stage that is running."""
+    place = Place()
+    trail = Trail(place=place, steps=[])
+    step = _linked(part, stage, trail, {})
+    if step is None:
+        raise LineageError(trail.gaps[0].reason)
+    trail.steps.append(step)
+    _walk(trail, {})
+    _add_beside(trail)
+    return trail
+
+
+def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
+    """Append the records behind those that are there, each once and behind all that rest on it."""
+    seen: dict[str, Step] = {}
+    linked: dict[tuple[str, str], Step | None] = {}
+    order: list[str] = []
+
+    def visit(step: Step) -> None:
+        if step.id in seen:
+            return
+        seen[step.id] = step
+        for part in step.record["inputs"]:
+            link = part.get("record", part["uri"]), part.get("record_sha256", "")
+            if link not in linked:
+                linked[link] = _linked(part, step.stage, trail, copies)
+            behind = linked[link]
+            if behind is not None:
+                visit(behind)
+        order.append(step.id)
+
+    visit(trail.steps[0])
+    trail.steps = [seen[each] for each in reversed(order)]
+
+
+def _linked(part: Record, stage: str, trail: Trail, copies: dict[str, bytes]) -> Step | None:
+    """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
+    uri, expected = part.get("record", ""), part.get("record_sha256", "")
+    if not uri:
+        reason = f"nothing recorded who made {part['uri']}"
+        trail.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
+        return None
+    kind, reason = MISSING, "is missing"
+    for content in (_read(trail.place, uri), copies.get(expected)):
+        if content is None:
+            continue
+        if hashlib.sha256(content).hexdigest() == expected:
+            return Step(uri=uri, content=content, record=decode(content, uri))
+        kind, reason = CHANGED, "is not the record that the next stage found"
+    gap = Gap(uri=uri, stage=stage_of(uri), kind=kind, reason=f"{uri} {reason}")
+    if gap not in trail.gaps:
+        trail.gaps.append(gap)
+    return None
+
+
+def _read(place: Place, uri: str) -> bytes | None:
+    try:
+        return place.read(uri)
+    except StoreError:
+        return None
+
+
+def _copies(uri: str) -> dict[str, bytes]:
+    """Records that lie beside a published version, by SHA-256."""
+    try:
+        store = open_store(uri)
+        contents = [store.read(f"{COPIES}/{name}") or b"" for name in store.find_names(COPIES)]
+    except StoreError:
+        return {}
+    return {hashlib.sha256(content).hexdigest(): content for content in contents}
+
+
+def _head(uri: str, store: Store, run: str) -> Step:
+    """The record to start from, where no prompt was published."""
+    single = store.read(RECORD_FILE)
+    if single is None and uri.endswith((".json", f"/{ARTIFACT}")):
+        parent, name = open_file(uri)
+        single = parent.read(name)
+    if single is not None:
+        return Step(uri=uri, content=single, record=decode(single, uri))
+    candidates = list(_records_below(store, run))
+    if not candidates:
+        raise LineageError(
+            f"{uri}: no lineage record {f'of run {run} ' if run else ''}is there; give the folder of a run, a "
+            "published version, or the lineage root (lineage_uri, or lineage/ in store_uri)"
+        )
+    last = [step for step in candidates if step.stage in LAST_STAGES and step.record["state"] == "complete"]
+    return max(last or candidates, key=lambda step: (step.record["started"], step.uri))
+
+
+def _latest_version(uri: str, store: Store, trail: Trail) -> str:
+    """The folder of the latest version below one of published prompts; empty where nothing is published.
+
+    Where latest.json is damaged or gone, the newest version stands for it, and the trail has a gap.
+    """
+    content = store.read(LATEST_FILE)
+    names = () if content is None and store.read(RECORD_FILE) is not None else store.walk_names()
+    versions = sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
+    if content is None and not versions:
+        return ""
+    folder = f"{uri.rstrip('/')}/{VERSIONS}"
+    where = f"{uri.rstrip('/')}/{LATEST_FILE}"
+    try:
+        latest = json.loads(content or b"")
+        version = latest["version"] if latest["version"] in versions else None
+        manifest = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}") or b""
+        is_whole = not manifest or hashlib.sha256(manifest).hexdigest() == latest["sha256"] or _is_damaged(manifest)
+    except (ValueError, KeyError, TypeError):
+        version, is_whole = None, False
+    if not (version and is_whole):
+        kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")
+        trail.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
+    return f"{folder}/{version or versions[-1]}"
+
+
+def _is_damaged(manifest: bytes) -> bool:
+    try:
+        decode(manifest, "", MANIFEST_CONTRACT)
+    except LineageError:
+        return True
+    return False
+
+
+def _published_head(version: str, trail: Trail, copies: dict[str, bytes]) -> Step:
+    """The record that made a version's prompt; from the copies where the version's own file is damaged."""
+    where = f"{version.rstrip('/')}/{VERSION_FILE}"
+    content = open_store(version).read(VERSION_FILE)
+    try:
+        step = None
+        if content is None:
+            trail.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
+        else:
+            head = decode(content, where, MANIFEST_CONTRACT)["head"]
+            step = _linked({**head, "uri": where}, "publish", trail, copies)
+    except LineageError as error:
+        trail.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
+    for copy in copies.values() if step is None else ():
+        with suppress(LineageError):
+            record = decode(copy, version)
+            if record["stage"] == "report":
+                return Step(uri=record["attempt"]["record"], content=copy, record=record)
+    if step is None:
+        raise LineageError("; ".join(gap.reason for gap in trail.gaps))
+    return step
+
+
+def _records_below(store: Store, run: str) -> Iterator[Step]:
+    """Those of a lineage root, or among the artifacts of a pipeline's run; of the last stages, if they are there."""
+    names = [name for name in store.walk_names() if name.startswith("runs/") or name.split("/")[-1] == ARTIFACT]
+    names = [name for name in names if not run or run in name.split("/")]
+    names = [name for name in names if stage_of(name) in LAST_STAGES] or names
+    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+        for name, content in zip(names, readers.map(store.read, names), strict=True):
+            where = f"{store.uri.rstrip('/')}/{name}"
+            with suppress(LineageError):  # verify names it
+                yield Step(uri=where, content=content or b"", record=decode(content or b"", where))
+
+
+def _add_beside(trail: Trail) -> None:
+    """The other records of the run, from the root that the head lies in."""
+    link = trail.head.record["attempt"]["record"]
+    if not link:
+        return
+    folder = link.rpartition("/")[0]
+    known = {step.id for step in trail.steps}
+    try:
+        store = trail.place.store_of(folder)
+        contents = {name: store.read(name) for name in store.find_names()}
+    except StoreError:
+        return
+    for name, content in contents.items():
+        uri = f"{folder}/{name}"
+        try:
+            step = Step(uri=uri, content=content or b"", record=decode(content or b"", name))
+        except LineageError:
+            step = None
+        if step is None or not name.endswith(f"{step.id}.json"):
+            if all(gap.uri != uri for gap in trail.gaps) and not any(name.endswith(f"{each}.json") for each in known):
+                reason = f"{name} is not as it was written"
+                trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
+        elif step.id not in known:
+            trail.beside.append(step)
+
+
+def _expect_publisher(version: str, trail: Trail) -> None:
+    """A gap where the record of the attempt that published a version is gone: no other record links to it."""
+    content = open_store(version).read(VERSION_FILE)
+    with suppress(LineageError):
+        uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
+        known = [step.record["attempt"]["record"] for step in trail.everything] + [gap.uri for gap in trail.gaps]
+        if uri and uri not in known:
+            trail.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
+
+
+def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:
+    """Records of which only the copy beside a published version is left."""
+    known = {step.id for step in trail.everything}
+    for content in copies.values():
+        with suppress(LineageError):
+            record = decode(content, COPIES)
+            if record["attempt"]["id"] not in known:
+                trail.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))

@@ -1,0 +1,1 @@
+"""Lineage in the forms that other tools read: SLSA, OpenLineage, Croissant."""

@@ -1,0 +1,111 @@
+"""The data set that a search was given, described as Croissant 1.1 (JSON-LD) for those who use it elsewhere.
+
+Pool, validation and test set are one file and one record set each. Its licence is that of the source data, which nobody
+told us; who passes the data on fills it in.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ease_lib.artifacts.contracts import EXEMPLAR_POOL, TEST_SET, VALIDATION_SET, TableContract
+from ease_lib.lineage.chain import Trail
+from ease_lib.lineage.exports.slsa import resource_uri
+from ease_lib.lineage.record import Record
+
+FILE = "croissant.json"
+VERSION = "http://mlcommons.org/croissant/1.1"
+STAGE = "build_dataset"
+PARTS = {"pool": EXEMPLAR_POOL, "validation": VALIDATION_SET, "test": TEST_SET}
+PARQUET = "application/x-parquet"
+"""As Croissant's own loader knows it."""
+_TERMS = (
+    "annotation arrayShape citeAs column containedIn equivalentProperty excludes extract field fileObject fileProperty "
+    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path readLines recordSet references "
+    "regex repeated replace samplingRate sdVersion separator source subField transform unArchive value"
+)
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+}
+"""The specification's whole context, as its loader expects it: with https, which the text has not."""
+
+
+def croissant(trail: Trail) -> Record | None:
+    """The description, or None where the trail does not reach the data set."""
+    step = trail.step_of(STAGE)
+    outputs = {output["name"]: output for output in step.record["outputs"]} if step else {}
+    if step is None or not PARTS.keys() <= outputs.keys():
+        return None
+    record, parts = step.record, {name: outputs[name] for name in PARTS}
+    task = record["parameters"].get("task_name") or record["parameters"].get("task") or "task"
+    rows = ", ".join(f"{name} {part['rows']} rows" for name, part in parts.items())
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": VERSION,
+        "name": str(task),
+        "description": f"Exemplars of the task {task} as a search for a prompt used them: {rows}.",
+        "url": f"urn:ease-pipelines:run:{record['run']['id']}",
+        "license": {"@type": "sc:CreativeWork", "name": "that of the source data; not recorded"},
+        "creator": {"@type": "sc:Organization", "name": f"EASE Pipelines {record['software']['ease']}"},
+        "datePublished": record["ended"],
+        "prov:wasDerivedFrom": [_source(file) for file in record.get("files_read", [])],
+        "distribution": [_file(name, part) for name, part in parts.items()],
+        "recordSet": [_record_set(name, contract) for name, contract in PARTS.items()],
+    }
+
+
+def _file(name: str, part: Record) -> Record:
+    return {
+        "@type": "cr:FileObject",
+        "@id": f"{name}.parquet",
+        "name": f"{name}.parquet",
+        "contentUrl": part["uri"],  # a path where it is one: the loader takes no file://
+        "contentSize": f"{part['bytes']} B",
+        "encodingFormat": PARQUET,
+        "sha256": part["sha256"],
+    }
+
+
+def _source(file: Record) -> Record:
+    """Without an `@id`, which may hold no spaces, not even escaped ones."""
+    return {"@type": "prov:Entity", "url": resource_uri(file["uri"]), "sha256": file["sha256"]}
+
+
+def _record_set(name: str, contract: TableContract) -> Record:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "key": {"@id": f"{name}/exemplar_id"},
+        "field": [_field(name, column) for column in contract.schema],
+    }
+
+
+def _field(part: str, column: pa.Field) -> Record:
+    many = pa.types.is_list(column.type)
+    return {
+        "@type": "cr:Field",
+        "@id": f"{part}/{column.name}",
+        "name": column.name,
+        "dataType": _data_type(column.type.value_type if many else column.type),
+        **({"isArray": True, "arrayShape": "-1"} if many else {}),
+        "source": {"fileObject": {"@id": f"{part}.parquet"}, "extract": {"column": column.name}},
+    }
+
+
+def _data_type(of: pa.DataType) -> str:
+    if pa.types.is_boolean(of):
+        return "sc:Boolean"
+    return "sc:Integer" if pa.types.is_integer(of) else "sc:Text"

@@ -1,0 +1,231 @@
+"""Versions of a prompt in one folder or bucket, which of them is the latest, and in which of them a row stands.
+
+versions/VERSION/...           prompt, report, provenance, copies of all lineage records; never changed
+versions/VERSION/version.json  written last: what is there, with digests; a version without it is none
+latest.json                    the version to use; moved by a conditional write, so that of two at once one wins
+rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
+prompts/SHA256/VERSION         likewise for the prompt itself
+
+`ease forget` takes prompts and reports out of versions. Manifests and marks stay: they hold digests only, and say which
+versions held the row. A version without its prompt is never the latest again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ease_lib import observations
+from ease_lib.artifacts.store import Store
+from ease_lib.errors import LineageError
+from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
+from ease_lib.lineage.record import Record, decode, encode
+
+ROWS, PROMPTS = "rows", "prompts"
+PROMPT_FILE, SEQUENCE_FILE = "prompt.txt", "best_sequence.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latest:
+    """What latest.json said when it was read."""
+
+    content: bytes
+    version: str
+    manifest: Record
+    manifest_sha256: str
+
+
+def read_latest(store: Store) -> Latest | None:
+    """The latest version, or None before the first.
+
+    Raises:
+        LineageError: when latest.json or the version it names is damaged or missing.
+    """
+    content = store.read(LATEST_FILE)
+    if content is None:
+        return None
+    try:
+        version = str(json.loads(content)["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise LineageError(f"{store.uri}/{LATEST_FILE} is damaged; `ease lineage verify` has more") from error
+    if content == WITHDRAWN:
+        raise LineageError(f"{store.uri}/{LATEST_FILE} is being removed; run the `ease forget` that did not end again")
+    found = read_version(store, version)
+    if found is None:
+        raise LineageError(f"{store.uri}/{VERSIONS}/{version} is missing, though {LATEST_FILE} names it")
+    manifest, sha256 = found
+    return Latest(content=content, version=version, manifest=manifest, manifest_sha256=sha256)
+
+
+def read_version(store: Store, version: str) -> tuple[Record, str] | None:
+    """The manifest of a version with its SHA-256, or None where there is none."""
+    content = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}")
+    if content is None:
+        return None
+    where = f"{store.uri.rstrip('/')}/{VERSIONS}/{version}/{VERSION_FILE}"
+    return decode(content, where, MANIFEST_CONTRACT), hashlib.sha256(content).hexdigest()
+
+
+def write_version(
+    store: Store,
+    version: str,
+    files: Mapping[str, bytes],
+    *,
+    head: Record,
+    published_by: str,
+    rows: Sequence[str],
+    validation_rows: Sequence[str],
+    facts: Mapping[str, Any],
+    previous: Latest | None,
+) -> str:
+    """Write a version whole; one that is there already, from an earlier attempt of the same run, stays as it is.
+
+    An attempt may have been killed between `version.json` and the marks: those that are not there are written.
+
+    Args:
+        files: content by name.
+        head: `record` and `record_sha256` of the record that made the prompt.
+        published_by: URI of the record of the attempt that publishes; it is not finished yet.
+        rows, validation_rows: hashes of the exemplars, and of the rows that the search was guided by.
+
+    Returns:
+        SHA-256 of the manifest.
+    """
+    found = read_version(store, version)
+    if found is not None:
+        _take_over(store, *found)
+        return found[1]
+    folder = f"{VERSIONS}/{version}"
+    for name, content in files.items():
+        _write(store, f"{folder}/{name}", content)
+    manifest = {
+        "version": version,
+        **facts,
+        "head": head,
+        "published_by": published_by,
+        "rows": list(dict.fromkeys(rows)),
+        "validation_rows": sorted(set(validation_rows)),
+        "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            for name, content in sorted(files.items())
+        },
+    }
+    content = encode(manifest, MANIFEST_CONTRACT)
+    _write(store, f"{folder}/{VERSION_FILE}", content)
+    write_marks(store, manifest)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _take_over(store: Store, manifest: Record, manifest_sha256: str) -> None:
+    """Finish a version that an earlier attempt wrote, and note it for the record of the stage as that one would."""
+    digests = {name: file["sha256"] for name, file in manifest["files"].items()} | {VERSION_FILE: manifest_sha256}
+    for name, sha256 in digests.items():
+        observations.object_taken_over(store.uri, f"{VERSIONS}/{manifest['version']}/{name}", sha256)
+    write_marks(store, manifest)
+
+
+def write_marks(store: Store, manifest: Record) -> None:
+    """The marks by which `find` finds a version; those that are there already stay."""
+    for name, content in marks_of(manifest).items():
+        if store.read(name) == content:
+            observations.object_taken_over(store.uri, name, hashlib.sha256(content).hexdigest())
+        else:
+            _write(store, name, content)
+
+
+def marks_of(manifest: Record) -> dict[str, bytes]:
+    """Marks of a version, by name."""
+    version = manifest["version"]
+    content = json.dumps({"version": version}).encode()
+    prompt = manifest["files"][PROMPT_FILE]["sha256"]
+    return {f"{ROWS}/{row}/{version}": content for row in manifest["rows"]} | {f"{PROMPTS}/{prompt}/{version}": content}
+
+
+def make_latest(store: Store, version: str, manifest_sha256: str, before: Latest | None) -> bool:
+    """Let a version be the latest, if the latest is still the one that was read before; whether it is now."""
+    return store.swap(LATEST_FILE, latest_content(version, manifest_sha256), before.content if before else None)
+
+
+def latest_content(version: str, manifest_sha256: str) -> bytes:
+    return (json.dumps({"version": version, "sha256": manifest_sha256}, indent=1) + "\n").encode()
+
+
+def has_prompt(store: Store, version: str) -> bool:
+    """Whether a version still has the prompt that it was published with."""
+    return {PROMPT_FILE, SEQUENCE_FILE} <= set(store.find_names(f"{VERSIONS}/{version}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """What happens to latest.json when the version that it names may not be used any more; None: it is removed."""
+
+    before: bytes
+    after: bytes | None
+    version: str | None
+
+
+def move_without(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
+    """How latest.json has to move when a row is removed; None where it can stay.
+
+    The version that was the latest before takes its place, else the newest; of those with a prompt and without the row.
+
+    Args:
+        losing: versions that lose their prompt to the removal, beside those whose manifest has the row.
+    """
+    content = store.read(LATEST_FILE)
+    if content == WITHDRAWN:
+        return Move(before=content, after=None, version=None)
+    try:
+        latest = read_latest(store)
+    except LineageError:  # a damaged one stays as it is; verify names it
+        return None
+    if latest is None or content is None or not (row in latest.manifest["rows"] or latest.version in losing):
+        return None
+    for version in _candidates(store, latest.manifest):
+        found = read_version(store, version) if version not in losing and has_prompt(store, version) else None
+        if found and row not in found[0]["rows"]:
+            return Move(before=content, after=latest_content(version, found[1]), version=version)
+    return Move(before=content, after=None, version=None)
+
+
+def move_latest(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
+    """Move latest.json away from a row, whoever else moves it; what was done, or None where nothing had to be."""
+    while True:
+        move = move_without(store, row, losing)
+        if move is None:
+            return None
+        if move.after is None and store.swap(LATEST_FILE, WITHDRAWN, move.before):
+            store.delete(LATEST_FILE)
+            return move
+        if move.after is not None and store.swap(LATEST_FILE, move.after, move.before):
+            return move
+
+
+def _candidates(store: Store, manifest: Record) -> Iterator[str]:
+    """Those that were the latest before a version, the last first; then all there are, the newest first."""
+    seen = {manifest["version"]}
+    while manifest["previous"] and manifest["previous"]["version"] not in seen:
+        version = str(manifest["previous"]["version"])
+        yield version
+        seen.add(version)
+        found = read_version(store, version)
+        if found is None:
+            break
+        manifest = found[0]
+    names = store.walk_names()
+    yield from sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")} - seen, reverse=True)
+
+
+def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files of a version that keep records by attempt."""
+    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
+
+
+def _write(store: Store, name: str, content: bytes) -> None:
+    """Write what no later run changes, and note it for the record of the stage."""
+    store.write(name, content)
+    observations.object_written(store.uri, name, content)

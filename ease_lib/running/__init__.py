@@ -1,0 +1,1 @@
+"""How stages run: as a task of a pipeline, in one process, in a comparison; and what a run has before and around it."""

@@ -1,0 +1,80 @@
+"""What `ease doctor` looks at: everything `check_prerequisites` tries before a run, and the place it would run in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.black_box.opening import KEY_VARIABLE as LLM_KEY
+from ease_lib.config import Parameters
+from ease_lib.device import resolve_device
+from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
+from ease_lib.errors import EaseError
+from ease_lib.keys import OPENAI_KEY
+from ease_lib.processes import available_cores
+from ease_lib.stages.check_prerequisites import Finding, findings, with_service_for_local
+
+FREE_BYTES = 2 * 10**9
+"""Free space for the artifacts of a run over a large pool."""
+CLUSTER_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+
+
+def examine(parameters: Parameters, output_dir: Path) -> Iterator[Finding]:
+    """Findings in the order in which a run would meet them, each as soon as it is known."""
+    yield _output_folder(output_dir)
+    yield _device(parameters)
+    yield _surroundings()
+    for finding in findings(with_service_for_local(parameters)):
+        yield finding
+        if finding.what == "store" and is_s3(finding.which) and not finding.problems:
+            yield _checksums(finding.which)
+
+
+def _output_folder(folder: Path) -> Finding:
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        problem = f"{existing} is no folder, or not writable; choose another by --output-dir"
+        return Finding("output folder", str(folder), (problem,))
+    free = shutil.disk_usage(existing).free
+    if free < FREE_BYTES:
+        problem = f"{existing} has {free / 1e9:.1f} GB free, {FREE_BYTES / 1e9:.0f} are wanted; choose another disk"
+        return Finding("output folder", str(folder), (problem,))
+    return Finding("output folder", f"{folder}, {free / 1e9:.0f} GB free")
+
+
+def _device(parameters: Parameters) -> Finding:
+    try:
+        return Finding("device", f"{resolve_device(parameters.hardware.device)}, {_cores()}")
+    except EaseError as error:
+        return Finding("device", parameters.hardware.device, (str(error),))
+
+
+def _cores() -> str:
+    cores, shown = available_cores(), os.cpu_count() or 1
+    return f"{cores} core{'s' * (cores != 1)}" + (f" of the {shown} that the machine shows" if cores < shown else "")
+
+
+def _surroundings() -> Finding:
+    """Names of the variables that are set, never their values."""
+    place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
+    names = sorted(name for name in {LLM_KEY, EMBEDDER_KEY, OPENAI_KEY, *STORE_VARIABLES} if os.environ.get(name))
+    described = f"{place}; set: {', '.join(names) or 'no keys'}"
+    try:
+        tempfile.TemporaryFile().close()
+    except OSError as error:
+        problem = f"no temporary file can be made ({error.strerror}); mount an emptyDir at /tmp"
+        return Finding("surroundings", described, (problem,))
+    return Finding("surroundings", described)
+
+
+def _checksums(store_uri: str) -> Finding:
+    try:
+        noticed = S3Store(store_uri).refuses_damage()
+    except EaseError as error:
+        return Finding("checksums", store_uri, (str(error),))
+    return Finding("checksums", "checked by the store" if noticed else "not checked by the store, which is no error")

@@ -1,0 +1,236 @@
+"""Run a stage as a task of a pipeline: read its configuration, time it, log it, turn errors into one clear line.
+
+Every line of ours starts with `[ease]`, so that they can be told from what other programs print. An error of the user's
+making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback. SIGTERM (an evicted pod) and
+Ctrl-C end it with `EXIT_STOPPED`: nothing more is asked, what was answered is kept, a retry of the task continues.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.artifacts.store import stores_are_waited_for
+from ease_lib.artifacts.tables import write_text
+from ease_lib.config import OnlyLineage, declared_parameters, parse_stage_config
+from ease_lib.errors import EaseError
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.recording import Part, Work, recording
+from ease_lib.lineage.redaction import redacted
+from ease_lib.lineage.summary import summary_page
+from ease_lib.processes import limit_threads
+from ease_lib.running.run_context import run_context, secrets
+from ease_lib.signals import sigterm_as_interrupt
+
+LINE_PREFIX = "[ease] "
+ERROR_PREFIX = f"{LINE_PREFIX}error: "
+STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
+EXIT_ERROR = 2
+EXIT_STOPPED = 75
+"""EX_TEMPFAIL of sysexits.h: try again."""
+
+logger = logging.getLogger("ease")
+
+
+class Artifact(Protocol):
+    """What a `kfp.dsl.Artifact` is to us: the local file of an object, and what the dashboard shows of it."""
+
+    path: str
+    uri: str
+    metadata: dict[str, Any]
+
+
+class MetricsArtifact(Protocol):
+    """What a `kfp.dsl.Metrics` is to us."""
+
+    def log_metric(self, metric: str, value: float) -> None: ...
+
+
+@dataclass
+class LocalArtifact:
+    """A file that no pipeline keeps."""
+
+    path: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        return str(Path(self.path).absolute())
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageReport:
+    """What a stage tells the dashboard: a few numbers."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def publish(self, metrics: MetricsArtifact) -> None:
+        for name, value in self.metrics.items():
+            metrics.log_metric(name, value)
+
+
+def artifact(contract: TableContract | DocumentContract | None = None, *, many: bool = False) -> Any:
+    """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders.
+
+    Args:
+        many: the paths of several files, one from each of several tasks.
+    """
+    return dataclasses.field(metadata={"contract": contract.stamp if contract else None, "many": many})
+
+
+def execute(
+    stage: ModuleType,
+    config: str,
+    *,
+    metrics: MetricsArtifact | None = None,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+    **artifacts: Artifact | Sequence[Artifact],
+) -> StageReport:
+    """Run a stage in this process as its only work, and record what it did.
+
+    Args:
+        stage: module with `Inputs`, `Outputs`, `Config` and `run`.
+        config: the parameters that `stage_parameters` wrote.
+        lineage, chain: take the stage's lineage record, and a page about it for people.
+        artifacts: by the names of the fields of `Inputs` and `Outputs`.
+    """
+    name = stage.__name__.rpartition(".")[2]
+    inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
+    with user_errors(name):
+        values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
+        settings = parse_stage_config(stage.Config, config)
+        work = work_on(name, values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
+        made = list(outputs.values())
+        with stores_are_waited_for(), recorded(work, values["lineage_uri"], lineage, chain, made=made):
+            report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
+    if metrics:
+        report.publish(metrics)
+    return report
+
+
+@contextmanager
+def recorded(
+    work: Work,
+    root: str,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+    made: Sequence[Artifact] = (),
+) -> Iterator[None]:
+    """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
+    context = run_context()
+    work = dataclasses.replace(
+        work, copies={name: page.uri for name, page in (("lineage", lineage), ("chain", chain)) if page}
+    )
+    with recording(work, root, context) as attempt:
+        yield
+    link = attempt.link or (lineage.uri if lineage else "")
+    for output, part in zip(made, attempt.outputs, strict=True):
+        output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
+    if lineage:
+        output_path(lineage.path).write_bytes(attempt.content)
+        lineage.metadata.update(record=link, record_sha256=attempt.sha256)
+    if chain:
+        write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
+
+
+def work_on(
+    stage: str,
+    parameters: Mapping[str, Any],
+    *,
+    inputs: Sequence[Part] = (),
+    outputs: Sequence[Part] = (),
+    scheduled: str = "",
+) -> Work:
+    """What a stage is about to do, for its record."""
+    declared = declared_parameters()
+    defaults = [name for name, value in parameters.items() if name in declared and value == declared[name].default]
+    return Work(
+        stage=stage, parameters=parameters, defaults=defaults, inputs=inputs, outputs=outputs, scheduled=scheduled
+    )
+
+
+def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
+    """How lineage names the artifacts of a stage's `Inputs` or `Outputs`; of several under one name, each."""
+    found = []
+    for declaration in dataclasses.fields(declared):
+        given = artifacts[declaration.name]
+        for number, one in enumerate(given if declaration.metadata["many"] else [given]):
+            found.append(
+                Part(
+                    name=f"{declaration.name}[{number}]" if declaration.metadata["many"] else declaration.name,
+                    contract=declaration.metadata["contract"] or "",
+                    path=Path(one.path),
+                    uri=one.uri,
+                    record=str(one.metadata.get("record", "")),
+                    record_sha256=str(one.metadata.get("record_sha256", "")),
+                )
+            )
+    return found
+
+
+_LINEAGE_DEFAULTS = {name: parameter.default for name, parameter in declared_parameters(OnlyLineage).items()}
+
+
+def _named(declared: type, artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """The artifacts of a stage's `Inputs` or `Outputs`."""
+    return {field.name: artifacts[field.name] for field in dataclasses.fields(declared)}
+
+
+def _paths(artifacts: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    return {
+        name: [one.path for one in given] if isinstance(given, Sequence) else given.path
+        for name, given in artifacts.items()
+    }
+
+
+def _shown(part: Record) -> dict[str, Any]:
+    """What the dashboard shows of an artifact."""
+    return {name: part[name] for name in ("contract", "sha256", "bytes", "rows", "schema_sha256") if name in part}
+
+
+@contextmanager
+def user_errors(name: str) -> Iterator[None]:
+    """Log start and end of the work; an `EaseError` becomes its message and exit code 2, a signal exit code 75."""
+    log_to_stderr()
+    limit_threads()
+    logger.info("%s: started", name)
+    start = time.perf_counter()
+    try:
+        with sigterm_as_interrupt():
+            yield
+    except EaseError as error:
+        for line in str(error).splitlines():
+            print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
+        raise SystemExit(EXIT_ERROR) from None
+    except KeyboardInterrupt:
+        print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
+        raise SystemExit(EXIT_STOPPED) from None
+    logger.info("%s: done in %.1f s", name, time.perf_counter() - start)
+
+
+def log_to_stderr() -> None:
+    """Send our log lines to standard error, once."""
+    if not logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(f"{LINE_PREFIX}%(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+
+
+def output_path(path: str | Path) -> Path:
+    """A path to write to, its folder made."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,78 @@
+"""What `optimize` writes of a finished search: the winner, the history, the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import write_document, write_table
+from ease_lib.black_box.opening import BlackBox
+from ease_lib.evaluation.prompt import TEMPLATE
+from ease_lib.optimizers.history import Observation
+from ease_lib.study.loop import Study
+from ease_lib.tasks.base import Exemplar
+
+
+def write_best_sequence(
+    path: Path,
+    incumbent: Observation,
+    k: int,
+    pool: Sequence[Exemplar],
+    instructions: Sequence[str],
+    dataset: dict[str, Any],
+    black_box: BlackBox,
+) -> None:
+    """The winning sequence with its texts, and what its score was measured with.
+
+    Args:
+        k: length of the sequences that were searched; the winner of `zero_shot` has none.
+    """
+    chosen = [pool[position] for position in incumbent.candidate.sequence]
+    document = {
+        "task": dataset["task"],
+        "metric": dataset["metric"],
+        "validation_score": incumbent.score,
+        "k": k,
+        "exemplar_ids": [row.exemplar_id for row in chosen],
+        "exemplars": [
+            {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen
+        ],
+        "instruction": instructions[incumbent.candidate.instruction],
+        "template": TEMPLATE,
+        "llm_model": black_box.model,
+        "llm_endpoint": black_box.endpoint,
+    }
+    write_document(path, contracts.BEST_SEQUENCE, document)
+
+
+def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str, float]) -> None:
+    """All observations in order, with the exemplars' ids, and what each cost."""
+    incumbent, incumbents = 0.0, []
+    for observation in study.history:
+        incumbent = incumbent if observation.partial else max(incumbent, observation.score)
+        incumbents.append(incumbent)
+    candidates = [observation.candidate for observation in study.history]
+    usages = [record.usage for record in study.records]
+    columns = {
+        "iteration": [record.iteration for record in study.records],
+        "phase": [candidate.phase for candidate in candidates],
+        "instruction_id": [candidate.instruction for candidate in candidates],
+        "exemplar_ids": [[ids[position] for position in candidate.sequence] for candidate in candidates],
+        "score": [observation.score for observation in study.history],
+        "incumbent_score": incumbents,
+        "validation_rows": [observation.validation_rows for observation in study.history],
+        "failed_rows": [observation.failed_rows for observation in study.history],
+        "is_partial": [observation.partial for observation in study.history],
+        "acquisition": [candidate.acquisition for candidate in candidates],
+        "seconds": [record.seconds for record in study.records],
+        "llm_seconds": [usage.seconds for usage in usages],
+        "llm_requests": [usage.requests for usage in usages],
+        "cached_responses": [usage.cached for usage in usages],
+        "retries": [usage.retries for usage in usages],
+        "prompt_tokens": [usage.prompt_tokens for usage in usages],
+        "completion_tokens": [usage.completion_tokens for usage in usages],
+        "cost_usd": [usage.cost_usd(**prices) for usage in usages],
+    }
+    write_table(path, contracts.HISTORY, columns)

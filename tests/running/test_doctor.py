@@ -1,0 +1,58 @@
+"""`ease doctor`: every finding with its remedy, nothing secret, and the checks are those of a run."""
+
+import pytest
+
+from ease_lib import cli
+from ease_lib.config import parse_parameters
+from ease_lib.errors import ConfigError
+from ease_lib.running import doctor
+from ease_lib.stages import check_prerequisites
+
+
+def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
+    options = ("--llm-base-url", "simulated", "--store-uri", s3_prefix, "--output-dir", str(tmp_path / "new"))
+    assert cli.main(["doctor", *options]) == 0
+    shown = capsys.readouterr().out
+    assert f"ok    store           {s3_prefix}" in shown
+    assert "ok    checksums       checked by the store" in shown
+    assert "everything that this run needs is there" in shown
+    assert not (tmp_path / "new").exists()
+
+
+def test_every_problem_is_found_with_its_remedy(s3_prefix, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-0815")
+    (tmp_path / "file").write_text("")
+    options = (
+        *("--task", "table", "--task-uri", str(tmp_path / "absent.csv"), "--embedder", "./absent"),
+        *("--store-uri", s3_prefix, "--llm-base-url", "http://127.0.0.1:9/v1", "--llm-model", "m"),
+        *("--output-dir", str(tmp_path / "file" / "below")),
+    )
+    assert cli.main(["doctor", *options]) == 2
+    shown = capsys.readouterr().out
+    for remedy in (
+        "absent.csv",
+        "embedder=./absent: no such folder; give bundled-minilm",
+        "wrong secret key; check AWS_SECRET_ACCESS_KEY",
+        "is no folder, or not writable",
+        "cannot be reached or broke off; check llm_base_url",
+        "5 problems found",
+    ):
+        assert remedy in shown
+    assert "checksums" not in shown
+    assert "canary" not in shown
+
+
+def test_values_of_keys_are_never_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("EASE_LLM_API_KEY", "canary-4711")
+    found = list(doctor.examine(parse_parameters({"llm_base_url": "simulated"}), tmp_path))
+    assert any("EASE_LLM_API_KEY" in finding.which for finding in found)
+    assert "canary" not in repr(found)
+
+
+def test_a_run_is_refused_for_the_same_problems():
+    parameters = parse_parameters({"embedder": "./absent", "llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m"})
+    problems = [problem for finding in check_prerequisites.findings(parameters) for problem in finding.problems]
+    with pytest.raises(ConfigError) as refused:
+        check_prerequisites.check(parameters)
+    assert list(refused.value.problems) == problems
+    assert len(problems) == 2

@@ -1,0 +1,133 @@
+import asyncio
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, open_cache, response_key
+from ease_lib.black_box.client import Completion
+from ease_lib.errors import Overloaded, StoreError
+
+IDENTITY = {"endpoint": "e", "model": "m", "temperature": 0}
+
+
+class CountingClient:
+    def __init__(self, failures=0):
+        self.calls, self.failures = 0, failures
+
+    async def complete(self, prompt, account=""):
+        self.calls += 1
+        await asyncio.sleep(0.01)
+        if self.calls <= self.failures:
+            raise Overloaded("busy")
+        return Completion(text=f"answer to {prompt}", prompt_tokens=3, completion_tokens=2, model="m", retries=1)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def store(request, tmp_path):
+    """A place for answers: a folder, and a prefix on a real S3 server."""
+    return str(tmp_path) if request.param == "folder" else request.getfixturevalue("s3_prefix")
+
+
+def ask(store, client, prompt="hi", **identity):
+    with open_cache(str(store)) as cache:
+        return asyncio.run(CachingClient(client, cache, {**IDENTITY, **identity}).complete(prompt))
+
+
+def test_an_answer_is_asked_once_over_processes_and_time(store):
+    client = CountingClient()
+    first, second = (ask(store, client) for _ in range(2))
+    assert client.calls == 1
+    assert (first.cached, second.cached) == (False, True)
+    assert second.text == first.text
+
+
+@pytest.mark.parametrize("change", [{"endpoint": "x"}, {"model": "x"}, {"temperature": 1}, {"prompt": "hi "}])
+def test_any_other_question_is_asked(tmp_path, change):
+    client = CountingClient()
+    ask(tmp_path, client)
+    ask(tmp_path, client, **change)
+    assert client.calls == 2
+
+
+def test_equal_questions_at_once_are_asked_once(store):
+    client = CountingClient()
+
+    async def twenty_at_once(cache):
+        asking = CachingClient(client, cache, IDENTITY)
+        return await asyncio.gather(*(asking.complete("hi") for _ in range(20)))
+
+    with open_cache(store) as cache:
+        answers = asyncio.run(twenty_at_once(cache))
+    assert client.calls == 1
+    assert sorted(answer.cached for answer in answers) == [False] + [True] * 19
+
+
+def test_failures_are_not_stored(store):
+    client = CountingClient(failures=1)
+    with pytest.raises(Overloaded):
+        ask(store, client)
+    assert not ask(store, client).cached
+
+
+@pytest.mark.parametrize("content", ["{", '{"text": "other"}', None])
+def test_a_damaged_entry_is_asked_again_and_mended(tmp_path, content, caplog):
+    client = CountingClient()
+    ask(tmp_path, client)
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE responses SET content = coalesce(?, 0)", (content,))
+    with caplog.at_level("INFO", "ease"):
+        assert not ask(tmp_path, client).cached
+    assert "a damaged answer" in caplog.text
+    assert ask(tmp_path, client).cached
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"digest\n{}"])
+def test_a_damaged_object_is_asked_again_and_mended(s3, s3_prefix, content, caplog):
+    client = CountingClient()
+    ask(s3_prefix, client)
+    folder = f"{s3_prefix.removeprefix('s3://ease-tests/')}/{FOLDER}/"
+    [stored] = s3.list_objects_v2(Bucket="ease-tests", Prefix=folder)["Contents"]
+    s3.put_object(Bucket="ease-tests", Key=stored["Key"], Body=content)
+    with caplog.at_level("INFO", "ease"):
+        assert not ask(s3_prefix, client).cached
+    assert "a damaged answer" in caplog.text
+    assert ask(s3_prefix, client).cached
+
+
+def test_a_file_that_is_no_cache_is_refused_and_left_alone(tmp_path):
+    (tmp_path / FILE).write_text("not a database, but long enough to be one" * 100)
+    with pytest.raises(StoreError, match="not a usable response cache"):
+        ask(tmp_path, CountingClient())
+    assert (tmp_path / FILE).read_text().startswith("not a database")
+
+
+@pytest.mark.long
+def test_fifty_processes_share_one_cache(tmp_path):
+    """All start with an empty file and write the same and other answers: no lock error, nothing lost or damaged."""
+    code = (
+        "import asyncio, sys\n"
+        "from ease_lib.black_box.client import Completion\n"
+        "from ease_lib.black_box.cache import open_cache\n"
+        "async def fill(cache, writer):\n"
+        "    for n in range(40):\n"
+        "        for key in (f'common {n}', f'{writer} {n}'):\n"
+        "            if await cache.get(key) is None:\n"
+        "                answer = Completion(text=key, prompt_tokens=1, completion_tokens=1, model='m')\n"
+        "                await cache.put(key, answer)\n"
+        "with open_cache(sys.argv[1]) as cache:\n"
+        "    asyncio.run(fill(cache, sys.argv[2]))\n"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(writer)], stderr=subprocess.PIPE, text=True)
+        for writer in range(50)
+    ]
+    assert [writer.communicate()[1] for writer in writers] == [""] * 50
+    keys = [f"{writer} {n}" for writer in ["common", *range(50)] for n in range(40)]
+    with open_cache(str(tmp_path)) as cache, asyncio.Runner() as runner:
+        assert [runner.run(cache.get(key)).text for key in keys] == keys
+
+
+def test_keys_do_not_depend_on_the_order_of_settings():
+    assert response_key({"a": 1, "b": 2}, "p") == response_key({"b": 2, "a": 1}, "p")

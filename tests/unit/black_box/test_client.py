@@ -1,0 +1,240 @@
+"""Every failure has its kind and its remedy; none becomes an answer."""
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+
+import pytest
+
+from ease_lib import errors
+from ease_lib.black_box.cache import open_cache, response_key
+from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
+from ease_lib.black_box.opening import answer_identity, open_black_box
+from ease_lib.config import EndpointConfig
+from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from ease_lib.testing.faulty_endpoint import (
+    MODEL,
+    FaultyHandler,
+    body,
+    faulty_endpoint,
+    finish,
+    hang,
+    reset_mid_body,
+    status,
+)
+
+
+def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
+    async def once():
+        client = OpenAIClient(
+            base_url=base_url,
+            model=model,
+            api=api,
+            key="",
+            sampling=Sampling(max_tokens=max_tokens, stop="\n"),
+            timeout_seconds=timeout_seconds,
+        )
+        try:
+            return await client.complete("Input: hi\nOutput:")
+        finally:
+            await client.close()
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_answer_with_its_tokens(api):
+    with faulty_endpoint(lambda prompt: " hello") as server:
+        completion = ask(server.base_url, api)
+    given = datetime.fromisoformat(completion.answered_at)
+    assert abs(datetime.now(UTC) - given) < timedelta(minutes=1)
+    assert replace(completion, answered_at="") == Completion(
+        text=" hello", prompt_tokens=3, completion_tokens=1, model=MODEL
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "remedy"),
+    [
+        (status(429), errors.RateLimited, "429"),
+        (status(429, error_code="insufficient_quota"), errors.QuotaExhausted, "add credit"),
+        (status(500), errors.Overloaded, "500"),
+        (status(503), errors.Overloaded, "503"),
+        (status(401, "bad key"), errors.AuthenticationFailed, "bad key; check EASE_LLM_API_KEY"),
+        (status(403), errors.AuthenticationFailed, "check EASE_LLM_API_KEY"),
+        (status(404), errors.ModelNotFound, "check llm_model=test-model"),
+        (status(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong, "lower k"),
+        (status(400, "flagged", "content_filter"), errors.ContentRefused, "remove the row"),
+        (status(422, "no such field"), errors.BadRequest, "no such field"),
+        (finish("content_filter"), errors.ContentRefused, "content filter"),
+        (finish("stop", ""), errors.GarbledAnswer, "without content"),
+        (finish("length", ""), errors.BadRequest, "raise llm_max_tokens"),
+        (body(b'{"choices": [{"mess'), errors.GarbledAnswer, "not JSON"),
+        (body(b"<html>hello</html>", "text/html"), errors.GarbledAnswer, "not the OpenAI API"),
+        (body(b'{"choices": []}'), errors.GarbledAnswer, "not the OpenAI API"),
+        (reset_mid_body, errors.ConnectionFailed, "broke off"),
+        (hang(2.0), errors.EndpointTimeout, "raise llm_timeout_seconds"),
+    ],
+)
+def test_failures_by_kind(fault, kind, remedy):
+    with faulty_endpoint(lambda prompt: "never", fault) as server, pytest.raises(kind, match=remedy) as caught:
+        ask(server.base_url, timeout_seconds=1.0)
+    assert type(caught.value) is kind
+
+
+def test_tokens_are_estimated_where_the_endpoint_does_not_count():
+    without_usage = body(b'{"model": "m", "choices": [{"message": {"content": "12345678"}, "finish_reason": "stop"}]}')
+    with faulty_endpoint(lambda prompt: "never", without_usage) as server:
+        completion = ask(server.base_url)
+    assert (completion.prompt_tokens, completion.completion_tokens) == (4, 2)
+
+
+def test_unreachable_endpoint():
+    with pytest.raises(errors.ConnectionFailed, match="cannot be reached or broke off; check llm_base_url"):
+        ask("http://127.0.0.1:9/v1")
+
+
+def test_a_raw_completion_may_say_nothing_on_purpose():
+    with faulty_endpoint(lambda prompt: "never", finish("stop", "")) as server:
+        assert ask(server.base_url, "completions").text == ""
+
+
+class PickyServer(OpenAIRoutesServer):
+    """Refuses parameters by their name, as OpenAI's newer and reasoning models do; notes what it was sent."""
+
+    def __init__(self, refused, words="Unsupported parameter: '{name}' is not supported with this model.", code=400):
+        super().__init__({MODEL: lambda prompt: "fine"})
+        self.RequestHandlerClass = PickyHandler
+        self.refused, self.words, self.code, self.sent = refused, words, code, []
+
+
+class PickyHandler(OpenAIRoutesHandler):
+    def answer_request(self, request, prompt):
+        self.server.sent.append(set(request))
+        time.sleep(0.05)  # so that requests at once are all in flight before the first is refused
+        for name in self.server.refused:
+            if name in request:
+                self.reply_error(self.server.code, "unsupported_parameter", self.server.words.format(name=name))
+                return
+        self.answer_prompt(prompt)
+
+
+@contextmanager
+def picky_endpoint(*refused, **how):
+    server = PickyServer(refused, **how)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def ask_at_once(base_url, prompts, api="chat", **more):
+    async def all_at_once():
+        sampling = Sampling(max_tokens=8, stop="\n")
+        client = OpenAIClient(
+            base_url=base_url, model=MODEL, api=api, key="", sampling=sampling, timeout_seconds=5.0, **more
+        )
+        answers = await asyncio.gather(*(client.complete(prompt) for prompt in prompts))
+        await client.close()
+        return [answer.text for answer in answers], client.left_out
+
+    return asyncio.run(all_at_once())
+
+
+def test_requests_at_once_all_learn_what_newer_models_call_the_limit(caplog):
+    with picky_endpoint("max_tokens") as server, caplog.at_level("INFO", logger="ease"):
+        answers, left_out = ask_at_once(server.base_url, ["a", "b", "c", "d"])
+    assert answers == ["fine"] * 4
+    assert left_out == {"max_tokens"}
+    assert {"max_completion_tokens"} <= server.sent[-1]
+    assert len(caplog.messages) == 1
+    assert "max_completion_tokens is sent instead" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (
+            "Unsupported value: '{name}' does not support 0 with this model. Only the default (1) value is supported.",
+            400,
+        ),
+        ("Unrecognized request argument supplied: {name}", 400),
+        ("[{{'type': 'extra_forbidden', 'loc': ['body', '{name}'], 'msg': 'Extra inputs are not permitted'}}]", 422),
+    ],
+)
+def test_whatever_is_refused_by_name_is_left_out_from_then_on(words, code):
+    told = []
+    with picky_endpoint("temperature", "max_tokens", "max_completion_tokens", words=words, code=code) as server:
+        answers, _ = ask_at_once(server.base_url, ["a", "b"], on_refusal=told.append)
+        again, _ = ask_at_once(server.base_url, ["c"], left_out=told[-1])
+    assert answers + again == ["fine"] * 3
+    assert told[-1] == {"temperature", "max_tokens", "max_completion_tokens"}
+    assert server.sent[-1] == {"model", "messages"}
+
+
+def test_a_raw_completion_goes_without_its_stop():
+    with picky_endpoint("stop") as server:
+        assert ask_at_once(server.base_url, ["a"], api="completions") == (["fine"], {"stop"})
+
+
+def test_a_limit_that_is_too_large_is_an_error_and_not_left_out():
+    words = "max_tokens is too large: 9000. This model's maximum context length is 4096 tokens."
+    with faulty_endpoint(lambda prompt: "fine", status(400, words)) as server, pytest.raises(errors.ContextTooLong):
+        ask(server.base_url)
+
+
+def test_what_was_refused_is_kept_for_the_next_run_and_tells_its_answers_apart(tmp_path):
+    sampling = Sampling(max_tokens=8, stop="\n")
+    with picky_endpoint("temperature") as server:
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL)
+        for _ in range(2):
+            with open_black_box(config, sampling=sampling, store_uri=str(tmp_path)) as black_box:
+                completion = black_box.runner.run(black_box.client.complete("hi"))
+                assert black_box.innermost.left_out == {"temperature"}
+    assert (completion.cached, len(server.sent)) == (True, 2)
+    identity = answer_identity(server.base_url, MODEL, "chat", sampling)
+    with open_cache(str(tmp_path)) as cache:
+        assert asyncio.run(cache.get(response_key(identity, "hi"))) is None
+        assert asyncio.run(cache.get(response_key({**identity, "left_out": ["temperature"]}, "hi")))
+
+
+def test_a_query_of_the_address_goes_with_every_request():
+    """Azure's `?api-version=`."""
+    seen = []
+
+    class Seeing(FaultyHandler):
+        def do_POST(self):
+            seen.append(self.path)
+            self.reply_error(400, "bad_request", "no such route")
+
+    with faulty_endpoint(lambda prompt: "fine") as server:
+        server.RequestHandlerClass = Seeing
+        with pytest.raises(errors.BadRequest):
+            ask(server.base_url.replace("/v1", "/elsewhere") + "?api-version=2024-10-21")
+    assert seen == ["/elsewhere/chat/completions?api-version=2024-10-21"]
+
+
+def test_thinking_aloud_is_no_part_of_an_answer():
+    with faulty_endpoint(lambda prompt: "<think>or 8?</think>\n\n7") as server:
+        assert ask(server.base_url).text.strip() == "7"
+    cut = finish("length", "<think>or 8? or")
+    with (
+        faulty_endpoint(lambda prompt: "never", cut) as server,
+        pytest.raises(errors.BadRequest, match="raise llm_max_tokens"),
+    ):
+        ask(server.base_url)
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_read_as_seconds_and_as_date(as_date):
+    header = formatdate(time.time() + 7.9, usegmt=True) if as_date else "7"
+    refusal = status(429, retry_after=header)
+    with faulty_endpoint(lambda prompt: "never", refusal) as server, pytest.raises(errors.RateLimited) as caught:
+        ask(server.base_url)
+    assert caught.value.retry_after == pytest.approx(7, abs=2)
