@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.lineage.verification import verify_place
+from ease_lib.deletion.verification import verify_place
 from tests.recorded_run import RecordedRun
 from tests.s3_server import S3Server
 

@@ -18,8 +18,8 @@ from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.black_box.failures import FailurePolicy, without_credentials
 from ease_lib.black_box.meter import MeteredClient
-from ease_lib.black_box.served_models import asked_model
 from ease_lib.black_box.retries import RetryingClient
+from ease_lib.black_box.served_models import asked_model
 from ease_lib.config import EndpointConfig
 from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
 from ease_lib.endpoints.local import weights_path

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.addresses import Place
-from ease_lib.lineage.chain import ARTIFACT, COPIES, RECORD_FILE, Step, Trail
+from ease_lib.lineage.chain import ARTIFACT, COPIES, RECORD_FILE, Chain, Step
 from ease_lib.lineage.record import decode
 from ease_lib.lineage.verification import checks_of
 from ease_lib.observations import PACKAGE
@@ -26,24 +26,24 @@ class RunAt:
 
     Args:
         root: its lineage root; where that cannot be reached, the place where the run was found.
-        trail: its records, in no order that means anything.
+        chain: its records, in no order that means anything.
     """
 
     root: str
-    trail: Trail
+    chain: Chain
 
     @property
     def id(self) -> str:
-        return str(self.trail.head.record["run"]["id"])
+        return str(self.chain.head.record["run"]["id"])
 
     def names(self, digests: Collection[str], uris: Collection[str]) -> bool:
         """Whether its records name one of these contents, or something that lies there."""
-        checks = (check for step in self.trail.everything for check in checks_of(step, self.trail))
+        checks = (check for step in self.chain.everything for check in checks_of(step, self.chain))
         return any(check.sha256 in digests or check.uri in uris for check in checks)
 
     def sources(self) -> set[str]:
         """Folders and files that it read or wrote and that may hold rows: raw data, artifacts, answers, prompts."""
-        records = [step.record for step in self.trail.everything]
+        records = [step.record for step in self.chain.everything]
         holders = {holder for record in records for key in ("entries", "written") for holder in record.get(key, {})}
         outputs = [str(part["uri"]) for record in records for part in record["outputs"]]
         artifacts = {common_folder(outputs)}
@@ -65,7 +65,7 @@ def runs_at(places: Sequence[str]) -> list[RunAt]:
                 found.setdefault(run.id, run)
         for run in _runs(store.uri.rstrip("/"), records, place):
             found.setdefault(run.id, run)
-    return sorted(found.values(), key=lambda run: str(run.trail.everything[0].record["started"]))
+    return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
 def common_folder(uris: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ def _runs(root: str, steps: Iterable[Step], place: str) -> Iterator[RunAt]:
     for step in steps:
         by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
     for found in by_run.values():
-        yield RunAt(root=root, trail=Trail(place=Place(place), steps=found))
+        yield RunAt(root=root, chain=Chain(place=Place(place), steps=found))
 
 
 def _records_of(root: str) -> list[Step]:

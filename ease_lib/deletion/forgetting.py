@@ -30,6 +30,7 @@ from ease_lib.lineage.addresses import absolute, same_place
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import now
+from ease_lib.lineage.repetition import run_options
 from ease_lib.publishing.versions import PROMPT_FILE, SEQUENCE_FILE, Move, move_latest, move_without
 from ease_lib.tasks.base import row_hash
 
@@ -196,6 +197,15 @@ def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
     searched = [same_place(place) for place in places]
     sources = {source for run in removal.runs for source in run.sources()}
     return sorted(source for source in sources if not _is_below(same_place(source), searched))
+
+
+def search_commands(removal: Removal) -> dict[str, list[str]]:
+    """Commands that search without the row, by command the runs that it stands for."""
+    found: dict[str, list[str]] = {}
+    for run in removal.runs:
+        options = run_options(run.chain, leave_out=("answers", "ledger"), exclude_rows=removal.row)
+        found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
+    return found
 
 
 def _is_below(uri: str, places: Collection[str]) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import same_place
-from ease_lib.lineage.chain import Trail
+from ease_lib.lineage.chain import Chain
 from ease_lib.lineage.integrity import CHANGED, FORGOTTEN, MISSING, UNFINISHED, Problem
 from ease_lib.lineage.record import Record, decode, encode
 
@@ -94,14 +94,14 @@ class Tombstones:
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def of(cls, trail: Trail, others: Iterable[str] = ()) -> Tombstones:
-        """Those in the roots that the records of a trail lie in, in the place that it was followed from, and in others.
+    def of(cls, chain: Chain, others: Iterable[str] = ()) -> Tombstones:
+        """Those in the roots that the records of a chain lie in, in the place that it was followed from, and in others.
 
         Args:
             others: more lineage roots, and folders of published prompts.
         """
-        links = {step.record["attempt"]["record"].rpartition("/runs/")[0] for step in trail.everything} | set(others)
-        roots = {trail.place.store_of(root).uri.rstrip("/") for root in links - {""}} | ({trail.place.uri} - {""})
+        links = {step.record["attempt"]["record"].rpartition("/runs/")[0] for step in chain.everything} | set(others)
+        roots = {chain.place.store_of(root).uri.rstrip("/") for root in links - {""}} | ({chain.place.uri} - {""})
         found = cls()
         for root in sorted(roots):
             found._read(open_store(f"{root}/{FOLDER}"))

@@ -74,7 +74,7 @@ def stage_of(uri: str) -> str:
 
 
 @dataclass(kw_only=True)
-class Trail:
+class Chain:
     """The records behind a result, the last stage first, every one before those it rests on.
 
     Args:
@@ -103,8 +103,8 @@ class Trail:
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
 
 
-def follow(uri: str, run: str = "") -> Trail:
-    """The trail of a run's folder, a published prompt, a lineage root or a record.
+def follow(uri: str, run: str = "") -> Chain:
+    """The chain of a run's folder, a published prompt, a lineage root or a record.
 
     Args:
         uri: folder or s3://.
@@ -114,33 +114,33 @@ def follow(uri: str, run: str = "") -> Trail:
         LineageError: when no record is there.
     """
     uri = absolute(uri)
-    trail = Trail(place=Place(uri), steps=[])
+    chain = Chain(place=Place(uri), steps=[])
     store = open_store(uri)
-    trail.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, trail)
+    chain.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, chain)
     copies = _copies(version) if version else {}
-    trail.steps.append(_published_head(version, trail, copies) if version else _head(uri, store, run))
-    _walk(trail, copies)
-    _add_beside(trail)
-    _add_copied(trail, copies)
+    chain.steps.append(_published_head(version, chain, copies) if version else _head(uri, store, run))
+    _walk(chain, copies)
+    _add_beside(chain)
+    _add_copied(chain, copies)
     if version:
-        _expect_publisher(version, trail)
-    return trail
+        _expect_publisher(version, chain)
+    return chain
 
 
-def trail_behind(part: Record, stage: str) -> Trail:
-    """The trail of an input of a stage that is running."""
+def chain_behind(part: Record, stage: str) -> Chain:
+    """The chain of an input of a stage that is running."""
     place = Place()
-    trail = Trail(place=place, steps=[])
-    step = _linked(part, stage, trail, {})
+    chain = Chain(place=place, steps=[])
+    step = _linked(part, stage, chain, {})
     if step is None:
-        raise LineageError(trail.gaps[0].reason)
-    trail.steps.append(step)
-    _walk(trail, {})
-    _add_beside(trail)
-    return trail
+        raise LineageError(chain.gaps[0].reason)
+    chain.steps.append(step)
+    _walk(chain, {})
+    _add_beside(chain)
+    return chain
 
 
-def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
+def _walk(chain: Chain, copies: dict[str, bytes]) -> None:
     """Append the records behind those that are there, each once and behind all that rest on it."""
     seen: dict[str, Step] = {}
     linked: dict[tuple[str, str], Step | None] = {}
@@ -153,33 +153,33 @@ def _walk(trail: Trail, copies: dict[str, bytes]) -> None:
         for part in step.record["inputs"]:
             link = part.get("record", part["uri"]), part.get("record_sha256", "")
             if link not in linked:
-                linked[link] = _linked(part, step.stage, trail, copies)
+                linked[link] = _linked(part, step.stage, chain, copies)
             behind = linked[link]
             if behind is not None:
                 visit(behind)
         order.append(step.id)
 
-    visit(trail.steps[0])
-    trail.steps = [seen[each] for each in reversed(order)]
+    visit(chain.steps[0])
+    chain.steps = [seen[each] for each in reversed(order)]
 
 
-def _linked(part: Record, stage: str, trail: Trail, copies: dict[str, bytes]) -> Step | None:
+def _linked(part: Record, stage: str, chain: Chain, copies: dict[str, bytes]) -> Step | None:
     """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
         reason = f"nothing recorded who made {part['uri']}"
-        trail.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
+        chain.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
         return None
     kind, reason = MISSING, "is missing"
-    for content in (_read(trail.place, uri), copies.get(expected)):
+    for content in (_read(chain.place, uri), copies.get(expected)):
         if content is None:
             continue
         if hashlib.sha256(content).hexdigest() == expected:
             return Step(uri=uri, content=content, record=decode(content, uri))
         kind, reason = CHANGED, "is not the record that the next stage found"
     gap = Gap(uri=uri, stage=stage_of(uri), kind=kind, reason=f"{uri} {reason}")
-    if gap not in trail.gaps:
-        trail.gaps.append(gap)
+    if gap not in chain.gaps:
+        chain.gaps.append(gap)
     return None
 
 
@@ -218,10 +218,10 @@ def _head(uri: str, store: Store, run: str) -> Step:
     return max(last or candidates, key=lambda step: (step.record["started"], step.uri))
 
 
-def _latest_version(uri: str, store: Store, trail: Trail) -> str:
+def _latest_version(uri: str, store: Store, chain: Chain) -> str:
     """The folder of the latest version below one of published prompts; empty where nothing is published.
 
-    Where latest.json is damaged or gone, the newest version stands for it, and the trail has a gap.
+    Where latest.json is damaged or gone, the newest version stands for it, and the chain has a gap.
     """
     content = store.read(LATEST_FILE)
     names = () if content is None and store.read(RECORD_FILE) is not None else store.walk_names()
@@ -239,7 +239,7 @@ def _latest_version(uri: str, store: Store, trail: Trail) -> str:
         version, is_whole = None, False
     if not (version and is_whole):
         kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")
-        trail.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
+        chain.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
     return f"{folder}/{version or versions[-1]}"
 
 
@@ -251,26 +251,26 @@ def _is_damaged(manifest: bytes) -> bool:
     return False
 
 
-def _published_head(version: str, trail: Trail, copies: dict[str, bytes]) -> Step:
+def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Step:
     """The record that made a version's prompt; from the copies where the version's own file is damaged."""
     where = f"{version.rstrip('/')}/{VERSION_FILE}"
     content = open_store(version).read(VERSION_FILE)
     try:
         step = None
         if content is None:
-            trail.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
+            chain.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
         else:
             head = decode(content, where, MANIFEST_CONTRACT)["head"]
-            step = _linked({**head, "uri": where}, "publish", trail, copies)
+            step = _linked({**head, "uri": where}, "publish", chain, copies)
     except LineageError as error:
-        trail.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
+        chain.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
     for copy in copies.values() if step is None else ():
         with suppress(LineageError):
             record = decode(copy, version)
             if record["stage"] == "report":
                 return Step(uri=record["attempt"]["record"], content=copy, record=record)
     if step is None:
-        raise LineageError("; ".join(gap.reason for gap in trail.gaps))
+        raise LineageError("; ".join(gap.reason for gap in chain.gaps))
     return step
 
 
@@ -286,15 +286,15 @@ def _records_below(store: Store, run: str) -> Iterator[Step]:
                 yield Step(uri=where, content=content or b"", record=decode(content or b"", where))
 
 
-def _add_beside(trail: Trail) -> None:
+def _add_beside(chain: Chain) -> None:
     """The other records of the run, from the root that the head lies in."""
-    link = trail.head.record["attempt"]["record"]
+    link = chain.head.record["attempt"]["record"]
     if not link:
         return
     folder = link.rpartition("/")[0]
-    known = {step.id for step in trail.steps}
+    known = {step.id for step in chain.steps}
     try:
-        store = trail.place.store_of(folder)
+        store = chain.place.store_of(folder)
         contents = {name: store.read(name) for name in store.find_names()}
     except StoreError:
         return
@@ -305,28 +305,28 @@ def _add_beside(trail: Trail) -> None:
         except LineageError:
             step = None
         if step is None or not name.endswith(f"{step.id}.json"):
-            if all(gap.uri != uri for gap in trail.gaps) and not any(name.endswith(f"{each}.json") for each in known):
+            if all(gap.uri != uri for gap in chain.gaps) and not any(name.endswith(f"{each}.json") for each in known):
                 reason = f"{name} is not as it was written"
-                trail.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
+                chain.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
         elif step.id not in known:
-            trail.beside.append(step)
+            chain.beside.append(step)
 
 
-def _expect_publisher(version: str, trail: Trail) -> None:
+def _expect_publisher(version: str, chain: Chain) -> None:
     """A gap where the record of the attempt that published a version is gone: no other record links to it."""
     content = open_store(version).read(VERSION_FILE)
     with suppress(LineageError):
         uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
-        known = [step.record["attempt"]["record"] for step in trail.everything] + [gap.uri for gap in trail.gaps]
+        known = [step.record["attempt"]["record"] for step in chain.everything] + [gap.uri for gap in chain.gaps]
         if uri and uri not in known:
-            trail.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
+            chain.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
 
 
-def _add_copied(trail: Trail, copies: dict[str, bytes]) -> None:
+def _add_copied(chain: Chain, copies: dict[str, bytes]) -> None:
     """Records of which only the copy beside a published version is left."""
-    known = {step.id for step in trail.everything}
+    known = {step.id for step in chain.everything}
     for content in copies.values():
         with suppress(LineageError):
             record = decode(content, COPIES)
             if record["attempt"]["id"] not in known:
-                trail.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))
+                chain.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))

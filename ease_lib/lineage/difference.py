@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ease_lib.lineage.chain import Step, Trail
+from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
 
@@ -25,7 +25,7 @@ OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url", "ledge
 """Parameters that say where something lies, not what it is."""
 
 
-def difference(one: Trail, other: Trail) -> str:
+def difference(one: Chain, other: Chain) -> str:
     """Data, parameters, code, models and the first stage whose results differ, as text."""
     changes = {
         "data": list(_files(one, other)),
@@ -39,7 +39,7 @@ def difference(one: Trail, other: Trail) -> str:
     return "\n".join([*lines, "", _conclusion(one, other, [kind for kind, found in changes.items() if found])])
 
 
-def _files(one: Trail, other: Trail) -> Iterator[str]:
+def _files(one: Chain, other: Chain) -> Iterator[str]:
     first, second = _read_files(one), _read_files(other)
     for uri in sorted({*first, *second}):
         before, after = first.get(uri), second.get(uri)
@@ -47,7 +47,7 @@ def _files(one: Trail, other: Trail) -> Iterator[str]:
             yield f"{uri}: {_short(before)} → {_short(after)}"
 
 
-def _parameters(one: Trail, other: Trail) -> Iterator[str]:
+def _parameters(one: Chain, other: Chain) -> Iterator[str]:
     first, second = _all_parameters(one), _all_parameters(other)
     for name in sorted({*first, *second} - set(OF_PLACE)):
         if first.get(name) != second.get(name):
@@ -60,7 +60,7 @@ def _mapping(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[st
             yield f"{name}: {first.get(name) or 'none'} → {second.get(name) or 'none'}"
 
 
-def _conclusion(one: Trail, other: Trail, changed: list[str]) -> str:
+def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
     for stage in ORDER:
         first, second = one.step_of(stage), other.step_of(stage)
         if first is None or second is None:
@@ -105,8 +105,8 @@ def _reads(step: Step) -> dict[str, str]:
     return {read["uri"]: read["sha256"] for read in step.record.get("files_read", [])}
 
 
-def _read_files(trail: Trail) -> dict[str, str]:
-    return {uri: sha256 for step in trail.everything for uri, sha256 in _reads(step).items()}
+def _read_files(chain: Chain) -> dict[str, str]:
+    return {uri: sha256 for step in chain.everything for uri, sha256 in _reads(step).items()}
 
 
 def _outputs(step: Step) -> dict[str, str]:
@@ -117,18 +117,18 @@ def _parameter(step: Step, name: str) -> Any:
     return step.record["parameters"].get(name)
 
 
-def _all_parameters(trail: Trail) -> Record:
-    return {name: value for step in trail.everything for name, value in step.record["parameters"].items()}
+def _all_parameters(chain: Chain) -> Record:
+    return {name: value for step in chain.everything for name, value in step.record["parameters"].items()}
 
 
-def _code(trail: Trail) -> Record:
-    software = trail.head.record["software"]
+def _code(chain: Chain) -> Record:
+    software = chain.head.record["software"]
     return {**{name: software[name] for name in ("ease", "revision", "image", "python")}, **software["packages"]}
 
 
-def _models(trail: Trail) -> Record:
+def _models(chain: Chain) -> Record:
     models: Record = {}
-    for step in trail.everything:
+    for step in chain.everything:
         if step.record.get("embedder"):
             embedder = step.record["embedder"]
             models["embedder"] = " ".join(str(value)[:40] for value in embedder.values())

@@ -10,27 +10,27 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ease_lib.errors import LineageError
-from ease_lib.lineage.chain import Step, Trail
+from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 
 SHOWN = 60
 """Characters of an exemplar's input that name it in a sentence."""
 
 
-def explain(trail: Trail) -> str:
+def explain(chain: Chain) -> str:
     """Sentences about data, changes to it, prefilter, search, test and publication.
 
     Raises:
         LineageError: when an artifact that this rests on is gone.
     """
     return "\n\n".join(
-        paragraph for part in (_data, _changes, _prefilter, _search, _test, _publication) for paragraph in part(trail)
+        paragraph for part in (_data, _changes, _prefilter, _search, _test, _publication) for paragraph in part(chain)
     )
 
 
-def _data(trail: Trail) -> Iterator[str]:
-    build = _step(trail, "build_dataset")
-    summary = _document(trail, build, "summary")
+def _data(chain: Chain) -> Iterator[str]:
+    build = _step(chain, "build_dataset")
+    summary = _document(chain, build, "summary")
     reads = build.record.get("files_read", [])
     sources = ", ".join(read["uri"] for read in reads) or f"task {summary['task']}, which is generated from the seed"
     yield (
@@ -42,9 +42,9 @@ def _data(trail: Trail) -> Iterator[str]:
         yield "Notices about the data: " + " ".join(summary["notices"])
 
 
-def _changes(trail: Trail) -> Iterator[str]:
-    build = _step(trail, "build_dataset")
-    parameters, summary = build.record["parameters"], _document(trail, build, "summary")
+def _changes(chain: Chain) -> Iterator[str]:
+    build = _step(chain, "build_dataset")
+    parameters, summary = build.record["parameters"], _document(chain, build, "summary")
     changes = []
     if parameters["noise_ratio"]:
         changes.append(
@@ -58,15 +58,15 @@ def _changes(trail: Trail) -> Iterator[str]:
     yield f"Changes. {_sentence(changes)}" if changes else "Changes. None: no noise was added and no label renamed."
 
 
-def _prefilter(trail: Trail) -> Iterator[str]:
-    step = _step(trail, "prefilter")
+def _prefilter(chain: Chain) -> Iterator[str]:
+    step = _step(chain, "prefilter")
     before = next(part["rows"] for part in step.record["inputs"] if part["name"] == "pool")
-    kept = _table(trail, step, "kept")
+    kept = _table(chain, step, "kept")
     name = step.record["parameters"]["prefilter"]
     if len(kept) == before:
         yield f"Prefilter. {name}: all {before} exemplars went on."
         return
-    pool = _table(trail, _step(trail, "build_dataset"), "pool")
+    pool = _table(chain, _step(chain, "build_dataset"), "pool")
     ids = {row["exemplar_id"] for row in kept}
     dropped = [row for row in pool if row["exemplar_id"] not in ids]
     yield (
@@ -75,11 +75,11 @@ def _prefilter(trail: Trail) -> Iterator[str]:
     )
 
 
-def _search(trail: Trail) -> Iterator[str]:
-    step = _step(trail, "optimize")
-    best = _document(trail, step, "best_sequence")
-    summary = _document(trail, step, "summary")
-    history = [row for row in _table(trail, step, "history") if not row["is_partial"]]
+def _search(chain: Chain) -> Iterator[str]:
+    step = _step(chain, "optimize")
+    best = _document(chain, step, "best_sequence")
+    summary = _document(chain, step, "summary")
+    history = [row for row in _table(chain, step, "history") if not row["is_partial"]]
     winner = max(history, key=lambda row: (row["score"], -row["iteration"]))
     others = [row for row in history if row["iteration"] != winner["iteration"]]
     attempts = len(step.record["attempt"]["earlier"])
@@ -100,7 +100,7 @@ def _search(trail: Trail) -> Iterator[str]:
         )
         + (" Of equal scores the earlier one wins." if runner_up and runner_up["score"] == winner["score"] else "")
     )
-    pool = {row["exemplar_id"]: row for row in _table(trail, _step(trail, "prefilter"), "kept")}
+    pool = {row["exemplar_id"]: row for row in _table(chain, _step(chain, "prefilter"), "kept")}
     lines = [
         f"  {number}. row {entry['exemplar_id']}: {_quoted(entry)}"
         + (" (corrupted on purpose)" if pool[entry["exemplar_id"]]["is_noisy"] else "")
@@ -109,45 +109,45 @@ def _search(trail: Trail) -> Iterator[str]:
     yield "\n".join(["Its exemplars, in order:", *lines])
 
 
-def _test(trail: Trail) -> Iterator[str]:
-    step = trail.step_of("evaluate")
+def _test(chain: Chain) -> Iterator[str]:
+    step = chain.step_of("evaluate")
     if step is None:
         return
-    summary = _document(trail, step, "summary")
+    summary = _document(chain, step, "summary")
     random = summary["random"]["score"]
     beside = f"; random sequences scored {random:.3f}" if random is not None else ""
     score = summary["best"]["score"]
     yield f"Test. On {summary['best']['rows']} rows that decided nothing it scored {score:.3f}{beside}."
 
 
-def _publication(trail: Trail) -> Iterator[str]:
-    step = next((each for each in [*trail.steps, *trail.beside] if each.stage == "publish"), None)
+def _publication(chain: Chain) -> Iterator[str]:
+    step = next((each for each in [*chain.steps, *chain.beside] if each.stage == "publish"), None)
     if step is not None and step.record["state"] == "complete":
-        published = _document(trail, step, "publication")
+        published = _document(chain, step, "publication")
         yield f"Publication. {published['state']}: {published['reason']}."
 
 
-def _step(trail: Trail, stage: str) -> Step:
-    step = trail.step_of(stage)
+def _step(chain: Chain, stage: str) -> Step:
+    step = chain.step_of(stage)
     if step is None:
         raise LineageError(f"no record of {stage} can be reached; `ease lineage verify` says why")
     return step
 
 
-def _content(trail: Trail, step: Step, name: str) -> bytes:
+def _content(chain: Chain, step: Step, name: str) -> bytes:
     uri = next(part["uri"] for part in step.record["outputs"] if part["name"] == name)
-    content = trail.place.read(uri)
+    content = chain.place.read(uri)
     if content is None:
         raise LineageError(f"{uri} is gone, so {step.stage} cannot be explained; retention may have deleted it")
     return content
 
 
-def _document(trail: Trail, step: Step, name: str) -> Record:
-    return dict(json.loads(_content(trail, step, name)))
+def _document(chain: Chain, step: Step, name: str) -> Record:
+    return dict(json.loads(_content(chain, step, name)))
 
 
-def _table(trail: Trail, step: Step, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(trail, step, name))).to_pylist()
+def _table(chain: Chain, step: Step, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(chain, step, name))).to_pylist()
     return rows
 
 

@@ -7,24 +7,20 @@ What follows from a problem is not reported again.
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, open_store
 from ease_lib.black_box.cache import entry_bytes
-from ease_lib.deletion.tombstones import Tombstones
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.addresses import absolute
-from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Gap, Step, Trail, follow
+from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, Chain, Gap, Step
 from ease_lib.lineage.integrity import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
-from ease_lib.publishing.versions import latest_content, marks_of, read_version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,71 +45,12 @@ class Verdict:
         return not any(problem.is_fault for problem in self.problems)
 
 
-def verify_place(
-    place: str,
-    run: str = "",
-    *,
-    all_versions: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Verdict:
-    """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
-
-    Args:
-        run: id of the run, where there are several; else the newest.
-        all_versions: compare every version that was published beside it, not only its own and the latest.
-
-    Raises:
-        LineageError: when no record is there to start from.
-    """
-    place = absolute(place)
-    trail = follow(place, run)
-    verdict = verify(trail, progress=progress)
-    problems = {problem.uri: problem for problem in verdict.problems}
-    published = _published_of(trail)
-    folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
-    others = [root for folder in folders for root in _roots_of_versions(folder)] if all_versions else []
-    tombstones = Tombstones.of(trail, [*folders, *others])
-    of_versions = [problem for folder, only in folders.items() for problem in verify_versions(folder, *sorted(only))]
-    for problem in [*verify_results(trail, place), *of_versions, *tombstones.problems]:
-        problems.setdefault(problem.uri, problem)
-    explained = sorted(tombstones.explained(problem) for problem in problems.values())
-    return Verdict(checked=verdict.checked, problems=tuple(explained))
-
-
-def _published_of(trail: Trail) -> dict[str, set[str]]:
-    """Folders of published prompts, with the versions there that the run wrote or that was followed."""
-    found: dict[str, set[str]] = {}
-    for step in trail.everything:
-        for published, names in step.record.get("written", {}).items() if step.stage == "publish" else ():
-            parts = [name.split("/") for name in names]
-            versions = found.setdefault(trail.place.store_of(published).uri.rstrip("/"), set())
-            versions |= {part[1] for part in parts if part[0] == VERSIONS}
-    if trail.version:
-        folder, _, version = trail.version.rpartition(f"/{VERSIONS}/")
-        found.setdefault(folder, set()).add(version)
-    return found
-
-
-def _roots_of_versions(uri: str) -> Iterator[str]:
-    """Lineage roots of the runs that made the versions in a folder."""
-    store = open_store(uri)
-    for version in _versions_in(store):
-        with suppress(LineageError):
-            found = read_version(store, version)
-            if found is not None:
-                yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]
-
-
-def _versions_in(store: Store) -> list[str]:
-    return sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
-
-
-def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
-    """Compare everything that the records of a trail name with what is there now; removals on request count too."""
-    found = [_of_gap(gap) for gap in trail.gaps]
+def verify(chain: Chain, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+    """Compare everything that the records of a chain name with what is there now; removals on request count too."""
+    found = [_of_gap(gap) for gap in chain.gaps]
     checks: dict[str, Check] = {}
-    for step in trail.everything:
-        for check in checks_of(step, trail):  # what a later attempt wrote again is as that one says
+    for step in chain.everything:
+        for check in checks_of(step, chain):  # what a later attempt wrote again is as that one says
             first = checks.get(check.uri, check)
             checks[check.uri] = replace(check, stage=first.stage)
     damaged = {problem.uri for problem in found}
@@ -123,7 +60,7 @@ def verify(trail: Trail, *, progress: Callable[[int, int], None] = lambda done, 
             progress(done, len(todo))
             if problem is not None:
                 found.append(problem)
-    found += _unexplained(trail)
+    found += _unexplained(chain)
     return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
 
 
@@ -138,10 +75,10 @@ def _compared(check: Check) -> Problem | None:
         content = check.read()
     except (StoreError, LineageError, OSError, sqlite3.Error) as error:
         return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
-    return _differing(check.stage, check.uri, content, check.sha256)
+    return differing(check.stage, check.uri, content, check.sha256)
 
 
-def _differing(stage: str, uri: str, content: bytes | None, expected: str) -> Problem | None:
+def differing(stage: str, uri: str, content: bytes | None, expected: str) -> Problem | None:
     """The problem of an object that is missing (None) or not what it should be."""
     if content is None:
         return Problem(stage=stage, uri=uri, what=MISSING, expected_sha256=expected)
@@ -151,37 +88,37 @@ def _differing(stage: str, uri: str, content: bytes | None, expected: str) -> Pr
     return Problem(stage=stage, uri=uri, what=CHANGED, found_sha256=found, expected_sha256=expected)
 
 
-def checks_of(step: Step, trail: Trail) -> Iterator[Check]:
+def checks_of(step: Step, chain: Chain) -> Iterator[Check]:
     """Everything that one record names, the record itself and its copies included."""
-    yield from _record_checks(step, trail)
+    yield from _record_checks(step, chain)
     for part in step.record["outputs"]:
         files = part.get("files")
         for name, file in files.items() if files is not None else [("", part)]:
-            yield _check(step, trail, f"{part['uri']}/{name}" if name else part["uri"], file["sha256"])
+            yield _check(step, chain, f"{part['uri']}/{name}" if name else part["uri"], file["sha256"])
     for read in step.record.get("files_read", []):
-        yield _check(step, trail, read["uri"], read["sha256"])
+        yield _check(step, chain, read["uri"], read["sha256"])
     for holder, entries in step.record.get("entries", {}).items():
-        yield from _entry_checks(step, trail, holder, entries)
+        yield from _entry_checks(step, chain, holder, entries)
     for holder, written in step.record.get("written", {}).items():
         for name, sha256 in written.items():
-            yield _check(step, trail, f"{holder.rstrip('/')}/{name}", sha256)
+            yield _check(step, chain, f"{holder.rstrip('/')}/{name}", sha256)
 
 
-def _check(step: Step, trail: Trail, uri: str, sha256: str) -> Check:
-    return Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda: trail.place.read(uri))
+def _check(step: Step, chain: Chain, uri: str, sha256: str) -> Check:
+    return Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda: chain.place.read(uri))
 
 
-def _record_checks(step: Step, trail: Trail) -> Iterator[Check]:
+def _record_checks(step: Step, chain: Chain) -> Iterator[Check]:
     attempt = step.record["attempt"]
     if attempt["record"]:
-        yield _check(step, trail, attempt["record"], step.sha256)
+        yield _check(step, chain, attempt["record"], step.sha256)
         root, name = _split_root(attempt["record"])
         mark = hashlib.sha256(mark_content(step.record, name)).hexdigest()
-        yield _check(step, trail, f"{root}/{mark_name(step.record)}", mark)
+        yield _check(step, chain, f"{root}/{mark_name(step.record)}", mark)
     if step.record["state"] == "complete":
         contents = {"lineage": step.content, "chain": summary_page(step.record).encode()}
         for copy, uri in attempt["copies"].items():
-            yield _check(step, trail, uri, hashlib.sha256(contents[copy]).hexdigest())
+            yield _check(step, chain, uri, hashlib.sha256(contents[copy]).hexdigest())
 
 
 def _split_root(uri: str) -> tuple[str, str]:
@@ -190,22 +127,22 @@ def _split_root(uri: str) -> tuple[str, str]:
     return root, f"runs/{rest}"
 
 
-def _entry_checks(step: Step, trail: Trail, holder: str, entries: Record) -> Iterator[Check]:
+def _entry_checks(step: Step, chain: Chain, holder: str, entries: Record) -> Iterator[Check]:
     """Entries of a journal or cache: lines of a file, rows of a database, or objects."""
     if holder.endswith(".jsonl"):
-        reader: Callable[[str], bytes | None] = _Lines(trail, holder).read
+        reader: Callable[[str], bytes | None] = _Lines(chain, holder).read
     elif holder.endswith(".sqlite"):
-        reader = _Rows(trail, holder).read
+        reader = _Rows(chain, holder).read
     else:
-        reader = _Objects(trail, holder).read
+        reader = _Objects(chain, holder).read
     for name, sha256 in entries.items():
         uri = f"{holder}#{name}" if holder.endswith((".jsonl", ".sqlite")) else f"{holder.rstrip('/')}/{name}"
         yield Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda name=name: reader(name))  # type: ignore[misc]
 
 
 class _Objects:
-    def __init__(self, trail: Trail, holder: str) -> None:
-        self._place, self._holder = trail.place, holder.rstrip("/")
+    def __init__(self, chain: Chain, holder: str) -> None:
+        self._place, self._holder = chain.place, holder.rstrip("/")
 
     def read(self, name: str) -> bytes | None:
         return self._place.read(f"{self._holder}/{name}")
@@ -214,8 +151,8 @@ class _Objects:
 class _Lines:
     """Lines of a journal file, numbered from 1."""
 
-    def __init__(self, trail: Trail, holder: str) -> None:
-        self._trail, self._holder = trail, holder
+    def __init__(self, chain: Chain, holder: str) -> None:
+        self._trail, self._holder = chain, holder
         self._lines: list[bytes] | None = None
 
     def read(self, name: str) -> bytes | None:
@@ -228,8 +165,8 @@ class _Lines:
 class _Rows:
     """Answers in an SQLite file, in the form in which an object holds them."""
 
-    def __init__(self, trail: Trail, holder: str) -> None:
-        self._path = trail.place.path_of(holder)
+    def __init__(self, chain: Chain, holder: str) -> None:
+        self._path = chain.place.path_of(holder)
         self._rows: dict[str, bytes] | None = None
 
     def read(self, name: str) -> bytes | None:
@@ -245,97 +182,33 @@ class _Rows:
         return {key: entry_bytes(content, digest) for key, content, digest in rows}
 
 
-def _unexplained(trail: Trail) -> Iterator[Problem]:
+def _unexplained(chain: Chain) -> Iterator[Problem]:
     """Inputs that are not what the linked stage made, earlier attempts without a record, and folders' own digests."""
-    for step in trail.steps:
+    for step in chain.steps:
         for part in step.record["inputs"]:
-            if part.get("record") and not any(gap.uri == part["record"] for gap in trail.gaps):
-                made = next((other for other in trail.steps if other.sha256 == part["record_sha256"]), None)
+            if part.get("record") and not any(gap.uri == part["record"] for gap in chain.gaps):
+                made = next((other for other in chain.steps if other.sha256 == part["record_sha256"]), None)
                 if made and all(output["sha256"] != part["sha256"] for output in made.record["outputs"]):
                     yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
         for part in step.record["outputs"]:
             if "files" in part and digest_of_files(part["files"]) != part["sha256"]:
                 yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
-    root = _split_root(trail.head.record["attempt"]["record"])[0]
-    for step in trail.everything if root else ():
+    root = _split_root(chain.head.record["attempt"]["record"])[0]
+    for step in chain.everything if root else ():
         for name in step.record["attempt"]["earlier"]:
-            if trail.place.read(f"{root}/{name}") is None:
+            if chain.place.read(f"{root}/{name}") is None:
                 yield Problem(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
 
 
-def verify_results(trail: Trail, folder: str) -> list[Problem]:
+def verify_results(chain: Chain, folder: str) -> list[Problem]:
     """Compare the results that `ease run` left in its output folder with those that the report stage wrote."""
-    report = trail.step_of("report")
+    report = chain.step_of("report")
     store = open_store(folder)
     if report is None or store.read("lineage.json") is None:
         return []
     files = next(part["files"] for part in report.record["outputs"] if part["name"] == "results")
     wanted = {name: file["sha256"] for name, file in files.items()}
-    wanted["lineage.json"] = trail.head.sha256
+    wanted["lineage.json"] = chain.head.sha256
     where = store.uri.rstrip("/")
-    compared = (_differing("report", f"{where}/{name}", store.read(name), sha256) for name, sha256 in wanted.items())
+    compared = (differing("report", f"{where}/{name}", store.read(name), sha256) for name, sha256 in wanted.items())
     return [problem for problem in compared if problem is not None]
-
-
-def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
-    """Compare published versions below a folder with their manifests, their marks, and the latest.
-
-    Args:
-        only: the versions to compare; none given is all of them.
-    """
-    store = open_store(uri)
-    uri = store.uri.rstrip("/")
-    versions = sorted(only) or _versions_in(store)
-    if not versions:
-        return
-    manifests: dict[str, tuple[Record, str]] = {}
-    for version in versions:
-        try:
-            found = read_version(store, version)
-        except LineageError as error:
-            yield _published(uri, version, VERSION_FILE, CHANGED, str(error))
-            continue
-        if found is None:
-            yield _published(uri, version, VERSION_FILE, MISSING, "without it the version is none")
-            continue
-        manifests[version] = found
-    yield from _latest_problems(store, manifests)
-    for version, (manifest, _) in manifests.items():
-        previous = manifest.get("previous")
-        if previous and previous["version"] in manifests and manifests[previous["version"]][1] != previous["sha256"]:
-            yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
-        for name, file in manifest["files"].items():
-            yield from _different(store, f"{VERSIONS}/{version}/{name}", file["sha256"])
-        for name, content in marks_of(manifest).items():
-            yield from _different(store, name, hashlib.sha256(content).hexdigest())
-
-
-def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
-    problem = _differing("publish", f"{store.uri.rstrip('/')}/{name}", store.read(name), sha256)
-    if problem is not None:
-        yield problem
-
-
-def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
-    where = f"{store.uri.rstrip('/')}/{LATEST_FILE}"
-    content = store.read(LATEST_FILE)
-    if content is None or content == WITHDRAWN:
-        yield Problem(stage="publish", uri=where, what=MISSING)
-        return
-    try:
-        latest = json.loads(content)
-        version = str(latest["version"])
-    except (ValueError, KeyError, TypeError):
-        yield Problem(stage="publish", uri=where, what=CHANGED)
-        return
-    with suppress(LineageError):  # a damaged one is named as such
-        found = manifests.get(version) or read_version(store, version)
-        if found is None and not store.find_names(f"{VERSIONS}/{version}"):
-            why = f"names {version}, which is not there"
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
-        elif found and latest_content(version, found[1]) != content:
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
-
-
-def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
-    return Problem(stage="publish", uri=f"{uri.rstrip('/')}/{VERSIONS}/{version}/{name}", what=what, why=why)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ease_lib.lineage.chain import Step, Trail
+from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
 from ease_lib.reporting.page import page_template
@@ -25,15 +25,15 @@ class Line:
         return (bars + ("└─ " if self.is_last[-1] else "├─ ") if self.is_last else "") + self.text
 
 
-def tree_lines(trail: Trail) -> list[Line]:
+def tree_lines(chain: Chain) -> list[Line]:
     """The last stage, the stages behind it and the files they read; each stands once, below one that rests on it."""
-    seen = {trail.head.id}
+    seen = {chain.head.id}
 
     def below(step: Step, last: tuple[bool, ...]) -> Iterator[Line]:
         yield Line(is_last=last, text=f"{step.stage}  {_described(step)}")
         reads = step.record.get("files_read", [])
         branches: list[list[Line]] = []
-        for child in _behind(step, trail):
+        for child in _behind(step, chain):
             if child.id not in seen:
                 seen.add(child.id)
                 branches.append(list(below(child, ())))
@@ -43,20 +43,20 @@ def tree_lines(trail: Trail) -> list[Line]:
             for line in branch:
                 yield Line(is_last=(*last, ends, *line.is_last), text=line.text)
 
-    return list(below(trail.head, ()))
+    return list(below(chain.head, ()))
 
 
-def show_text(trail: Trail) -> str:
+def show_text(chain: Chain) -> str:
     """The tree with what stands beside it: other records of the run, and what cannot be followed."""
-    lines = [_title(trail), "", *map(str, tree_lines(trail))]
-    if trail.beside:
+    lines = [_title(chain), "", *map(str, tree_lines(chain))]
+    if chain.beside:
         lines += ["", "also of this run:"]
-        lines += [f"  {step.stage}  {_described(step)}" for step in trail.beside]
-    lines += [f"cannot be followed: {gap.reason}" for gap in trail.gaps]
+        lines += [f"  {step.stage}  {_described(step)}" for step in chain.beside]
+    lines += [f"cannot be followed: {gap.reason}" for gap in chain.gaps]
     return "\n".join(lines)
 
 
-def show_page(trail: Trail) -> str:
+def show_page(chain: Chain) -> str:
     """The same as an HTML page, with every record's artifacts, parameters and software."""
     stages = [
         {
@@ -67,24 +67,24 @@ def show_page(trail: Trail) -> str:
             },
             "seconds": _seconds(step.record),
         }
-        for step in trail.everything
+        for step in chain.everything
     ]
     page: str = page_template("lineage.html.j2").render(
-        title=_title(trail), tree="\n".join(map(str, tree_lines(trail))), stages=stages, gaps=trail.gaps, short=SHORT
+        title=_title(chain), tree="\n".join(map(str, tree_lines(chain))), stages=stages, gaps=chain.gaps, short=SHORT
     )
     return page
 
 
-def _title(trail: Trail) -> str:
-    run = trail.head.record["run"]
+def _title(chain: Chain) -> str:
+    run = chain.head.record["run"]
     planned = f", planned for {run['scheduled']}" if run["scheduled"] else ""
     return f"run {run['id']}{f' ({name})' if (name := run['name']) else ''}{planned}"
 
 
-def _behind(step: Step, trail: Trail) -> list[Step]:
+def _behind(step: Step, chain: Chain) -> list[Step]:
     """The stages that made the inputs of one, those nearest to the prompt first."""
     linked = {part.get("record_sha256") for part in step.record["inputs"]}
-    return [other for other in trail.steps if other.sha256 in linked]
+    return [other for other in chain.steps if other.sha256 in linked]
 
 
 def _file(read: Record) -> str:

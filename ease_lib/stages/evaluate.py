@@ -22,7 +22,6 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_table,
 )
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.evaluation.evaluator import Evaluation, Question
@@ -31,7 +30,7 @@ from ease_lib.evaluation.prompt import prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval
-from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import TEST
 from ease_lib.tasks.base import Exemplar
@@ -75,11 +74,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens)
     evaluations: dict[str, Evaluation] = {}
-    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
-    with open_black_box(
-        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
-    ) as black_box:
-        black_box.meter.allow(limits.allowance(ledger.spent(without=[TEST])))
+    with open_account(config, sampling, TEST) as (black_box, ledger):
         for name, (ids, rows) in tested.items():
             objective = Objective.of(black_box, [test[row] for row in rows], dataset["metric"])
             exemplars = [pool[exemplar_id] for exemplar_id in ids]

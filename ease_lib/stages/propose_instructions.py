@@ -13,13 +13,12 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.instructions import distinct_instructions, instruction_of, proposal_prompts
 from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.usage import Usage, usage_of
-from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.seeding import rng
 from ease_lib.study.ledger import PROPOSALS
@@ -133,11 +132,7 @@ def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, i
     completions: list[Completion] = []
     account = f"instructions/{config.run.seed}"
     start = time.perf_counter()
-    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
-    with open_black_box(
-        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
-    ) as black_box:
-        black_box.meter.allow(limits.allowance(ledger.spent(without=[PROPOSALS])))
+    with open_account(config, sampling, PROPOSALS) as (black_box, ledger):
         for first in range(0, wanted, PROPOSALS_PER_LINE):
             asked = prompts[first : first + PROPOSALS_PER_LINE]
             completions += black_box.runner.run(complete_all(black_box.client, asked, account))

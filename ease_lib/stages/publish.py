@@ -16,7 +16,6 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.config import (
     CapsConfig,
     ContinuationConfig,
@@ -29,12 +28,12 @@ from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.sampling import answer_sampling
-from ease_lib.lineage.chain import Trail, trail_behind
+from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import current_attempt
+from ease_lib.publishing import gate
 from ease_lib.publishing.versions import (
-    SEQUENCE_FILE,
     Latest,
     has_prompt,
     make_latest,
@@ -42,8 +41,8 @@ from ease_lib.publishing.versions import (
     record_copies,
     write_version,
 )
-from ease_lib.reporting.statistics import FEWEST_ROWS, paired_gain
-from ease_lib.running.accounts import ledger_of, limits_of
+from ease_lib.reporting.statistics import FEWEST_ROWS
+from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.under_way import ended
 from ease_lib.stages.evaluate import BEST
@@ -97,19 +96,19 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
     store = open_store(config.publishing.publish_uri, patience_seconds=PATIENCE_SECONDS)
     attempt = current_attempt()
     results = next(part for part in attempt.inputs if part["name"] == "results")
-    trail = trail_behind(results, "publish")
-    version = _version_name(trail)
+    chain = chain_behind(results, "publish")
+    version = _version_name(chain)
     before = read_latest(store)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     sha256 = write_version(
         store,
         version,
-        _files(Path(inputs.results), results, trail),
+        _files(Path(inputs.results), results, chain),
         head={name: results[name] for name in ("record", "record_sha256")},
         published_by=attempt.link,
         rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
         validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
-        facts=_facts(trail, best, Path(inputs.results)),
+        facts=_facts(chain, best, Path(inputs.results)),
         previous=before,
     )
     at: dict[str, Any] = {"version": version, "uri": f"{store.uri.rstrip('/')}/versions/{version}", "gate": None}
@@ -118,7 +117,7 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
     if config.publishing.publish_if == "better":
-        refusal, at["gate"] = _gate(inputs, config, store, before, best) if before else (_first_refusal(inputs), None)
+        refusal, at["gate"] = _gate(inputs, config, store, before, best)
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
     if not make_latest(store, version, sha256, before):
@@ -129,26 +128,26 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
     return {**at, "state": "published", "reason": f"{version} is the latest{why}"}
 
 
-def _version_name(trail: Trail) -> str:
+def _version_name(chain: Chain) -> str:
     """Sorted by time; the same for every attempt of a run."""
-    record = trail.head.record
+    record = chain.head.record
     moment = record["ended"][:19].replace("-", "").replace(":", "")
     return f"{moment}Z-{record['run']['id'][:8]}"
 
 
-def _files(folder: Path, results: Record, trail: Trail) -> dict[str, bytes]:
+def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:
     """Everything of a version: the results as they are, the exports, and the records of the chain."""
     files = {name: (folder / name).read_bytes() for name in results["files"]}
-    own = [step for step in trail.everything if step.stage == "publish" and step.record["state"] == "started"]
-    records = {f"{step.stage}-{step.id}": step.content for step in trail.everything if step not in own}
-    return {**files, **exports_of(trail), **record_copies(records)}
+    own = [step for step in chain.everything if step.stage == "publish" and step.record["state"] == "started"]
+    records = {f"{step.stage}-{step.id}": step.content for step in chain.everything if step not in own}
+    return {**files, **exports_of(chain), **record_copies(records)}
 
 
-def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:
+def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
     report = json.loads((results / "report.json").read_text(encoding="utf-8"))
     return {
-        "run": trail.head.record["run"],
-        "made": trail.head.record["ended"],
+        "run": chain.head.record["run"],
+        "made": chain.head.record["ended"],
         "task": best["task"],
         "llm_model": best["llm_model"],
         "validation_score": report["best"]["validation_score"],
@@ -156,32 +155,18 @@ def _facts(trail: Trail, best: dict[str, Any], results: Path) -> dict[str, Any]:
     }
 
 
-def _first_refusal(inputs: Inputs) -> str:
-    """Why a prompt is not worth being the first that applications use; empty when it is."""
-    report = json.loads((Path(inputs.results) / "report.json").read_text(encoding="utf-8"))
-    score, random = report["best"]["test_score"], report["random"]["test_score"]
-    if random is None or score >= random:
-        return ""
-    return f"it scores {score:.3f} on the test set, below the {random:.3f} of random exemplars"
-
-
 def _gate(
-    inputs: Inputs, config: Config, store: Store, latest: Latest, best: dict[str, Any]
+    inputs: Inputs, config: Config, store: Store, latest: Latest | None, best: dict[str, Any]
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
-    folder = f"versions/{latest.version}"
-    stored = store.read(f"{folder}/{SEQUENCE_FILE}")
-    if stored is None:
-        remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
-        return f"{latest.version} is the latest and has no {SEQUENCE_FILE} to compare with; {remedy}", None
-    current = json.loads(stored)
-    sequence = ("exemplars", "instruction")
-    if [current[name] for name in sequence] == [best[name] for name in sequence]:
-        return f"{latest.version} is the same prompt", None
+    if latest is None:
+        report = json.loads((Path(inputs.results) / "report.json").read_text(encoding="utf-8"))
+        return gate.first_refusal(report), None
+    current, refusal = gate.rival(store, latest, best)
+    if refusal:
+        return refusal, None
     test = _rows(inputs.test, contracts.TEST_SET)
-    used = {row_hash(entry["input"]) for entry in [*current["exemplars"], *best["exemplars"]]}
-    used |= set(latest.manifest["validation_rows"])
-    fresh = [position for position, row in enumerate(test) if row_hash(row.input) not in used]
+    fresh = gate.fresh_rows(test, latest, current, best)
     if len(fresh) < FEWEST_ROWS:
         return f"only {len(fresh)} test rows are fresh to {latest.version} too; raise test_size", None
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
@@ -190,22 +175,7 @@ def _gate(
         old = _scores(inputs, config, current, [test[position] for position in fresh])
     except CapReached as error:
         return f"{error.cap} leaves too few requests to compare it with {latest.version}", None
-    pairs = [
-        (new[position], score)
-        for position, score in zip(fresh, old, strict=True)
-        if new[position] is not None and score is not None
-    ]
-    scores, others = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    gain = paired_gain(scores, others)
-    measured: dict[str, Any] = {
-        "against": latest.version,
-        "rows": len(pairs),
-        "score": sum(scores) / len(pairs),
-        "latest_score": sum(others) / len(pairs),
-        **gain,
-    }
-    difference = f"{gain['mean']:+.3f} on {len(pairs)} fresh rows (p = {gain['p']:.2g})"
-    return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured
+    return gate.compared([new[position] for position in fresh], old, latest)
 
 
 def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
@@ -215,11 +185,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
         Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"])) for entry in current["exemplars"]
     ]
     sampling = answer_sampling(_rows(inputs.pool, contracts.EXEMPLAR_POOL), config.endpoint.llm_max_tokens)
-    limits, ledger = limits_of(config.caps, config.endpoint), ledger_of(config.run, config.continuation)
-    with open_black_box(
-        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
-    ) as black_box:
-        black_box.meter.allow(limits.allowance(ledger.spent(without=[GATE])))
+    with open_account(config, sampling, GATE) as (black_box, ledger):
         objective = Objective.of(black_box, rows, dataset["metric"])
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)

@@ -89,6 +89,17 @@ class Caps:
             self.ledger.book(SEARCH, spent)
         return cap
 
+    def allowance(self, own: Usage) -> Allowance:
+        """What the search may still send: neither what others have spent, nor its own, nor the test set's requests.
+
+        What these will cost is estimated anew before each evaluation; here a first guess would bind the whole search.
+
+        Args:
+            own: what the search has spent, in earlier attempts.
+        """
+        others = self.ledger.spent(without=[SEARCH, TEST])
+        return self.limits.allowance(others + own + Usage(requests=self.test_requests))
+
     def expected(self, requests: int, spent: Usage) -> Usage:
         """About what so many requests cost."""
         example = spent if spent.requests else self.evaluation

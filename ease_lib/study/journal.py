@@ -52,6 +52,11 @@ class Record:
     seconds: float
 
 
+def usage_of_records(records: Iterable[Record]) -> Usage:
+    """What so many evaluations cost together."""
+    return sum((record.usage for record in records), start=Usage())
+
+
 Found = tuple[list[Record], dict[int, Candidate]]
 """Records in order, and candidates by iteration."""
 

@@ -28,7 +28,7 @@ from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.study.caps import Caps
-from ease_lib.study.journal import Journal, Record
+from ease_lib.study.journal import Journal, Record, usage_of_records
 from ease_lib.study.ledger import SEARCH
 from ease_lib.tasks.base import Exemplar
 
@@ -94,7 +94,7 @@ class Study:
 
     @property
     def usage(self) -> Usage:
-        return sum((record.usage for record in self.records), start=Usage())
+        return usage_of_records(self.records)
 
     @property
     def seconds(self) -> float:

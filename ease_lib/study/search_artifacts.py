@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,15 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_table
 from ease_lib.black_box.opening import BlackBox
+from ease_lib.config import OptimizerConfig
 from ease_lib.evaluation.prompt import TEMPLATE
+from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.history import Observation
 from ease_lib.study.loop import Study
+from ease_lib.surrogate.representations import Representation, SequenceRepresentation
 from ease_lib.tasks.base import Exemplar
+
+logger = logging.getLogger("ease")
 
 
 def write_best_sequence(
@@ -45,6 +51,56 @@ def write_best_sequence(
         "llm_endpoint": black_box.endpoint,
     }
     write_document(path, contracts.BEST_SEQUENCE, document)
+
+
+def search_summary(
+    study: Study,
+    *,
+    settings: OptimizerConfig,
+    seed: int,
+    black_box: BlackBox,
+    representation: Representation,
+    instructions: int,
+    proposals: Usage,
+    selection: Usage,
+    new_requests: int,
+    prices: dict[str, float],
+) -> dict[str, Any]:
+    """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
+
+    Args:
+        instructions: how many there were beside the empty one.
+        proposals, selection: what they cost, and the question of `llm_select`.
+        new_requests: answers that the endpoint gave for this run now, proposals included.
+    """
+    truncated = None
+    if isinstance(representation, SequenceRepresentation):
+        truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
+        logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
+    usage = study.usage + proposals + selection
+    seconds = study.seconds + proposals.seconds
+    return {
+        "method": settings.method,
+        "seed": seed,
+        "evaluations": len(study.history),
+        "partial_evaluations": sum(observation.partial for observation in study.history),
+        "budget": settings.budget,
+        "stopped": study.stopped,
+        "resumed": study.replayed > 0,
+        "replayed": study.replayed,
+        "simulated": black_box.simulated,
+        "representation": settings.representation,
+        "truncated_sequences": truncated,
+        "instructions": instructions,
+        "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
+        "oldest_answer": usage.oldest_answer,
+        "llm": {
+            "endpoint": black_box.endpoint,
+            "model": black_box.model,
+            "new_requests": new_requests,
+            **usage.counts(**prices),
+        },
+    }
 
 
 def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str, float]) -> None:

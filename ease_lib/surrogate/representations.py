@@ -129,6 +129,23 @@ class SequenceRepresentation:
         return np.stack([self._known[key] for key in keys])
 
 
+def precomputed_representation(
+    name: str, exemplars: FloatArray, outputs: FloatArray, instructions: FloatArray, *, varies_length: bool
+) -> Representation:
+    """The features of `average` or, for every other name, `positional`, with what varies beside them.
+
+    Args:
+        exemplars, outputs: (n, d) embeddings of the pool and of its outputs alone.
+        instructions: (p, d) embeddings, row 0 that of the empty one; no rows where there is only that.
+    """
+    representation: Representation = PositionalRepresentation(exemplars, outputs)
+    if name == "average":
+        representation = AverageRepresentation(exemplars)
+    if varies_length:
+        representation = WithLength(representation)
+    return WithInstruction(representation, instructions) if len(instructions) else representation
+
+
 def in_fewer_dimensions(vectors: FloatArray) -> FloatArray:
     """The same n vectors in min(d, n) dimensions: all inner products are kept.
 

@@ -10,8 +10,8 @@ import docker
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.deletion.verification import verify_place
 from ease_lib.lineage.chain import follow
-from ease_lib.lineage.verification import verify_place
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
 QUICK = (

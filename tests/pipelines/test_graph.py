@@ -10,7 +10,7 @@ import yaml
 from kfp import components as kfp_components
 
 from components import images
-from ease_lib.cli import ComparisonAxes
+from ease_lib.cli.compare import ComparisonAxes
 from ease_lib.comparison import plan
 from ease_lib.config import declared_parameters, parse_parameters
 from ease_lib.stages import (

@@ -10,9 +10,9 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from ease_lib import cli
+from ease_lib.cli import __main__ as cli
+from ease_lib.deletion.verification import verify_place
 from ease_lib.lineage.chain import follow
-from ease_lib.lineage.verification import verify_place
 from ease_lib.running.execution import EXIT_STOPPED
 from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
@@ -97,8 +97,8 @@ def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
     asked_again = sum(server.script.finished.values()) - len(server.script.finished)
     assert asked_again <= 1 + 20  # the prerequisites' trial, and what was in flight when the kill came
     assert (tmp_path / "quiet/prompt.txt").read_text() == (tmp_path / "killed/prompt.txt").read_text()
-    trail = follow(str(tmp_path / "killed"))
-    (earlier,) = trail.step_of("optimize").record["attempt"]["earlier"]
+    chain = follow(str(tmp_path / "killed"))
+    (earlier,) = chain.step_of("optimize").record["attempt"]["earlier"]
     assert json.loads((tmp_path / "killed/store/lineage" / earlier).read_text())["state"] == "started"
     assert verify_place(str(tmp_path / "killed")).problems == ()
 

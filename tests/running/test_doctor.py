@@ -2,7 +2,7 @@
 
 import pytest
 
-from ease_lib import cli
+from ease_lib.cli import __main__ as cli
 from ease_lib.config import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running import doctor

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ease_lib import cli
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
+from ease_lib.cli import __main__ as cli
+from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import AuthenticationFailed, LineageError, Overloaded, StoreUnavailable
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.record import decode
-from ease_lib.lineage.verification import verify_place
 from ease_lib.publishing import versions as versions_module
 from ease_lib.publishing.finding import find_prompt, find_row, index
 from ease_lib.publishing.versions import make_latest, read_latest
@@ -54,12 +54,12 @@ def records(run):
 
 
 def test_every_stage_of_a_run_leaves_one_record_that_links_to_those_before_it(published):
-    trail = follow(prompts_of(published))
-    assert {step.stage for step in trail.everything} == {
+    chain = follow(prompts_of(published))
+    assert {step.stage for step in chain.everything} == {
         "check_prerequisites",
         *(stage.__name__.rpartition(".")[2] for stage in STAGES),
     }
-    assert (trail.head.stage, trail.steps[-1].stage, trail.gaps) == ("report", "build_dataset", [])
+    assert (chain.head.stage, chain.steps[-1].stage, chain.gaps) == ("report", "build_dataset", [])
     assert all(record["state"] == "complete" for record in records(published))
     assert {record["run"]["id"] for record in records(published)} == {published.run_id}
 
@@ -186,8 +186,8 @@ def test_attempts_at_equal_work_are_linked_across_runs(tmp_path):
 
 def test_without_a_root_the_artifacts_carry_the_records(tmp_path):
     run = RecordedRun(tmp_path / "run", store_uri="")()
-    trail = follow(str(tmp_path / "run"))
-    assert (trail.head.stage, trail.steps[-1].stage) == ("publish", "build_dataset")
+    chain = follow(str(tmp_path / "run"))
+    assert (chain.head.stage, chain.steps[-1].stage) == ("publish", "build_dataset")
     assert verify_place(str(tmp_path / "run")).problems == ()
     run.path("validation").write_bytes(b"other")
     (problem,) = verify_place(str(tmp_path / "run")).problems
@@ -233,11 +233,11 @@ def test_events_are_sent_as_stages_start_and_end(tmp_path):
 
 
 def test_the_chain_is_shown_as_text_and_as_a_page(published):
-    trail = follow(prompts_of(published))
-    text = show_text(trail)
+    chain = follow(prompts_of(published))
+    text = show_text(chain)
     assert text.index("report  ") < text.index("optimize  ") < text.index("build_dataset  ")
     assert "customer_feedback.csv" in text
-    page = show_page(trail)
+    page = show_page(chain)
     assert "noise_ratio" in page
     assert "<script" not in page
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ease_lib import cli
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
+from ease_lib.cli import __main__ as cli
 from ease_lib.config import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ease_lib import cli
+from ease_lib.cli import __main__ as cli
 from ease_lib.comparison import plan
 from ease_lib.errors import Overloaded
 from ease_lib.running.one_process import Artifacts

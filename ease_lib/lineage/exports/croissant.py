@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ease_lib.artifacts.contracts import EXEMPLAR_POOL, TEST_SET, VALIDATION_SET, TableContract
-from ease_lib.lineage.chain import Trail
+from ease_lib.lineage.chain import Chain
 from ease_lib.lineage.exports.slsa import resource_uri
 from ease_lib.lineage.record import Record
 
@@ -41,9 +41,9 @@ CONTEXT = {
 """The specification's whole context, as its loader expects it: with https, which the text has not."""
 
 
-def croissant(trail: Trail) -> Record | None:
-    """The description, or None where the trail does not reach the data set."""
-    step = trail.step_of(STAGE)
+def croissant(chain: Chain) -> Record | None:
+    """The description, or None where the chain does not reach the data set."""
+    step = chain.step_of(STAGE)
     outputs = {output["name"]: output for output in step.record["outputs"]} if step else {}
     if step is None or not PARTS.keys() <= outputs.keys():
         return None

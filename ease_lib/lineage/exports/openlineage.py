@@ -20,7 +20,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
-from ease_lib.lineage.chain import Trail
+from ease_lib.lineage.chain import Chain
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.redaction import redacted
 
@@ -36,9 +36,9 @@ _PACKAGED = "package:"
 """Begins the URI of a file that we ship."""
 
 
-def openlineage_lines(trail: Trail) -> list[str]:
+def openlineage_lines(chain: Chain) -> list[str]:
     """Events of all attempts that ended, in order of time, one line of JSON each."""
-    ended = [step.record for step in trail.everything if step.record["state"] != "started"]
+    ended = [step.record for step in chain.everything if step.record["state"] != "started"]
     events = [event for record in ended for event in openlineage_events(record)]
     return [_compact(event) for event in sorted(events, key=lambda event: datetime.fromisoformat(event["eventTime"]))]
 

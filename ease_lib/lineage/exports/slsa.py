@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
-from ease_lib.lineage.chain import Step, Trail
+from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -39,16 +39,16 @@ _COMMIT = re.compile(r"(?P<commit>[0-9a-f]{40})(?P<dirty>-dirty)?")
 _IMAGE_DIGEST = re.compile(r"@sha256:(?P<sha256>[0-9a-f]{64})$")
 
 
-def provenance_statement(trail: Trail, files: Record) -> Record:
+def provenance_statement(chain: Chain, files: Record) -> Record:
     """The Statement about these result files; equal for equal records, before and after they were published.
 
     Args:
-        trail: that reaches from the stage that made the files (`report`) to the raw data.
+        chain: that reaches from the stage that made the files (`report`) to the raw data.
         files: `{"sha256": ..., "bytes": ...}` by name.
     """
     names = sorted(files, key=lambda name: (name not in SUBJECTS_FIRST, name))
-    steps = [step for step in trail.steps if step.stage != PUBLISH]
-    attempts = _attempts(trail, steps)
+    steps = [step for step in chain.steps if step.stage != PUBLISH]
+    attempts = _attempts(chain, steps)
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": files[name]["sha256"]}} for name in names],
@@ -73,14 +73,14 @@ def resource_uri(uri: str) -> str:
     return Path(uri).as_uri() if uri.startswith("/") else uri
 
 
-def _attempts(trail: Trail, steps: list[Step]) -> list[Step]:
+def _attempts(chain: Chain, steps: list[Step]) -> list[Step]:
     """Attempts that ended at the stages behind the result, in order of their start.
 
     A record at "started" may be that of the stage that asks, and will change; `earlier` of later attempts names those
     that were killed.
     """
     stages = {CHECK, *(step.stage for step in steps)}
-    return [step for step in trail.everything if step.stage in stages and step.record["state"] != "started"]
+    return [step for step in chain.everything if step.stage in stages and step.record["state"] != "started"]
 
 
 def _parameters(steps: list[Step], attempts: list[Step]) -> Record:

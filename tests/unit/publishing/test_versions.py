@@ -6,9 +6,9 @@ import pytest
 
 from ease_lib.artifacts.store import FileStore
 from ease_lib.errors import LineageError
-from ease_lib.lineage.verification import verify_versions
 from ease_lib.observations import collecting
 from ease_lib.publishing.finding import find_row
+from ease_lib.publishing.verification import verify_versions
 from ease_lib.publishing.versions import (
     PROMPT_FILE,
     SEQUENCE_FILE,

@@ -1,11 +1,11 @@
-"""Records of a run as the stages write them, and the trail through them, made without running anything."""
+"""Records of a run as the stages write them, and the chain through them, made without running anything."""
 
 import copy
 import hashlib
 from datetime import UTC, datetime, timedelta
 
 from ease_lib.artifacts.contracts import TABLES
-from ease_lib.lineage.chain import Place, Step, Trail
+from ease_lib.lineage.chain import Chain, Place, Step
 from ease_lib.lineage.record import encode
 
 COMMIT = "4863f718b68c12d842988d0132c58fcf53fe9b59"
@@ -114,8 +114,8 @@ class RecordedRun:
         (self.beside if beside else self.steps).append(Step(uri=uri, content=encode(record), record=record))
         return record
 
-    def trail(self):
-        return Trail(place=Place(), steps=self.steps[::-1], beside=list(self.beside))
+    def chain(self):
+        return Chain(place=Place(), steps=self.steps[::-1], beside=list(self.beside))
 
     def _part(self, stage, name):
         uri, contract = f"{self.artifacts}/{stage}/{name}", _OUTPUTS[stage][name]

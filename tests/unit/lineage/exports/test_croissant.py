@@ -1,23 +1,23 @@
 import pytest
-from lineage_records import PARAMETERS, digest, recorded_run
 
 from ease_lib.artifacts import contracts
 from ease_lib.lineage.exports.croissant import croissant
+from tests.unit.lineage.exports.lineage_records import PARAMETERS, digest, recorded_run
 
 
 @pytest.fixture
 def described():
-    return croissant(recorded_run().trail())
+    return croissant(recorded_run().chain())
 
 
 def test_no_description_without_the_record_of_the_data_set():
-    assert croissant(recorded_run(without=["build_dataset"]).trail()) is None
+    assert croissant(recorded_run(without=["build_dataset"]).chain()) is None
 
 
 def test_no_description_when_only_a_failed_attempt_is_known():
     run = recorded_run(without=["build_dataset"])
     run.add("build_dataset", beside=True, state="failed", error="DataError", outputs=[])
-    assert croissant(run.trail()) is None
+    assert croissant(run.chain()) is None
 
 
 def test_it_conforms_to_version_1_1_and_has_what_that_requires(described):
@@ -30,7 +30,7 @@ def test_it_conforms_to_version_1_1_and_has_what_that_requires(described):
 
 @pytest.mark.parametrize("artifacts", ["s3://bucket/ease run", "/tmp/ärtifacts #1"])
 def test_files_have_address_and_digest(artifacts):
-    files = croissant(recorded_run(artifacts=artifacts).trail())["distribution"]
+    files = croissant(recorded_run(artifacts=artifacts).chain())["distribution"]
     assert [file["@id"] for file in files] == ["pool.parquet", "validation.parquet", "test.parquet"]
     for file, name in zip(files, ("pool", "validation", "test"), strict=True):
         assert file["contentUrl"] == f"{artifacts}/build_dataset/{name}"

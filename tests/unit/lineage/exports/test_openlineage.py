@@ -7,10 +7,10 @@ import uuid
 from datetime import datetime
 
 import pytest
-from lineage_records import IMAGE, LLM, PARAMETERS, RecordedRun, digest, recorded_run
 
 from ease_lib.lineage.exports import openlineage
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events, openlineage_lines
+from tests.unit.lineage.exports.lineage_records import IMAGE, LLM, PARAMETERS, RecordedRun, digest, recorded_run
 
 HARD_CASES = {
     "in S3": {},
@@ -28,7 +28,7 @@ KEY = "a-secret-key-of-mine"
 @pytest.fixture(params=HARD_CASES.values(), ids=HARD_CASES.keys())
 def events(request):
     run = recorded_run(**request.param)
-    return [event for step in run.trail().everything for event in openlineage_events(step.record)]
+    return [event for step in run.chain().everything for event in openlineage_events(step.record)]
 
 
 def test_every_event_is_the_same_after_passing_through_openlineages_own_classes(events):
@@ -182,13 +182,13 @@ def test_lines_are_all_events_in_order_of_time_without_attempts_under_way():
     run = recorded_run()
     run.add("optimize", beside=True, state="failed", error="EndpointError")
     run.add("publish", beside=True, state="started", ended=None)
-    lines = openlineage_lines(run.trail())
+    lines = openlineage_lines(run.chain())
     events = [json.loads(line) for line in lines]
     assert len(events) == 2 * 7
     times = [datetime.fromisoformat(event["eventTime"]) for event in events]
     assert times == sorted(times)
     assert not any("\n" in line for line in lines)
-    assert lines == openlineage_lines(run.trail())
+    assert lines == openlineage_lines(run.chain())
 
 
 def test_events_arrive_one_by_one_with_the_key(catalogue):

@@ -2,9 +2,17 @@ import hashlib
 import json
 
 import pytest
-from lineage_records import COMMIT, LLM, PARAMETERS, RecordedRun, digest, recorded_run, result_files
 
 from ease_lib.lineage.exports.slsa import BUILD_TYPE, provenance_statement, resource_uri
+from tests.unit.lineage.exports.lineage_records import (
+    COMMIT,
+    LLM,
+    PARAMETERS,
+    RecordedRun,
+    digest,
+    recorded_run,
+    result_files,
+)
 
 HARD_CASES = {
     "whole run in S3": {},
@@ -22,7 +30,7 @@ HARD_CASES = {
 
 @pytest.fixture(params=HARD_CASES.values(), ids=HARD_CASES.keys())
 def statement(request):
-    return provenance_statement(recorded_run(**request.param).trail(), result_files())
+    return provenance_statement(recorded_run(**request.param).chain(), result_files())
 
 
 def test_statement_passes_the_parser_of_in_toto(statement):
@@ -48,7 +56,7 @@ def test_statement_has_what_slsa_requires(statement):
 
 
 def test_subjects_are_all_result_files_with_the_prompt_and_the_report_first():
-    subjects = provenance_statement(recorded_run().trail(), result_files())["subject"]
+    subjects = provenance_statement(recorded_run().chain(), result_files())["subject"]
     assert [each["name"] for each in subjects[:2]] == ["prompt.txt", "report.html"]
     assert {each["name"]: each["digest"]["sha256"] for each in subjects} == {
         name: file["sha256"] for name, file in result_files().items()
@@ -61,16 +69,16 @@ def test_equal_records_give_equal_statements_whatever_order_they_were_found_in()
         each.add("optimize", beside=True, state="failed", error="EndpointError")
         each.add("optimize", beside=True, state="stopped")
     other.beside.reverse()
-    statements = [json.dumps(provenance_statement(each.trail(), result_files())) for each in (run, other)]
+    statements = [json.dumps(provenance_statement(each.chain(), result_files())) for each in (run, other)]
     assert statements[0] == statements[1]
 
 
 @pytest.mark.parametrize("state", ["started", "complete"])
 def test_publishing_changes_nothing_about_where_the_files_come_from(state):
     run = recorded_run()
-    before = provenance_statement(run.trail(), result_files())
+    before = provenance_statement(run.chain(), result_files())
     run.add("publish", beside=state == "started", state=state)
-    assert provenance_statement(run.trail(), result_files()) == before
+    assert provenance_statement(run.chain(), result_files()) == before
 
 
 def test_parameters_at_their_default_are_there_and_named():
@@ -196,7 +204,7 @@ def test_byproducts_are_tables_summaries_and_records_with_digests():
     assert byproducts["optimize/history"]["mediaType"] == "application/vnd.apache.parquet"
     assert byproducts["optimize/history"]["digest"] == {"sha256": digest("s3://bucket/ease run/optimize/history")}
     assert {"evaluate/predictions", "build_dataset/summary", "evaluate/summary"} <= byproducts.keys()
-    for step in run.trail().everything:
+    for step in run.chain().everything:
         record = byproducts[f"records/{step.stage}-{step.id}.json"]
         assert record["uri"] == step.record["attempt"]["record"]
         assert record["digest"] == {"sha256": hashlib.sha256(step.content).hexdigest()}
@@ -209,11 +217,11 @@ def test_local_paths_become_uris_and_others_stay():
 
 
 def _definition(run):
-    return provenance_statement(run.trail(), result_files())["predicate"]["buildDefinition"]
+    return provenance_statement(run.chain(), result_files())["predicate"]["buildDefinition"]
 
 
 def _details(run):
-    return provenance_statement(run.trail(), result_files())["predicate"]["runDetails"]
+    return provenance_statement(run.chain(), result_files())["predicate"]["runDetails"]
 
 
 def _dependencies(run, kind):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ease_lib import cli
+from ease_lib.cli import __main__ as cli
 
 
 def test_help_lists_every_stage(capsys):

@@ -13,29 +13,27 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.config import declared_parameters
 from ease_lib.deletion import forgetting
-from ease_lib.deletion.forgetting import Removal
+from ease_lib.deletion.forgetting import Removal, search_commands
 from ease_lib.deletion.tombstones import STAGE
+from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import ConfigError
-from ease_lib.lineage.chain import LATEST_FILE, Trail, follow
+from ease_lib.lineage.chain import LATEST_FILE, follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.integrity import FORGOTTEN, UNFINISHED, Problem
-from ease_lib.lineage.verification import verify_place
+from ease_lib.lineage.repetition import rerun_commands
 from ease_lib.publishing import finding
 from ease_lib.reporting.lineage import show_page, show_text
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded."""
-NOT_REPEATED = ("publish_uri", "publish_if", "openlineage_url", "llm_refresh", "ledger")
-"""Parameters that a repetition leaves out: it shall prove something, not publish it or ask it again."""
 EXAMPLES = """examples:
   ease lineage show runs/demo                       the chain as a tree; --page FILE writes it as HTML
   ease lineage verify s3://prompts/feedback         recompute every digest behind the latest published prompt
@@ -110,14 +108,14 @@ def _question(
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    trail = follow(parsed.place, parsed.run)
+    chain = follow(parsed.place, parsed.run)
     if parsed.json:
-        print(json.dumps([step.record for step in trail.everything], indent=1, ensure_ascii=False))
+        print(json.dumps([step.record for step in chain.everything], indent=1, ensure_ascii=False))
     elif parsed.page:
-        Path(parsed.page).write_text(show_page(trail), encoding="utf-8")
+        Path(parsed.page).write_text(show_page(chain), encoding="utf-8")
         print(parsed.page)
     else:
-        print(show_text(trail))
+        print(show_text(chain))
     return 0
 
 
@@ -189,57 +187,6 @@ def _rerun(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def rerun_commands(trail: Trail) -> str:
-    """Shell commands that run the same again: with the same store nothing is asked that was answered before."""
-    search = trail.step_of("optimize")
-    answers = str(search.record["parameters"].get("answers", "")) if search else ""
-    options = " ".join(run_options(trail, **({"answers": answers} if answers else {})))
-    again = f"runs/again-{short_run_id(trail)}"
-    software = trail.head.record["software"]
-    lines = []
-    if software["revision"]:
-        lines.append(f"git checkout {software['revision'].removesuffix('-dirty')} && make install")
-        if software["revision"].endswith("-dirty"):
-            lines.append("# the source had changes that were not committed: the result may differ")
-    if software["image"]:
-        lines.append(f"# it ran in {software['image']}")
-    lines.append(f".venv/bin/ease run {options} --output-dir {again}")
-    lines.append(f".venv/bin/ease lineage diff {shlex.quote(trail.head.uri)} {again}")
-    return "\n".join(lines)
-
-
-def run_options(trail: Trail, *, leave_out: Sequence[str] = NOT_REPEATED, **more: str) -> list[str]:
-    """Options of `ease run` that repeat a run, with other values for some.
-
-    Args:
-        leave_out: parameters that the repetition shall not have.
-        more: values that are added to a parameter that is a list, by name.
-    """
-    checked = trail.step_of("check_prerequisites")
-    source = checked.record if checked else _all_parameters(trail)
-    given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
-    changed = [name for name in given if name not in source["defaults"] and name not in leave_out]
-    for name, value in more.items():
-        listed = [part.strip() for part in str(given.get(name, "")).split(",")]
-        given[name] = ",".join(dict.fromkeys(filter(None, (*listed, value))))
-    wanted = [name for name in given if name in changed or name in more]
-    return [f"--{name.replace('_', '-')} {shlex.quote(str(given[name]))}" for name in wanted]
-
-
-def short_run_id(trail: Trail) -> str:
-    return str(trail.head.record["run"]["id"])[:8]
-
-
-def _all_parameters(trail: Trail) -> dict[str, Any]:
-    """What the stages received, where the record of the form cannot be reached."""
-    parameters: dict[str, Any] = {}
-    defaults: set[str] = set()
-    for step in trail.steps:
-        parameters.update(step.record["parameters"])
-        defaults.update(step.record["defaults"])
-    return {"parameters": {name: parameters[name] for name in sorted(parameters)}, "defaults": defaults}
-
-
 def _forget(parsed: argparse.Namespace) -> int:
     row = finding.as_row_hash(parsed.row)
     text = "" if parsed.row == row else parsed.row
@@ -254,7 +201,7 @@ def _forget(parsed: argparse.Namespace) -> int:
     if not removal.is_needed:
         print("nothing had to be removed")
         return 0
-    again = _search_commands(removal)
+    again = search_commands(removal)
     for tombstone in removal.carry_out(parsed.reason):
         print(f"removed; tombstone {tombstone}")
     for command, runs in again.items():
@@ -277,15 +224,6 @@ def _print_found(removal: Removal, places: list[str]) -> None:
         print(f"notice: left alone, {line}")
     for source in forgetting.not_searched(removal, places):
         print(f"notice: not searched: {source}; add --in {shlex.quote(source)} if the row has to go there too")
-
-
-def _search_commands(removal: Removal) -> dict[str, list[str]]:
-    """Commands that search without the row, by command the runs that it stands for."""
-    found: dict[str, list[str]] = {}
-    for run in removal.runs:
-        options = run_options(run.trail, leave_out=("answers", "ledger"), exclude_rows=removal.row)
-        found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
-    return found
 
 
 def _progress(done: int, total: int) -> None:

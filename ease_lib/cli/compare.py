@@ -1,0 +1,97 @@
+"""`ease compare`: which method is best, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from ease_lib.cli.options import add_parameters, made_folder, run_values
+from ease_lib.config import ComparisonConfig, Parameters
+from ease_lib.errors import ConfigError
+from ease_lib.processes import available_cores, children_have
+from ease_lib.running.compare import Done, run_cells
+from ease_lib.running.execution import EXIT_ERROR
+from ease_lib.signals import sigterm_as_interrupt
+from ease_lib.stages import report_comparison
+from ease_lib.stages.plan_comparison import checked_plan, most_requests
+
+COMPARE_EXAMPLES = """examples:
+  ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
+  ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints simulated
+  ease compare --methods "ease, {method: ease, shortlist: none}, {method: ease, nu: 1}" --task lr --repeats 5
+  ease compare --params knowledge                   how much selection matters to models that know the task
+entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
+with more methods, tasks or repeats, runs only what is not finished yet
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonAxes:
+    """The options of `ease compare` beside those of a run."""
+
+    comparison: ComparisonConfig
+
+
+def add_compare(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="compare methods over tasks, noise ratios, endpoints and repeats",
+        description="Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best.",
+        epilog=COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument(
+        "--params", metavar="SET", help="parameter set (paper-tables, knowledge, ...) or YAML file; options win over it"
+    )
+    compare.add_argument(
+        "--output-dir", metavar="DIR", help="folder for results and finished cells (default: runs/comparison)"
+    )
+    compare.add_argument(
+        "--jobs", type=int, metavar="N", help="processes side by side (default: one per core it may use)"
+    )
+    add_parameters(compare, ComparisonAxes, "what varies")
+    add_parameters(compare, Parameters, "parameters of every run")
+    compare.set_defaults(command=_compare)
+
+
+def _compare(parsed: argparse.Namespace) -> int:
+    values = run_values(parsed)
+    folder = made_folder(parsed.output_dir or "runs/comparison")
+    jobs = _jobs(parsed.jobs)
+    with sigterm_as_interrupt():
+        cells = checked_plan({"store_uri": str(folder / "store"), **values})
+        requests = f"{most_requests(cells):,}".replace(",", " ")
+        print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
+        done = itertools.count(1)
+        with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
+            results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
+    report_comparison.run(results, folder)
+    failed = [result for result in results if result["failure"]]
+    print(f"\n{(folder / report_comparison.MARKDOWN).read_text(encoding='utf-8')}")
+    for file in (report_comparison.PAGE, report_comparison.MARKDOWN, report_comparison.TABLE):
+        print(folder / file)
+    if failed:
+        print(
+            f"ease: error: {len(failed)} of {len(results)} runs failed; the same command tries them again",
+            file=sys.stderr,
+        )
+    return EXIT_ERROR if failed else 0
+
+
+def _jobs(given: int | None) -> int:
+    if given is not None and given < 1:
+        raise ConfigError(f"--jobs {given} is below 1, the least allowed")
+    return given or available_cores()
+
+
+def _print_done(number: int, total: int, done: Done) -> None:
+    if done.result["failure"]:
+        print(f"{number}/{total}  {done.cell.name}: FAILED: {done.result['failure']}", flush=True)
+        return
+    scores = f"validation {done.result['validation_score']:.3f}  test {done.result['test_score']:.3f}"
+    kept = "  (finished before)" if done.kept else ""
+    print(f"{number}/{total}  {done.cell.name}: {scores}  {done.result['llm_requests']} requests{kept}", flush=True)

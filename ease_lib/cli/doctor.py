@@ -1,0 +1,45 @@
+"""`ease doctor`: everything that a run needs, tried before it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ease_lib.cli.options import add_parameters, run_values
+from ease_lib.config import Parameters, parse_parameters
+from ease_lib.running import doctor
+from ease_lib.running.execution import EXIT_ERROR
+
+DOCTOR_EXAMPLES = """examples:
+  ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
+  ease doctor --params demo                         everything that `make run` will need
+  kubectl run ease-doctor --rm -it --image ease-pipelines-cpu:VERSION -- ease doctor --llm-base-url URL
+"""
+
+
+def add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="try everything that a run needs, and say what is wrong and what to do",
+        description="Try the task data, the embedder, the object store, the endpoint and this machine, as a run would "
+        "meet them. Costs one short LLM request.",
+        epilog=DOCTOR_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    doctor.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
+    doctor.add_argument("--output-dir", metavar="DIR", default="runs", help="folder to write to (default: runs)")
+    add_parameters(doctor, Parameters, "parameters")
+    doctor.set_defaults(command=_doctor)
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    parameters = parse_parameters(run_values(parsed))
+    problems = 0
+    for finding in doctor.examine(parameters, Path(parsed.output_dir).expanduser().absolute()):
+        print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
+        for problem in finding.problems:
+            print(f"        {problem}")
+        problems += len(finding.problems)
+    print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "everything that this run needs is there")
+    return EXIT_ERROR if problems else 0

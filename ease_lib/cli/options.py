@@ -1,0 +1,63 @@
+"""Every declared parameter as an option of a command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from ease_lib.config import declared_parameters
+from ease_lib.errors import ConfigError
+
+
+def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -> None:
+    group = parser.add_argument_group(title)
+    for parameter in declared_parameters(config).values():
+        default = f" (default: {parameter.default})" if parameter.default != "" else ""
+        flag: dict[str, Any] = {"nargs": "?", "const": True} if parameter.type is bool else {}
+        group.add_argument(
+            f"--{parameter.name.replace('_', '-')}",
+            dest=f"parameter_{parameter.name}",
+            metavar=parameter.type.__name__.upper(),
+            help=(parameter.help + default).replace("%", "%%"),
+            **flag,
+        )
+
+
+def given_parameters(parsed: argparse.Namespace) -> dict[str, object]:
+    prefix = "parameter_"
+    return {
+        name.removeprefix(prefix): value
+        for name, value in vars(parsed).items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+def run_values(parsed: argparse.Namespace) -> dict[str, object]:
+    """The parameters of the set that was named, and those given as options, which win."""
+    if not parsed.params:
+        return given_parameters(parsed)
+    return {**pipelines_module("parameter_sets").read_parameter_set(parsed.params), **given_parameters(parsed)}
+
+
+def pipelines_module(module: str) -> Any:
+    """A module of the graphs, which the library itself does not need."""
+    try:
+        return importlib.import_module(f"pipelines.{module}")
+    except ImportError as error:
+        raise ConfigError(
+            f"this needs kfp and the repository's pipelines/ ({error}); run `make install` in a checkout"
+        ) from error
+
+
+def made_folder(given: str) -> Path:
+    folder = Path(given).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--output-dir {folder} cannot be made: {error.strerror}; choose another") from error
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"--output-dir {folder} is not writable; choose another")
+    return folder

@@ -1,0 +1,86 @@
+"""`ease run`: the whole pipeline on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
+from ease_lib.comparison import AXES
+from ease_lib.config import Parameters, changed_parameters, parse_parameters
+from ease_lib.errors import ConfigError
+from ease_lib.reporting.result_text import result_text
+
+EXAMPLES = """examples:
+  ease run --params demo                            the shipped task with the small local LLM
+  ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
+  ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
+           --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
+the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
+the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
+message, 75 stopped and can be continued
+"""
+
+
+def add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run the whole pipeline on this machine",
+        description="Run the whole pipeline on this machine, from the task's data to the report.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument(
+        "--params", metavar="SET", help="parameter set (demo, smoke, paper) or YAML file; options win over it"
+    )
+    run.add_argument(
+        "--output-dir", metavar="DIR", help="folder for results and journal (default: runs/TASK-METHOD-HASH)"
+    )
+    run.add_argument(
+        "--runner",
+        choices=("process", "docker"),
+        default="process",
+        help="a process for each stage, or a container of the images that `make images` builds (default: process)",
+    )
+    add_parameters(run, Parameters, "parameters")
+    run.set_defaults(command=_run)
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    local_run = pipelines_module("local_run")
+    values = run_values(parsed)
+    axes = sorted(set(values) & set(AXES))
+    if axes:
+        raise ConfigError(f"--params {parsed.params} varies {', '.join(axes)}; it is for ease compare")
+    parameters = parse_parameters(values)
+    output_dir = _output_dir(parsed.output_dir, parameters)
+    if not parameters.run.store_uri:
+        parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
+    start = time.perf_counter()
+    print(f"{_described(parameters)}; output in {output_dir}", flush=True)
+    local_run.run_pipeline(parameters, output_dir, parsed.runner)
+    print(result_text(output_dir, time.perf_counter() - start))
+    return 0
+
+
+def _described(parameters: Parameters) -> str:
+    search = parameters.optimizer
+    return (
+        f"{search.method} on {parameters.task.task_name or parameters.task.task}: k={search.k}, budget {search.budget}"
+    )
+
+
+def _output_dir(given: str | None, parameters: Parameters) -> Path:
+    """The folder of the run: as given, or named after its parameters so that the same command finds it again."""
+    if given is None:
+        digest = hashlib.sha256(json.dumps(changed_parameters(parameters), sort_keys=True).encode()).hexdigest()[:8]
+        given = (
+            f"runs/{parameters.task.task_name or parameters.task.task}-{parameters.optimizer.method}-{digest}".replace(
+                ":", "-"
+            )
+        )
+    return made_folder(given)

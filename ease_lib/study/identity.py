@@ -1,0 +1,56 @@
+"""What a search is the same by: all that decides what is asked and how it is scored."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts.tables import sha256_of_files
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.endpoint_notes import FIRST
+from ease_lib.black_box.opening import BlackBox
+from ease_lib.config import EmbeddingConfig, OptimizerConfig
+from ease_lib.embedding.opening import embedder_identity
+from ease_lib.evaluation.prompt import TEMPLATE
+from ease_lib.optimizers.registry import BUDGET_METHODS
+
+
+def journal_key(
+    *,
+    files: Sequence[Path],
+    optimizer: OptimizerConfig,
+    embedding: EmbeddingConfig,
+    black_box: BlackBox,
+    sampling: Sampling,
+    instructions: Sequence[str],
+    seed: int,
+) -> str:
+    """Hash of the search, by which its journal is found again.
+
+    A larger budget continues the same search, unless the method or a scaled initial design depends on it.
+
+    Args:
+        files: pool, validation set and what is said of the data.
+    """
+    settings = dataclasses.asdict(optimizer)
+    settings["initial_design"] = optimizer.scaled_design
+    if optimizer.method not in BUDGET_METHODS:
+        del settings["budget"]
+    identity: dict[str, Any] = {
+        "files": sha256_of_files(list(files)),
+        "optimizer": settings,
+        "embedder": [dataclasses.astuple(embedding), embedder_identity(embedding)],
+        "endpoint": [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling)],
+        "instructions": list(instructions),
+        "template": TEMPLATE,
+        "seed": seed,
+    }
+    if black_box.answers != FIRST:
+        identity["answers"] = black_box.answers
+    if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused
+        identity["failures"] = "zero"
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
