@@ -23,14 +23,8 @@ from typing import Any
 
 import yaml
 
-from ease_lib.config import (
-    ComparisonConfig,
-    RunConfig,
-    Value,
-    changed_parameters,
-    declared_parameters,
-    parse_parameters,
-)
+from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters
+from ease_lib.config.sections import ComparisonConfig, RunConfig
 from ease_lib.errors import ConfigError
 
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))

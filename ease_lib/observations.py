@@ -1,7 +1,6 @@
 """What a stage meets beside its artifacts, noted where it happens: files read, answers, the journal, the embedder.
 
-A process runs one stage at a time; the wrapper that writes its lineage record collects here. Outside of it, notes go
-nowhere.
+The wrapper that writes a stage's lineage record collects here. Outside of it, notes go nowhere.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from ease_lib.ambient import Ambient
 
 PACKAGE = "package:"
 """Begins the URI of a file that an installed package carries: `package:NAME/PATH`."""
@@ -44,44 +45,41 @@ class Observations:
     endpoint: dict[str, str] = field(default_factory=dict)
 
 
-_current: Observations | None = None
+_collected = Ambient[Observations | None](None)
 
 
 @contextmanager
 def collecting() -> Iterator[Observations]:
     """Collect what is noted in this process until the context ends."""
-    global _current
-    before, _current = _current, Observations()
-    try:
-        yield _current
-    finally:
-        _current = before
+    collected = Observations()
+    with _collected.set(collected):
+        yield collected
 
 
 def file_read(uri: str, path: Path) -> None:
     """A file of a store was read; `path` is its local copy."""
-    if _current is not None:
+    if (collected := _collected.value) is not None:
         with path.open("rb") as file:
-            _current.files_read[uri] = (hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+            collected.files_read[uri] = (hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
 def digest_read(uri: str, sha256: str, size: int) -> None:
     """A file of a store was read without a local copy."""
-    if _current is not None:
-        _current.files_read[uri] = (sha256, size)
+    if (collected := _collected.value) is not None:
+        collected.files_read[uri] = (sha256, size)
 
 
 def entry(holder: str, name: str, content: bytes) -> None:
     """An entry of a journal or cache was written or relied on; `holder` is the folder or file that holds it."""
-    if _current is not None:
-        _current.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+    if (collected := _collected.value) is not None:
+        collected.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
 
 
 def discard(folder: str) -> None:
     """What was noted of entries in a folder does not outlive it."""
-    if _current is not None:
-        for holder in [holder for holder in _current.entries if holder.startswith(folder)]:
-            del _current.entries[holder]
+    if (collected := _collected.value) is not None:
+        for holder in [holder for holder in collected.entries if holder.startswith(folder)]:
+            del collected.entries[holder]
 
 
 def object_written(holder: str, name: str, content: bytes) -> None:
@@ -91,36 +89,36 @@ def object_written(holder: str, name: str, content: bytes) -> None:
 
 def object_taken_over(holder: str, name: str, sha256: str) -> None:
     """An object that no later run changes was found as an earlier attempt at the same work had written it."""
-    if _current is not None:
-        _current.written.setdefault(holder, {})[name] = sha256
+    if (collected := _collected.value) is not None:
+        collected.written.setdefault(holder, {})[name] = sha256
 
 
 def answered(model: str, fingerprint: str, prompt_tokens: int, completion_tokens: int) -> None:
     """The endpoint answered."""
-    if _current is not None:
-        _current.models[model, fingerprint] += 1
-        _current.new_answers += 1
-        _current.prompt_tokens += prompt_tokens
-        _current.completion_tokens += completion_tokens
+    if (collected := _collected.value) is not None:
+        collected.models[model, fingerprint] += 1
+        collected.new_answers += 1
+        collected.prompt_tokens += prompt_tokens
+        collected.completion_tokens += completion_tokens
 
 
 def answered_from_cache() -> None:
-    if _current is not None:
-        _current.cached_answers += 1
+    if (collected := _collected.value) is not None:
+        collected.cached_answers += 1
 
 
 def endpoint_used(endpoint: str, model: str, api: str) -> None:
     """A black-box was opened: its URL without credentials, and the model that is asked for."""
-    if _current is not None:
-        _current.endpoint = {"endpoint": endpoint, "model": model, "api": api}
+    if (collected := _collected.value) is not None:
+        collected.endpoint = {"endpoint": endpoint, "model": model, "api": api}
 
 
 def parameters_left_out(names: Iterable[str]) -> None:
     """The endpoint refuses these parameters."""
-    if _current is not None:
-        _current.left_out = tuple(sorted(names))
+    if (collected := _collected.value) is not None:
+        collected.left_out = tuple(sorted(names))
 
 
 def embedder_used(name: str, identity: dict[str, str]) -> None:
-    if _current is not None:
-        _current.embedder = {"name": name, **identity}
+    if (collected := _collected.value) is not None:
+        collected.embedder = {"name": name, **identity}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kfp import compiler
 
-from ease_lib.config import declared_parameters
+from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline

@@ -21,7 +21,8 @@ from docker.types import Mount
 from kfp import local
 
 from components import images
-from ease_lib.config import Parameters, changed_parameters, parse_parameters
+from ease_lib.config.parsing import changed_parameters, parse_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
 from ease_lib.running import run_context

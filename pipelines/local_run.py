@@ -19,7 +19,8 @@ from typing import Any, TextIO
 
 from kfp import local
 
-from ease_lib.config import Parameters, Value, changed_parameters, declared_parameters, parse_parameters
+from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
 from ease_lib.processes import children_have
 from ease_lib.running import run_context

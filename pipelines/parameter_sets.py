@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ease_lib.config import read_parameter_file
+from ease_lib.config.parsing import read_parameter_file
 from ease_lib.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "params"

@@ -1,7 +1,8 @@
 """How each stage runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
-The graphs pass every task through `place`; on a laptop the same calls are ignored. A stage that is not in `STAGES` is
-refused. What depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
+The graphs pass every task through `place`; on a laptop the same calls are ignored. What a stage needs stands with its
+declaration in `ease_lib/running/graph.py`; what depends on the cluster is an option of `python -m pipelines compile`
+and stands in `Placement`.
 """
 
 from contextvars import ContextVar
@@ -13,10 +14,9 @@ from kfp import dsl, kubernetes
 from components import images
 from ease_lib.errors import ConfigError
 from ease_lib.running import run_context
-from ease_lib.stages import run_cell
+from ease_lib.running.graph import HOUR, STAGES, Stage
 
 USER, GROUP = 10001, 0
-HOUR = 3600
 LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_deadline_seconds=72 * HOUR)
 """Of a run's pods in the cluster; its artifacts and records lie in the object store and stay."""
 
@@ -37,64 +37,6 @@ RUN_FIELDS = {
 """Labels and annotations of a pod that tell a stage its run: two of Kubeflow's, one of ours."""
 ENDPOINT_LABEL = "ease/reaches-endpoint"
 """Of pods that may reach the endpoint; the network policy selects by it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """What a stage needs.
-
-    Args:
-        cpu, memory: requested and at most.
-        reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
-        on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
-        ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
-        scratch: size of /tmp.
-    """
-
-    cpu: tuple[str, str] = ("250m", "1")
-    memory: tuple[str, str] = ("1Gi", "2Gi")
-    reaches_endpoint: bool = False
-    on_gpu: bool = False
-    ranks: bool = False
-    retries: int = 3
-    timeout_seconds: int = HOUR
-    scratch: str = "1Gi"
-
-
-STAGES = {
-    # tries what the run will need; a problem of the user's is not cured by another try
-    "check_prerequisites": Stage(reaches_endpoint=True, retries=0, timeout_seconds=900),
-    # reads task data of which KFP knows the address only, not the content
-    "build_dataset": Stage(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi"),
-    "rank_pool": Stage(
-        cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, ranks=True, scratch="4Gi"
-    ),
-    "prefilter": Stage(memory=("1Gi", "8Gi"), scratch="4Gi"),
-    "propose_instructions": Stage(reaches_endpoint=True),
-    "embed": Stage(cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
-    "optimize": Stage(
-        cpu=("2", "4"),
-        memory=("2Gi", "8Gi"),
-        reaches_endpoint=True,
-        on_gpu=True,
-        timeout_seconds=48 * HOUR,
-        scratch="4Gi",
-    ),
-    "evaluate": Stage(reaches_endpoint=True, timeout_seconds=12 * HOUR),
-    "report": Stage(),
-    # asks the LLM where the latest prompt has to be beaten
-    "publish": Stage(reaches_endpoint=True, timeout_seconds=12 * HOUR),
-    "plan_comparison": Stage(reaches_endpoint=True, retries=0, timeout_seconds=900),
-    "run_cell": Stage(
-        retries=run_cell.RETRIES,
-        cpu=("1", "2"),
-        memory=("2Gi", "4Gi"),
-        reaches_endpoint=True,
-        timeout_seconds=48 * HOUR,
-        scratch="4Gi",
-    ),
-    "report_comparison": Stage(),
-}
 
 
 @dataclass(frozen=True, kw_only=True)

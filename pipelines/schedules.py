@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 from kfp_server_api import V2beta1RecurringRun
 
-from ease_lib.config import Value
+from ease_lib.config.parsing import Value
 from ease_lib.errors import ConfigError
 from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
 from pipelines.cron import parse_cron

@@ -15,7 +15,8 @@ from typing import Any
 from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 
 from ease_lib.comparison import AXES
-from ease_lib.config import Parameters, Value, declared_parameters, parse_parameters
+from ease_lib.config.parsing import Value, declared_parameters, parse_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running.execution import EXIT_STOPPED
 from pipelines.cluster import (

@@ -36,11 +36,12 @@ from ease_lib.artifacts.store import S3Store
 from ease_lib.black_box.cache import FOLDER, object_name, response_key
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import answer_identity
-from ease_lib.config import declared_parameters, parse_parameters
+from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import optimize
 from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
@@ -154,7 +155,7 @@ def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str =
     """Both searches, in `folder`; the counts are of the second, which runs in containers when an image is given."""
     folder.chmod(0o755)  # a container's user reads it too
     artifacts = Artifacts(folder)
-    artifacts.run(parse_parameters(parameters), *BEFORE_SEARCH)
+    artifacts.run(parse_parameters(parameters), *modules_between("", "optimize"))
     (folder / "store").mkdir()
     store = S3Server(folder / "store")
     store.start()

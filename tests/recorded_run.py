@@ -4,13 +4,14 @@ import os
 import uuid
 from pathlib import Path
 
-from ease_lib.config import changed_parameters, parse_parameters, stage_parameters
+from ease_lib.config.parsing import changed_parameters, parse_parameters, stage_parameters
 from ease_lib.running import run_context
 from ease_lib.running.execution import LocalArtifact, execute
-from ease_lib.running.one_process import AFTER_SEARCH, BEFORE_SEARCH, NAMES
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import artifact_name
 from ease_lib.stages import check_prerequisites, optimize, publish
 
-STAGES = (*BEFORE_SEARCH, optimize, *AFTER_SEARCH, publish)
+STAGES = (*modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"), publish)
 SMALL = {
     "pool_size": 20,
     "validation_size": 6,
@@ -68,7 +69,7 @@ class RecordedRun:
         name = stage.__name__.rpartition(".")[2]
         for declared in (stage.Inputs, stage.Outputs):
             for field in declared.__dataclass_fields__.values():
-                known = NAMES.get((stage, field.name), field.name)
+                known = artifact_name(field.metadata["of"] or f"{name}.{field.name}")
                 made = self._artifact(known, f"{name}/{field.name}")
                 files[field.name] = [made] if field.metadata["many"] else made
         return files

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib import observations
+from ease_lib.ambient import Ambient
 from ease_lib.artifacts.streams import DataFile, LocalFile, RemoteFile
 from ease_lib.errors import StoreError, StoreUnavailable
 
@@ -98,19 +99,15 @@ class Store(Protocol):
         ...
 
 
-_patience_seconds = 0.0
-"""Of stores that are opened without a patience of their own; of the process, for stages ask from many threads."""
+_patience_seconds = Ambient(0.0)
+"""Of stores that are opened without a patience of their own."""
 
 
 @contextmanager
 def stores_are_waited_for(seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Inside, an object store that is away is waited for: in the stages of a run, which would lose what they did."""
-    global _patience_seconds
-    before, _patience_seconds = _patience_seconds, seconds
-    try:
+    with _patience_seconds.set(seconds):
         yield
-    finally:
-        _patience_seconds = before
 
 
 def open_store(uri: str, *, patience_seconds: float | None = None) -> Store:
@@ -304,7 +301,7 @@ class S3Store:
         self.uri = f"s3://{self._bucket}/{self._prefix}"
         if not self._bucket:
             raise StoreError(f"{uri}: no bucket; write s3://bucket/key")
-        self._patience_seconds = _patience_seconds if patience_seconds is None else patience_seconds
+        self._patience_seconds = _patience_seconds.value if patience_seconds is None else patience_seconds
         self._client = _client(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
 
     def list_names(self) -> list[str]:

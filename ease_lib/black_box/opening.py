@@ -20,7 +20,7 @@ from ease_lib.black_box.failures import FailurePolicy, without_credentials
 from ease_lib.black_box.meter import MeteredClient
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
-from ease_lib.config import EndpointConfig
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError

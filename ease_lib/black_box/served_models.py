@@ -8,7 +8,7 @@ from ease_lib import errors
 from ease_lib.black_box.client import REMEDIES, openai_client
 from ease_lib.black_box.failures import named_failure, what_it_said, without_credentials
 from ease_lib.black_box.retries import with_retries
-from ease_lib.config import EndpointConfig
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.endpoints.child import OWN_ENDPOINTS
 from ease_lib.errors import ConfigError, ModelNotFound
 

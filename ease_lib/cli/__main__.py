@@ -18,7 +18,7 @@ from ease_lib.cli.run import EXAMPLES, add_run
 from ease_lib.cli.stage import add_stage
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
-from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
+from ease_lib.running.graph import RUN
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,8 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     add_compare(commands)
     add_doctor(commands)
     add_lineage(commands)
-    for name in STAGE_CONFIGS:
-        add_stage(commands, name)
+    for stage in RUN:
+        add_stage(commands, stage)
     return parser
 
 

@@ -6,11 +6,10 @@ import argparse
 import itertools
 import sys
 import tempfile
-from dataclasses import dataclass
 from typing import Any
 
 from ease_lib.cli.options import add_parameters, made_folder, run_values
-from ease_lib.config import ComparisonConfig, Parameters
+from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.processes import available_cores, children_have
 from ease_lib.running.compare import Done, run_cells
@@ -27,13 +26,6 @@ COMPARE_EXAMPLES = """examples:
 entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
 with more methods, tasks or repeats, runs only what is not finished yet
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonAxes:
-    """The options of `ease compare` beside those of a run."""
-
-    comparison: ComparisonConfig
 
 
 def add_compare(commands: Any) -> None:

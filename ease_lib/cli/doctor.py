@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.cli.options import add_parameters, run_values
-from ease_lib.config import Parameters, parse_parameters
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.running import doctor
 from ease_lib.running.execution import EXIT_ERROR
 

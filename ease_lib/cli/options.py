@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ease_lib.config import declared_parameters
+from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import ConfigError
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
 from ease_lib.comparison import AXES
-from ease_lib.config import Parameters, changed_parameters, parse_parameters
+from ease_lib.config.parsing import changed_parameters, parse_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.reporting.result_text import result_text
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import json
-from types import ModuleType
 from typing import Any
 
 from ease_lib.cli.options import add_parameters, given_parameters
-from ease_lib.config import OnlyLineage, declared_parameters, parse_parameters, stage_parameters
+from ease_lib.config.parsing import declared_parameters, parse_parameters, stage_parameters
+from ease_lib.config.sections import OnlyLineage
 from ease_lib.running.execution import LocalArtifact, execute
-from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
+from ease_lib.running.graph import Stage
 
 
-def add_stage(commands: Any, name: str) -> None:
-    module = _stage_module(name)
-    summary = (module.__doc__ or "").split("\n")[0].partition(": ")[2]
-    stage = commands.add_parser(name.replace("_", "-"), help=summary, description=module.__doc__)
-    files = stage.add_argument_group("files")
+def add_stage(commands: Any, stage: Stage) -> None:
+    """Add the command of a stage."""
+    module = stage.module
+    command = commands.add_parser(stage.name.replace("_", "-"), help=stage.summary, description=module.__doc__)
+    files = command.add_argument_group("files")
     for kind, declared in (("read", module.Inputs), ("write", module.Outputs)):
         for field in dataclasses.fields(declared):
             contract = field.metadata["contract"] or "page or folder"
@@ -32,14 +31,14 @@ def add_stage(commands: Any, name: str) -> None:
                 required=True,
                 help=f"{kind}: {contract}",
             )
-    add_parameters(stage, STAGE_CONFIGS[name], "parameters")
-    if not set(declared_parameters(OnlyLineage)) & set(declared_parameters(STAGE_CONFIGS[name])):
-        add_parameters(stage, OnlyLineage, "lineage")
-    stage.set_defaults(command=lambda parsed: _run_stage(name, parsed))
+    add_parameters(command, stage.config, "parameters")
+    if not set(declared_parameters(OnlyLineage)) & set(declared_parameters(stage.config)):
+        add_parameters(command, OnlyLineage, "lineage")
+    command.set_defaults(command=lambda parsed: _run_stage(stage, parsed))
 
 
-def _run_stage(name: str, parsed: argparse.Namespace) -> int:
-    module, config = _stage_module(name), STAGE_CONFIGS[name]
+def _run_stage(stage: Stage, parsed: argparse.Namespace) -> int:
+    module = stage.module
     parameters = parse_parameters(given_parameters(parsed))
     paths = {field.name: getattr(parsed, f"read_{field.name}") for field in dataclasses.fields(module.Inputs)}
     paths.update({field.name: getattr(parsed, f"write_{field.name}") for field in dataclasses.fields(module.Outputs)})
@@ -47,10 +46,6 @@ def _run_stage(name: str, parsed: argparse.Namespace) -> int:
         name: [LocalArtifact(one) for one in path] if isinstance(path, list) else LocalArtifact(path)
         for name, path in paths.items()
     }
-    report = execute(module, stage_parameters(config, parameters), **artifacts)
+    report = execute(module, stage_parameters(stage.config, parameters), **artifacts)
     print(json.dumps(report.metrics))
     return 0
-
-
-def _stage_module(name: str) -> ModuleType:
-    return importlib.import_module(f"ease_lib.stages.{name}")

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
 from ease_lib.artifacts.tables import STAMP
-from ease_lib.config import declared_parameters
+from ease_lib.config.parsing import declared_parameters
 from ease_lib.deletion import tombstones
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import ARTIFACT, COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ease_lib import errors
 from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
 from ease_lib.black_box.retries import with_retries
-from ease_lib.config import ENDPOINT_EMBEDDER
+from ease_lib.config.sections import ENDPOINT_EMBEDDER
 from ease_lib.embedding.embedder import EmbeddingProgress, in_order
 from ease_lib.signals import open_event_loop
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
+from ease_lib.ambient import Ambient
 from ease_lib.errors import ConnectionFailed
 from ease_lib.processes import child_environment
 
@@ -23,20 +24,15 @@ STOP_SECONDS = 5.0
 LOG_TAIL_BYTES = 4096
 
 
-_shared: tuple[ExitStack, dict[str, str]] | None = None
+_shared = Ambient[tuple[ExitStack, dict[str, str]] | None](None)
 """Inside of `shared_endpoints`: what ends them all, and their base URLs by name."""
 
 
 @contextmanager
 def shared_endpoints() -> Iterator[None]:
     """Inside, an endpoint that was started stays up for whoever needs it next, until the context ends."""
-    global _shared
-    with ExitStack() as stack:
-        _shared = stack, {}
-        try:
-            yield
-        finally:
-            _shared = None
+    with ExitStack() as stack, _shared.set((stack, {})):
+        yield
 
 
 @contextmanager
@@ -52,11 +48,11 @@ def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
     Raises:
         ConnectionFailed: when it does not start, with the end of its log.
     """
-    if _shared is None:
+    if _shared.value is None:
         with _child_endpoint(name, log) as url:
             yield url
         return
-    stack, urls = _shared
+    stack, urls = _shared.value
     if name not in urls:
         urls[name] = stack.enter_context(_child_endpoint(name, log))
     yield urls[name]

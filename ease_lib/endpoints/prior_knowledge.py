@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from ease_lib.config import TaskConfig
+from ease_lib.config.sections import TaskConfig
 from ease_lib.endpoints import in_context_learner
 from ease_lib.tasks import pig_latin
 

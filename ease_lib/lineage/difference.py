@@ -9,17 +9,6 @@ from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
 
-ORDER = (
-    "build_dataset",
-    "rank_pool",
-    "prefilter",
-    "propose_instructions",
-    "embed",
-    "optimize",
-    "evaluate",
-    "report",
-    "publish",
-)
 ANSWERED = "answered by"
 OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url", "ledger")
 """Parameters that say where something lies, not what it is."""
@@ -61,12 +50,12 @@ def _mapping(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[st
 
 
 def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
-    for stage in ORDER:
+    for stage, deciding in _DECIDING.items():
         first, second = one.step_of(stage), other.step_of(stage)
         if first is None or second is None:
             continue
         differing = [name for name, sha256 in _outputs(first).items() if _outputs(second).get(name) != sha256]
-        lasting = [name for name in differing if name in _DECIDING.get(stage, ())]
+        lasting = [name for name in differing if name in deciding]
         if lasting:
             why = _why(first, second) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
             return f"The first difference is in {stage} ({', '.join(lasting)}), because of: {why}."
@@ -80,7 +69,7 @@ _DECIDING = {
     "embed": ("embeddings",),
     "optimize": ("best_sequence",),
 }
-"""Results of each stage that decide the prompt; the others hold times and costs."""
+"""Results of each stage that decide the prompt, in the order of the stages; the others hold times and costs."""
 
 
 def _why(first: Step, second: Step) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib import __version__
+from ease_lib.ambient import Ambient
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
 from ease_lib.errors import EaseError, LineageError, NotTriedAgain
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
@@ -105,7 +106,7 @@ class Attempt:
         return hashlib.sha256(self.content).hexdigest()
 
 
-_current: Attempt | None = None
+_recorded = Ambient[Attempt | None](None)
 
 
 def current_attempt() -> Attempt:
@@ -114,9 +115,9 @@ def current_attempt() -> Attempt:
     Raises:
         LineageError: when nothing is recorded.
     """
-    if _current is None:
+    if _recorded.value is None:
         raise LineageError("publishing needs a recorded stage: run it by `ease publish` or in the pipeline")
-    return _current
+    return _recorded.value
 
 
 @contextmanager
@@ -145,9 +146,7 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         _tell(record, str(work.parameters.get("openlineage_url", "")), context)
 
     keep("started")
-    global _current
-    with collecting() as observed:
-        _current = attempt
+    with collecting() as observed, _recorded.set(attempt):
         try:
             _refuse_what_cannot_end_well(store, record)
             yield attempt
@@ -162,8 +161,6 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         except Exception as error:
             keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(observed))
             raise
-        finally:
-            _current = None
     keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from ease_lib.config import declared_parameters
+from ease_lib.config.parsing import declared_parameters
 from ease_lib.lineage.chain import Chain
 
 NOT_REPEATED = ("publish_uri", "publish_if", "openlineage_url", "llm_refresh", "ledger")

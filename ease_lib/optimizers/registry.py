@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ease_lib.config import OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.evolution import Evolution

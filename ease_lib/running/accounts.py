@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import BlackBox, open_black_box
-from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.study.caps import Limits
 from ease_lib.study.ledger import Ledger, open_ledger
 

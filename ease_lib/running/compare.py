@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ease_lib.ambient import Ambient
 from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.comparison import Cell
 from ease_lib.endpoints.child import shared_endpoints
 from ease_lib.processes import available_cores
+from ease_lib.running.cells import attempted, encoded
 from ease_lib.running.one_process import Artifacts
-from ease_lib.stages import run_cell
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], Non
         pool = multiprocessing.get_context("spawn").Pool(jobs, _prepare_process, (jobs, folder))
         try:
             for done in pool.imap_unordered(_run, cells):
-                results[run_cell.encoded(done.cell)] = done.result
+                results[encoded(done.cell)] = done.result
                 on_done(done)
         finally:
             pool.terminate()  # finished cells are stored, journals survive a kill
             pool.join()
-    return [results[run_cell.encoded(cell)] for cell in cells]
+    return [results[encoded(cell)] for cell in cells]
 
 
 @dataclass
@@ -69,7 +70,8 @@ class _Process:
         return self.at
 
 
-_process: _Process
+_process = Ambient[_Process | None](None)
+"""Set in the processes of the pool."""
 
 
 def _prepare_process(jobs: int, folder: str) -> None:
@@ -77,7 +79,6 @@ def _prepare_process(jobs: int, folder: str) -> None:
     import torch
     from tqdm import tqdm
 
-    global _process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
@@ -85,11 +86,13 @@ def _prepare_process(jobs: int, folder: str) -> None:
     resources = ExitStack()
     resources.enter_context(shared_endpoints())
     resources.enter_context(stores_are_waited_for())
-    _process = _Process(resources, Path(folder))
+    _process.value = _Process(resources, Path(folder))
 
 
 def _run(cell: Cell) -> Done:
-    result, kept = run_cell.attempted(cell, _process.artifacts(cell))
+    process = _process.value
+    assert process is not None
+    result, kept = attempted(cell, process.artifacts(cell))
     if result["failure"]:
-        _process.at = None  # what it left half made is not for the next one
+        process.at = None  # what it left half made is not for the next one
     return Done(cell, result, kept=kept)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.opening import KEY_VARIABLE as LLM_KEY
-from ease_lib.config import Parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY
 from ease_lib.processes import available_cores
-from ease_lib.stages.check_prerequisites import Finding, findings, with_service_for_local
+from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
 
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
 from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.artifacts.tables import write_text
-from ease_lib.config import OnlyLineage, declared_parameters, parse_stage_config
+from ease_lib.config.parsing import declared_parameters, parse_stage_config
+from ease_lib.config.sections import OnlyLineage
 from ease_lib.errors import EaseError
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Part, Work, recording
@@ -79,13 +80,25 @@ class StageReport:
             metrics.log_metric(name, value)
 
 
-def artifact(contract: TableContract | DocumentContract | None = None, *, many: bool = False) -> Any:
+def artifact(
+    contract: TableContract | DocumentContract | None = None,
+    text: str = "",
+    *,
+    of: str = "",
+    many: bool = False,
+    page: bool = False,
+) -> Any:
     """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders.
 
     Args:
+        text: what it is, for people.
+        of: the output that an input comes from, `STAGE.OUTPUT`.
         many: the paths of several files, one from each of several tasks.
+        page: it is HTML to look at.
     """
-    return dataclasses.field(metadata={"contract": contract.stamp if contract else None, "many": many})
+    kind = "Dataset" if isinstance(contract, TableContract) else "HTML" if page else "Artifact"
+    stamp = contract.stamp if contract else None
+    return dataclasses.field(metadata={"contract": stamp, "text": text, "of": of, "many": many, "kind": kind})
 
 
 def execute(

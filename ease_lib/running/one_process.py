@@ -1,4 +1,4 @@
-"""The stages in this process, wired as `pipelines/ease_pipeline.py` does: for comparisons, tests and benchmarks."""
+"""The stages in this process, wired as the pipeline is: for comparisons, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -7,29 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from ease_lib.config import Parameters, parse_stage_config, stage_parameters
+from ease_lib.config.parsing import parse_stage_config, stage_parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.running.execution import StageReport
-from ease_lib.stages import (
-    build_dataset,
-    embed,
-    evaluate,
-    optimize,
-    prefilter,
-    propose_instructions,
-    publish,
-    rank_pool,
-    report,
-)
 
-BEFORE_SEARCH = (build_dataset, rank_pool, prefilter, propose_instructions, embed)
-AFTER_SEARCH = (evaluate, report)
-NAMES = {
-    **{(stage, "pool"): "kept" for stage in (propose_instructions, embed, optimize, evaluate, report, publish)},
-    (build_dataset, "summary"): "dataset",
-    (optimize, "summary"): "search",
-    (evaluate, "summary"): "test_scores",
-}
-"""Artifacts whose name differs from that of a stage's field."""
+CALLED = {"build_dataset.summary": "dataset", "optimize.summary": "search", "evaluate.summary": "test_scores"}
+"""Artifacts whose output has the name of another's; the others are called as their output is."""
+
+
+def artifact_name(source: str) -> str:
+    """What an artifact is called among those of a run.
+
+    Args:
+        source: the output that it is, `STAGE.OUTPUT`.
+    """
+    return CALLED.get(source, source.partition(".")[2])
 
 
 class Artifacts:
@@ -49,7 +41,7 @@ class Artifacts:
         parameters = replace(parameters, prefilter=replace(parameters.prefilter, shards=1, shard=0))
         for stage in stages:
             config = parse_stage_config(stage.Config, stage_parameters(stage.Config, parameters))
-            report = stage.run(self._paths(stage, stage.Inputs), self._paths(stage, stage.Outputs), config)
+            report = stage.run(self._inputs(stage), self._outputs(stage), config)
         return report
 
     def run_if_changed(self, parameters: Parameters, *stages: ModuleType) -> None:
@@ -64,10 +56,18 @@ class Artifacts:
             self.run(parameters, stage)
             self._done.append((stage, config))
 
-    def _paths(self, stage: ModuleType, declared: type) -> object:
-        """The stage's `Inputs` or `Outputs` with the paths of these artifacts."""
+    def _inputs(self, stage: ModuleType) -> object:
         paths: dict[str, str | list[str]] = {}
-        for field in dataclasses.fields(declared):
-            path = getattr(self, NAMES.get((stage, field.name), field.name))
+        for field in dataclasses.fields(stage.Inputs):
+            path = getattr(self, artifact_name(field.metadata["of"]))
             paths[field.name] = [path] if field.metadata["many"] else path
-        return declared(**paths)
+        return stage.Inputs(**paths)
+
+    def _outputs(self, stage: ModuleType) -> object:
+        name = stage.__name__.rpartition(".")[2]
+        return stage.Outputs(
+            **{
+                field.name: getattr(self, artifact_name(f"{name}.{field.name}"))
+                for field in dataclasses.fields(stage.Outputs)
+            }
+        )

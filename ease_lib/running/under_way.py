@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
-from ease_lib.config import ContinuationConfig, Parameters, changed_parameters
+from ease_lib.config.parsing import changed_parameters
+from ease_lib.config.sections import ContinuationConfig, Parameters
 
 FOLDER = "under_way"
 NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", "ledger", "answers")

@@ -1,22 +1,16 @@
-"""Stage `build_dataset`: from the task's source to exemplar pool, validation set and test set."""
+"""Stage `build_dataset`: load the task's data, relabel it, deal the splits and corrupt the pool as the parameters
+say.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from ease_lib import observations
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import Store, open_store
-from ease_lib.artifacts.streams import DataFile
 from ease_lib.artifacts.tables import write_document, write_exemplars
-from ease_lib.config import RunConfig, TaskConfig
-from ease_lib.errors import DataError
-from ease_lib.evaluation.metrics import METRICS
+from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
-from ease_lib.tasks.base import TaskData
-from ease_lib.tasks.catalog import build_task, check_heads, check_hub_task, is_hub, task_tables
-from ease_lib.tasks.table import SUFFIXES
+from ease_lib.running.task_data import load_data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +20,10 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    validation: str = artifact(contracts.VALIDATION_SET)
-    test: str = artifact(contracts.TEST_SET)
-    summary: str = artifact(contracts.DATASET_SUMMARY)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.")
+    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.")
+    test: str = artifact(contracts.TEST_SET, "Test set.")
+    summary: str = artifact(contracts.DATASET_SUMMARY, "Task, metric, sizes, classes and notices.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,61 +71,3 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     for notice in data.notices:
         logger.info("notice: %s", notice)
     return StageReport(metrics={"pool": len(data.pool), "validation": len(data.validation), "test": len(data.test)})
-
-
-READ_WHOLE_BYTES = 16 * 2**20
-"""Data up to this size is tried as a whole before a run, which takes a second or two."""
-MOST_GENERATED = 10_000
-"""Likewise of rows that a task makes."""
-
-
-def check_data(task: TaskConfig) -> None:
-    """Look at the task's data as `run` will: at all of it where that is quick, else at its first rows.
-
-    Raises:
-        DataError, StoreError, ConfigError: as `run`.
-    """
-    if is_hub(task):
-        return check_hub_task(task)
-    if not task.task_uri:
-        rows = max(task.pool_size, 0) + task.validation_size + task.test_size
-        return None if rows > MOST_GENERATED else _try_out(task)
-    store, names = task_files(task.task_uri)
-    tables = task_tables(task, store.data_file, lambda: names or store.list_names())
-    if tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES:
-        return _try_out(task)
-    return check_heads(task, tables)
-
-
-def _try_out(task: TaskConfig) -> None:
-    with observations.collecting():  # no work rests on it
-        load_data(task, seed=0)
-
-
-def load_data(task: TaskConfig, seed: int) -> TaskData:
-    """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
-    store, names = task_files(task.task_uri)
-    files: dict[str, DataFile] = {}
-
-    def locate(name: str) -> DataFile:
-        return files.setdefault(name, store.data_file(name))
-
-    data = build_task(task, seed=seed, locate=locate, list_files=lambda: names or store.list_names(), metrics=METRICS)
-    for file in files.values():
-        file.note()
-    return data
-
-
-def task_files(task_uri: str) -> tuple[Store, list[str]]:
-    """The folder of the task's data, and the one file in it when `task_uri` names a file; else no names.
-
-    Raises:
-        DataError: on a file that is no table.
-    """
-    is_table = task_uri.lower().endswith(SUFFIXES)
-    if not is_table and task_uri and Path(task_uri).is_file():
-        raise DataError(f"{task_uri}: unknown kind of table; use one of {', '.join(SUFFIXES)}")
-    if is_table:
-        folder, _, name = task_uri.rpartition("/")
-        return open_store(folder or "."), [name]
-    return open_store(task_uri or "."), []

@@ -1,4 +1,4 @@
-"""Stage `embed`: embeddings of every exemplar, of its output alone, of every validation row and every instruction."""
+"""Stage `embed`: embed every exemplar, its output alone, every validation row and every instruction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
-from ease_lib.config import EmbeddingConfig, HardwareConfig, RunConfig
+from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, RunConfig
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
@@ -22,14 +22,16 @@ FloatArray = NDArray[np.floating]
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    validation: str = artifact(contracts.VALIDATION_SET)
-    instructions: str = artifact(contracts.INSTRUCTIONS)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
+    instructions: str = artifact(
+        contracts.INSTRUCTIONS, "Instructions to choose from.", of="propose_instructions.instructions"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    embeddings: str = artifact(contracts.EXEMPLAR_EMBEDDINGS)
+    embeddings: str = artifact(contracts.EXEMPLAR_EMBEDDINGS, "The vectors.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Stage `evaluate`: score the winner on the test set, beside random sequences.
+"""Stage `evaluate`: score the winner and random sequences on the test set.
 
 The random sequences stand for "k exemplars picked at random", behind the winner's instruction if it has one: what they
 lack is the search alone. At one seed they are the same for every method: those that open the initial design of the
@@ -23,7 +23,7 @@ from ease_lib.artifacts.tables import (
     write_table,
 )
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import prompt_sha256
@@ -44,16 +44,18 @@ BEST = "best"
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    test: str = artifact(contracts.TEST_SET)
-    dataset: str = artifact(contracts.DATASET_SUMMARY)
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    test: str = artifact(contracts.TEST_SET, "Test set.", of="build_dataset.test")
+    dataset: str = artifact(
+        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
+    )
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    predictions: str = artifact(contracts.PREDICTIONS)
-    summary: str = artifact(contracts.TEST_SUMMARY)
+    predictions: str = artifact(contracts.PREDICTIONS, "Every answer on the test set.")
+    summary: str = artifact(contracts.TEST_SUMMARY, "Test scores with their intervals.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Stage `optimize`: search the exemplar sequence that scores best on the validation set."""
+"""Stage `optimize`: search the exemplar sequence that scores best on the validation set through the black-box."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.config import (
+from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
     EmbeddingConfig,
@@ -59,18 +59,24 @@ ESTIMATED_SEQUENCES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    validation: str = artifact(contracts.VALIDATION_SET)
-    embeddings: str = artifact(contracts.EXEMPLAR_EMBEDDINGS)
-    dataset: str = artifact(contracts.DATASET_SUMMARY)
-    instructions: str = artifact(contracts.INSTRUCTIONS)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
+    embeddings: str = artifact(
+        contracts.EXEMPLAR_EMBEDDINGS, "Embeddings of pool and validation set.", of="embed.embeddings"
+    )
+    dataset: str = artifact(
+        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
+    )
+    instructions: str = artifact(
+        contracts.INSTRUCTIONS, "Instructions to choose from.", of="propose_instructions.instructions"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
-    history: str = artifact(contracts.HISTORY)
-    summary: str = artifact(contracts.SEARCH_SUMMARY)
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence, with its texts.")
+    history: str = artifact(contracts.HISTORY, "All observations in order.")
+    summary: str = artifact(contracts.SEARCH_SUMMARY, "Cost, time and stop reason of the search.")
 
 
 @dataclass(frozen=True, kw_only=True)

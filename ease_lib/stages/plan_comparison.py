@@ -1,4 +1,6 @@
-"""Stage `plan_comparison`: check a whole comparison within a minute, and list its cells."""
+"""Stage `plan_comparison`: check every cell of the comparison, every task and every endpoint, and list the cells to
+run.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ease_lib.comparison import AXES, Cell, plan
-from ease_lib.config import EndpointConfig, Parameters, parse_parameter_text, parse_parameters
+from ease_lib.config.parsing import parse_parameter_text, parse_parameters
+from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import ONE_EVALUATION
+from ease_lib.running.cells import encoded
 from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
+from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.under_way import NOT_COMPARED
-from ease_lib.stages.check_prerequisites import check, current_answers
 from ease_lib.stages.evaluate import TEST_PASSES
-from ease_lib.stages.run_cell import encoded
 
 
 def execute(

@@ -1,4 +1,4 @@
-"""Stage `prefilter`: keep the exemplars most similar to the validation set, by the tops of all shards of the pool."""
+"""Stage `prefilter`: keep the exemplars most similar to the validation set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_table, write_rows
-from ease_lib.config import PrefilterConfig
+from ease_lib.config.sections import PrefilterConfig
 from ease_lib.errors import ContractError
 from ease_lib.prefilter import Tops
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
@@ -17,13 +17,15 @@ from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    tops: Sequence[str] = artifact(contracts.POOL_TOPS, many=True)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="build_dataset.pool")
+    tops: Sequence[str] = artifact(
+        contracts.POOL_TOPS, "What rank_pool found in each shard.", of="rank_pool.tops", many=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    kept: str = artifact(contracts.EXEMPLAR_POOL)
+    kept: str = artifact(contracts.EXEMPLAR_POOL, "Exemplars kept.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,21 +1,26 @@
-"""Stage `propose_instructions`: the instructions to be searched together with the exemplars, the empty one first."""
+"""Stage `propose_instructions`: have the black-box propose instructions from exemplars, or read them from a file; the
+empty one is always there.
+"""
 
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
-from ease_lib.candidates.instructions import distinct_instructions, instruction_of, proposal_prompts
-from ease_lib.config import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
-from ease_lib.errors import ConfigError, DataError
+from ease_lib.candidates.instructions import (
+    distinct_instructions,
+    instruction_of,
+    proposal_prompts,
+    read_instruction_file,
+)
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
+from ease_lib.errors import ConfigError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.running.accounts import open_account
@@ -31,12 +36,12 @@ PROPOSALS_PER_LINE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    instructions: str = artifact(contracts.INSTRUCTIONS)
+    instructions: str = artifact(contracts.INSTRUCTIONS, "The different instructions, the empty one first.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,28 +94,6 @@ def read_instructions(path: Path) -> Instructions:
         usage=Usage(**json.loads(metadata[b"usage"])),
         new_requests=int(metadata[b"new_requests"]),
     )
-
-
-def read_instruction_file(uri: str) -> list[str]:
-    """Instructions from a text file, one a line, or from a JSON list of strings.
-
-    Raises:
-        DataError, StoreError: when it cannot be read or holds none.
-    """
-    folder, _, name = uri.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        path = open_store(folder or ".").fetch(name, Path(local))
-        try:
-            content = path.read_text(encoding="utf-8-sig")
-            texts = json.loads(content) if name.endswith(".json") else content.splitlines()
-        except ValueError as error:
-            raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"instructions_uri={uri}: a JSON list of strings is needed")
-    texts = [text.strip() for text in texts if text.strip()]
-    if not texts:
-        raise DataError(f"instructions_uri={uri} holds no instruction; write one a line")
-    return texts
 
 
 def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, int]:

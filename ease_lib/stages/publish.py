@@ -1,4 +1,4 @@
-"""Stage `publish`: keep the prompt as a version that never changes, and let the latest one be it if it should.
+"""Stage `publish`: publish the prompt as a version of its own, and let the latest one be it if it should.
 
 `publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
 without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
-from ease_lib.config import (
+from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
     EndpointConfig,
@@ -52,18 +52,24 @@ from ease_lib.tasks.base import Exemplar, row_hash
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    test: str = artifact(contracts.TEST_SET)
-    validation: str = artifact(contracts.VALIDATION_SET)
-    dataset: str = artifact(contracts.DATASET_SUMMARY)
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
-    predictions: str = artifact(contracts.PREDICTIONS)
-    results: str = artifact()
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    test: str = artifact(
+        contracts.TEST_SET,
+        "Rows on which the latest prompt has to be beaten, where that is asked for.",
+        of="build_dataset.test",
+    )
+    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
+    dataset: str = artifact(
+        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
+    )
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
+    predictions: str = artifact(contracts.PREDICTIONS, "Answers on the test set.", of="evaluate.predictions")
+    results: str = artifact(None, "Folder of the report.", of="report.results")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    publication: str = artifact(contracts.PUBLICATION)
+    publication: str = artifact(contracts.PUBLICATION, "What was published, and why or why not.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +99,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
 
 def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
-    store = open_store(config.publishing.publish_uri, patience_seconds=PATIENCE_SECONDS)
+    store = open_store(config.publishing.publish_uri)
     attempt = current_attempt()
     results = next(part for part in attempt.inputs if part["name"] == "results")
     chain = chain_behind(results, "publish")

@@ -1,4 +1,4 @@
-"""Stage `rank_pool`: what each validation row ranks first in one shard of the pool, by the prefilter's similarity."""
+"""Stage `rank_pool`: find what each validation row ranks first in one shard of the pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
-from ease_lib.config import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
+from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
@@ -18,13 +18,13 @@ from ease_lib.running.execution import StageReport, artifact, logger, output_pat
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    validation: str = artifact(contracts.VALIDATION_SET)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="build_dataset.pool")
+    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    tops: str = artifact(contracts.POOL_TOPS)
+    tops: str = artifact(contracts.POOL_TOPS, "Positions in the pool with their similarities.")
 
 
 @dataclass(frozen=True, kw_only=True)

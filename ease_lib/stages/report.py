@@ -1,4 +1,4 @@
-"""Stage `report`: the numbers and the page of a run, and the folder of results that people take away."""
+"""Stage `report`: write the report: numbers, page, and the folder of results to take away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
-from ease_lib.config import RunConfig, TaskConfig
+from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.evaluation.prompt import prompt_prefix
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
@@ -23,20 +23,22 @@ QUERY_PLACEHOLDER = "{input}"
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL)
-    dataset: str = artifact(contracts.DATASET_SUMMARY)
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE)
-    history: str = artifact(contracts.HISTORY)
-    search: str = artifact(contracts.SEARCH_SUMMARY)
-    predictions: str = artifact(contracts.PREDICTIONS)
-    test_scores: str = artifact(contracts.TEST_SUMMARY)
+    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    dataset: str = artifact(
+        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
+    )
+    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
+    history: str = artifact(contracts.HISTORY, "All observations.", of="optimize.history")
+    search: str = artifact(contracts.SEARCH_SUMMARY, "What optimize says of the search.", of="optimize.summary")
+    predictions: str = artifact(contracts.PREDICTIONS, "Answers on the test set.", of="evaluate.predictions")
+    test_scores: str = artifact(contracts.TEST_SUMMARY, "What evaluate measured.", of="evaluate.summary")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    numbers: str = artifact(contracts.REPORT)
-    page: str = artifact()
-    results: str = artifact()
+    numbers: str = artifact(contracts.REPORT, "The numbers of the run, as JSON.")
+    page: str = artifact(None, "The page for people.", page=True)
+    results: str = artifact(None, "Folder with prompt, messages, sequence, history and report.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Stage `report_comparison`: all finished cells as Parquet, Markdown and a page, which name those that failed too."""
+"""Stage `report_comparison`: say which method is best: a page, Markdown and Parquet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    cells: Sequence[str] = artifact(contracts.COMPARISON_CELL, many=True)
+    cells: Sequence[str] = artifact(contracts.COMPARISON_CELL, "Results of all cells.", of="run_cell.result", many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    page: str = artifact()
-    results: str = artifact()
+    page: str = artifact(None, "The page for people.", page=True)
+    results: str = artifact(None, "Folder with page, Markdown and Parquet.")
 
 
 def execute(

@@ -13,7 +13,7 @@ from ease_lib.artifacts.tables import sha256_of_files
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.endpoint_notes import FIRST
 from ease_lib.black_box.opening import BlackBox
-from ease_lib.config import EmbeddingConfig, OptimizerConfig
+from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.evaluation.prompt import TEMPLATE
 from ease_lib.optimizers.registry import BUDGET_METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ease_lib.black_box.opening import BlackBox
-from ease_lib.config import OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.history import History
 from ease_lib.study.caps import Caps
 from ease_lib.study.journal import Record

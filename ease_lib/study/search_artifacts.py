@@ -10,7 +10,7 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_table
 from ease_lib.black_box.opening import BlackBox
-from ease_lib.config import OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.prompt import TEMPLATE
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.history import Observation

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from ease_lib import observations
-from ease_lib.config import TaskConfig
+from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Readable, Row, TaskData, TaskSource, row_hash

@@ -70,7 +70,7 @@ def line(suffix: str, text: str, kind: int) -> str:
 
 def measured(path: str, pool_size: int) -> dict[str, float]:
     """Run the stage in this process; MiB and seconds."""
-    from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
+    from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
     from ease_lib.stages import build_dataset
 
     values = {"task": "table", "task_uri": path, "input_columns": "text", "output_column": "label"}

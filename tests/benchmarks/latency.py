@@ -13,9 +13,10 @@ import torch
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.endpoints.in_context_learner import answer
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
@@ -61,7 +62,7 @@ def measure(arguments: argparse.Namespace, settings: dict[str, object]) -> dict[
                 **settings,
             }
         )
-        at.run(parameters, *BEFORE_SEARCH, optimize)
+        at.run(parameters, *modules_between("", "optimize"), optimize)
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     if summary["evaluations"] != arguments.budget:
         raise RuntimeError(f"stopped after {summary['evaluations']} evaluations: {summary['stopped']}")

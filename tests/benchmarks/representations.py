@@ -18,12 +18,13 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
 from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.embedding.models import BUNDLED, load_embedder
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.sampling import answer_sampling
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import read_embeddings
 from ease_lib.surrogate.network import ScoreNetwork
@@ -84,7 +85,7 @@ def correlations(values, endpoint, seed, count):
     parameters = parse_parameters({**values, "llm_base_url": endpoint, "seed": seed})
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
-        at.run(parameters, *BEFORE_SEARCH)
+        at.run(parameters, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
         metric = read_document(Path(at.dataset), contracts.DATASET_SUMMARY)["metric"]

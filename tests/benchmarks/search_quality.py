@@ -17,8 +17,9 @@ import torch
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
-from ease_lib.config import parse_parameters
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import evaluate, optimize
 from pipelines.parameter_sets import read_parameter_set
 
@@ -66,7 +67,7 @@ def run(task: str, method: str, seed: int, late: int) -> dict[str, float]:
     parameters = parse_parameters({**TASKS[task], **METHODS[method], "seed": seed, "store_uri": STORE})
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
-        at.run(parameters, *BEFORE_SEARCH, optimize, evaluate)
+        at.run(parameters, *modules_between("", "optimize"), optimize, evaluate)
         history = read_table(Path(at.history), contracts.HISTORY).to_pylist()
         tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
     initial = [row["score"] for row in history[: parameters.optimizer.initial_design]]

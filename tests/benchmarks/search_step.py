@@ -19,12 +19,12 @@ import torch
 
 from ease_lib.candidates.optimal_transport import cosine_cost, shortlist
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.embedding.models import BUNDLED, load_embedder
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.running import task_data
 from ease_lib.seeding import rng
-from ease_lib.stages import build_dataset
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.neural_ucb import Acquisition
 from ease_lib.surrogate.representations import PositionalRepresentation, SequenceRepresentation
@@ -172,7 +172,7 @@ def alternately(what, plain, fast, rounds):
 
 def load(values, folder):
     task = parse_parameters({"task_uri": folder, **values}).task
-    store, names = build_dataset.task_files(task.task_uri)
+    store, names = task_data.task_files(task.task_uri)
     data = build_task(
         task,
         seed=SEED,

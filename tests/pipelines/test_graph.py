@@ -10,40 +10,16 @@ import yaml
 from kfp import components as kfp_components
 
 from components import images
-from ease_lib.cli.compare import ComparisonAxes
 from ease_lib.comparison import plan
-from ease_lib.config import declared_parameters, parse_parameters
-from ease_lib.stages import (
-    build_dataset,
-    check_prerequisites,
-    embed,
-    evaluate,
-    optimize,
-    prefilter,
-    propose_instructions,
-    publish,
-    rank_pool,
-    report,
-)
+from ease_lib.config.parsing import declared_parameters, parse_parameters
+from ease_lib.config.sections import ComparisonAxes
+from ease_lib.running.graph import LOOPED, RUN
 from pipelines import parameter_sets
 from pipelines.__main__ import FOLDER, check_compiled, parameter_table
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.local_run import form_arguments
 
-STAGES = {
-    module.__name__.rpartition(".")[2].replace("_", "-"): module
-    for module in (
-        build_dataset,
-        rank_pool,
-        prefilter,
-        propose_instructions,
-        embed,
-        optimize,
-        evaluate,
-        report,
-        publish,
-    )
-}
+STAGES = {stage.name.replace("_", "-"): stage.module for stage in RUN}
 ROOT = Path(__file__).parents[2]
 
 
@@ -117,14 +93,13 @@ def test_every_edge_of_the_graph_keeps_its_contract(spec):
 
 def test_every_stage_gets_its_own_parameters(spec):
     tasks = spec["root"]["dag"]["tasks"]
-    assert set(check_prerequisites.STAGE_CONFIGS) == {name.replace("-", "_") for name in STAGES}
     for name in set(STAGES) - {"rank-pool"}:
         source = tasks[name]["inputs"]["parameters"]["config"]["taskOutputParameter"]
         assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", name.replace("-", "_"))
     loop = tasks["for-loop-1"]
     (channel,) = loop["inputs"]["parameters"]
     source = loop["inputs"]["parameters"][channel]["taskOutputParameter"]
-    assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", check_prerequisites.SHARDS)
+    assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", LOOPED)
     assert loop["parameterIterator"]["items"]["inputParameter"] == channel
 
 

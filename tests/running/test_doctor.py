@@ -3,10 +3,10 @@
 import pytest
 
 from ease_lib.cli import __main__ as cli
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running import doctor
-from ease_lib.stages import check_prerequisites
+from ease_lib.running.prerequisites import check, findings
 
 
 def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
@@ -51,8 +51,8 @@ def test_values_of_keys_are_never_shown(monkeypatch, tmp_path):
 
 def test_a_run_is_refused_for_the_same_problems():
     parameters = parse_parameters({"embedder": "./absent", "llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m"})
-    problems = [problem for finding in check_prerequisites.findings(parameters) for problem in finding.problems]
+    problems = [problem for finding in findings(parameters) for problem in finding.problems]
     with pytest.raises(ConfigError) as refused:
-        check_prerequisites.check(parameters)
+        check(parameters)
     assert list(refused.value.problems) == problems
     assert len(problems) == 2

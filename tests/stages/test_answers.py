@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
-from ease_lib.config import parse_parameters, parse_stage_config
-from ease_lib.running.one_process import BEFORE_SEARCH
+from ease_lib.config.parsing import parse_parameters, parse_stage_config
+from ease_lib.running.graph import modules_between
 from ease_lib.running.under_way import ended
 from ease_lib.stages import check_prerequisites, evaluate, optimize
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -150,7 +150,7 @@ def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, mode
 def test_the_test_set_obeys_the_cap_retries_included(server, tmp_path, capfd):
     """5 x 6 requests of the search and at most 12 + 9 x 4 of the test set, and then the endpoint falters."""
     run = recorded(server, tmp_path, "run", max_llm_requests=30 + 48 + 3)
-    run(*BEFORE_SEARCH, optimize)
+    run(*modules_between("", "optimize"), optimize)
     asked = server.script.requests
     server.script.faults = [status(503)] * 100
     with pytest.raises(SystemExit):

@@ -12,7 +12,7 @@ import pytest
 from ease_lib.artifacts import store as store_module
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.artifacts.streams import RemoteFile
-from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
 from ease_lib.errors import DataError, StoreError
 from ease_lib.observations import collecting
 from ease_lib.stages import build_dataset

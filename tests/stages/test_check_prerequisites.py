@@ -12,11 +12,11 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.streams import BLOCK_BYTES, RemoteFile
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError
-from ease_lib.stages import build_dataset, check_prerequisites
-from ease_lib.stages.check_prerequisites import with_service_for_local
+from ease_lib.running import task_data
+from ease_lib.running.prerequisites import check, findings, with_service_for_local
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def healthy_service():
 @pytest.mark.usefixtures("stage_image")
 def test_the_default_endpoint_in_an_image_without_it_is_refused_with_what_to_set():
     with pytest.raises(ConfigError) as refused:
-        check_prerequisites.check(with_service_for_local(parse_parameters({})))
+        check(with_service_for_local(parse_parameters({})))
     (problem,) = refused.value.problems
     for said in ("llm_base_url=http://", "llm_api=completions", "manifests/components/local-llm", "https://host/v1"):
         assert said in problem
@@ -70,13 +70,13 @@ TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "ll
 
 
 def problems_of(**values):
-    findings = check_prerequisites.findings(parse_parameters({**TABLE, **values}))
-    return [problem for finding in findings for problem in finding.problems]
+    found = findings(parse_parameters({**TABLE, **values}))
+    return [problem for finding in found for problem in finding.problems]
 
 
 def large(path, row, header="text,label"):
     """A CSV file above what is tried as a whole."""
-    path.write_text(f"{header}\n" + row * (build_dataset.READ_WHOLE_BYTES // len(row) + 1))
+    path.write_text(f"{header}\n" + row * (task_data.READ_WHOLE_BYTES // len(row) + 1))
     return str(path)
 
 
@@ -122,7 +122,7 @@ def test_of_a_large_object_only_its_beginning_is_transferred(s3, s3_prefix, tmp_
 
 
 def test_a_parquet_file_says_how_many_rows_it_has(s3, s3_prefix, tmp_path, monkeypatch):
-    monkeypatch.setattr(build_dataset, "READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr(task_data, "READ_WHOLE_BYTES", 0)
     pq.write_table(pa.table({"text": ["a"] * 50, "label": ["b"] * 50}), tmp_path / "t.parquet")
     open_store(s3_prefix).write("t.parquet", (tmp_path / "t.parquet").read_bytes())
     for uri in (str(tmp_path / "t.parquet"), f"{s3_prefix}/t.parquet"):

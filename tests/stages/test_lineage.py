@@ -350,14 +350,6 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     assert verify_place(prompts, all_versions=True).problems == ()
 
 
-@pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
-def test_a_first_prompt_that_is_worse_than_random_exemplars_is_not_for_use(tmp_path, score, is_refused):
-    (tmp_path / "report.json").write_text(json.dumps({"best": {"test_score": score}, "random": {"test_score": 0.3}}))
-    names = ("pool", "test", "validation", "dataset", "best_sequence", "predictions")
-    refusal = publish._first_refusal(publish.Inputs(**dict.fromkeys(names, ""), results=str(tmp_path)))
-    assert (refusal == "it scores 0.200 on the test set, below the 0.300 of random exemplars") == is_refused
-
-
 @pytest.mark.parametrize("where", ["folder", "s3"])
 def test_of_two_that_publish_at_once_one_wins_and_the_other_says_so(where, request, tmp_path):
     uri = str(tmp_path / "prompts") if where == "folder" else request.getfixturevalue("s3_prefix")

@@ -6,9 +6,11 @@ import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
-from ease_lib.config import parse_parameters
+from ease_lib.candidates.instructions import read_instruction_file
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
 from ease_lib.stages.propose_instructions import read_instructions
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
@@ -61,7 +63,7 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
     instructions.write_text("Name the kind\nDance\n\n", encoding="utf-8")
     with faulty_endpoint(answer) as server:
         file = {"instructions": 0, "instructions_uri": str(instructions), "budget": 12}
-        run(at, server, *BEFORE_SEARCH, optimize, evaluate, report, **file)
+        run(at, server, *modules_between("", "optimize"), optimize, evaluate, report, **file)
     best = read_document(tmp_path / "best_sequence", contracts.BEST_SEQUENCE)
     assert best["instruction"] == "Name the kind"
     assert (tmp_path / "results" / "prompt.txt").read_text().startswith(RIGHT)
@@ -77,7 +79,7 @@ def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path)
     at = Artifacts(tmp_path)
     with faulty_endpoint(answer) as server:
         cap = 6 + 3 * 5 + 4 * 5  # the proposals, three evaluations, the test set
-        run(at, server, *BEFORE_SEARCH, optimize, max_llm_requests=cap)
+        run(at, server, *modules_between("", "optimize"), optimize, max_llm_requests=cap)
         assert server.script.requests <= cap - 4 * 5
     summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
     assert summary["stopped"] == f"max_llm_requests={cap}"
@@ -105,7 +107,7 @@ def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path)
 def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
-        propose_instructions.read_instruction_file(str(tmp_path / name))
+        read_instruction_file(str(tmp_path / name))
 
 
 def test_instructions_are_for_methods_that_search_them():

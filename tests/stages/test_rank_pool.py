@@ -8,8 +8,9 @@ import pytest
 from ease_lib import prefilter as ranking
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
-from ease_lib.config import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
 from ease_lib.errors import ConfigError, ContractError
+from ease_lib.running.graph import LOOPED
 from ease_lib.seeding import rng
 from ease_lib.stages import check_prerequisites, prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
@@ -36,7 +37,7 @@ def files(tmp_path, monkeypatch):
 def kept(files, shards, **values):
     """The bytes of what is kept, by the configurations that the first task passes on."""
     parameters = {"llm_base_url": "simulated", "retained": 20, "shards": shards, **values}
-    configs = check_prerequisites.run(check_prerequisites.read_form(parameters, ""))[check_prerequisites.SHARDS]
+    configs = check_prerequisites.run(check_prerequisites.read_form(parameters, ""))[LOOPED]
     tops = [str(files / f"tops-{shard}") for shard in range(len(configs))]
     for config, path in zip(configs, tops, strict=True):
         inputs = rank_pool.Inputs(pool=str(files / "pool"), validation=str(files / "validation"))
@@ -70,9 +71,7 @@ def test_a_missing_shard_is_named(files):
 
 
 def test_each_shard_is_told_which_it_is():
-    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[
-        check_prerequisites.SHARDS
-    ]
+    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[LOOPED]
     assert [json.loads(config)["shard"] for config in configs] == [0, 1, 2]
     with pytest.raises(ConfigError, match="shard=2 is not below shards=2"):
         parse_parameters({"shards": 2, "shard": 2})

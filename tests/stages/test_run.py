@@ -10,11 +10,12 @@ import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
-from ease_lib.cli import __main__ as cli
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.evaluation.prompt import render_prompt
-from ease_lib.running.one_process import AFTER_SEARCH, BEFORE_SEARCH, Artifacts
+from ease_lib.reporting.result_text import result_text
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool, report
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
@@ -42,8 +43,8 @@ def run_optimize(at, **changes):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     at = Artifacts(tmp_path_factory.mktemp("run"))
-    run(at, *BEFORE_SEARCH, optimize, store_uri=at.store)
-    run(at, *AFTER_SEARCH)
+    run(at, *modules_between("", "optimize"), optimize, store_uri=at.store)
+    run(at, *modules_between("optimize", "publish"))
     return at
 
 
@@ -77,7 +78,7 @@ def test_results_folder_is_complete_and_consistent(finished):
 
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
     again = Artifacts(tmp_path)
-    run(again, *BEFORE_SEARCH)
+    run(again, *modules_between("", "optimize"))
     for name in ("pool", "kept", "validation", "test", "dataset", "instructions"):
         assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
     run_optimize(prepared)
@@ -227,7 +228,7 @@ def test_parallel_evaluations_hide_latency(prepared):
 )
 def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluations):
     prepared.test = finished.test
-    run(prepared, optimize, *AFTER_SEARCH, method=method)
+    run(prepared, optimize, *modules_between("optimize", "publish"), method=method)
     numbers = read_document(Path(prepared.numbers), contracts.REPORT)
     assert (numbers["method"], numbers["evaluations"]) == (method, evaluations)
     if method != "active":  # the beginning of a sequence may win
@@ -235,7 +236,7 @@ def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluatio
     own, reference = random_predictions(prepared), random_predictions(finished)
     assert len(own) >= 8
     assert all(own[name] == reference[name] for name in own if name in reference), "the same for every method"
-    assert cli.result_text(Path(prepared.results), 1.0)
+    assert result_text(Path(prepared.results), 1.0)
 
 
 def random_predictions(at):

@@ -8,8 +8,8 @@ import pytest
 from ease_lib.cli import __main__ as cli
 from ease_lib.comparison import plan
 from ease_lib.errors import Overloaded
+from ease_lib.running import cells
 from ease_lib.running.one_process import Artifacts
-from ease_lib.stages import run_cell
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMALL = {
@@ -37,7 +37,7 @@ def table(tmp_path):
     return path
 
 
-def cells(server, table, tmp_path, **changes):
+def planned(server, table, tmp_path, **changes):
     values = {"task": "table", "task_uri": str(table), "llm_base_url": server.base_url, "llm_model": MODEL}
     return plan(
         {**SMALL, **values, "store_uri": str(tmp_path / "store"), "methods": "best_of_n", "repeats": 1, **changes}
@@ -45,16 +45,16 @@ def cells(server, table, tmp_path, **changes):
 
 
 def run(cell, tmp_path, number=0):
-    return run_cell.run(cell, Artifacts(tmp_path / f"artifacts {number}"))
+    return cells.run(cell, Artifacts(tmp_path / f"artifacts {number}"))
 
 
 def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
-    (cell,) = cells(server, table, tmp_path)
+    (cell,) = planned(server, table, tmp_path)
     first, kept = run(cell, tmp_path)
     asked = server.script.requests
     assert (kept, first["evaluations"]) == (False, 4)
     assert first["llm_requests"] >= 16
-    (renamed,) = cells(server, table, tmp_path, methods="{method: best_of_n, label: chance}", llm_concurrency=3)
+    (renamed,) = planned(server, table, tmp_path, methods="{method: best_of_n, label: chance}", llm_concurrency=3)
     again, kept = run(renamed, tmp_path, 1)
     assert kept
     assert server.script.requests == asked
@@ -63,23 +63,23 @@ def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
 
 
 def test_changed_data_or_parameters_run_it_again(server, table, tmp_path):
-    (cell,) = cells(server, table, tmp_path)
+    (cell,) = planned(server, table, tmp_path)
     run(cell, tmp_path)
     table.write_text(table.read_text().replace("question", "query"))
     assert not run(cell, tmp_path, 1)[1]
-    (other,) = cells(server, table, tmp_path, methods="{method: best_of_n, k: 3}")
+    (other,) = planned(server, table, tmp_path, methods="{method: best_of_n, k: 3}")
     assert not run(other, tmp_path, 2)[1]
 
 
 def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
     at = Artifacts(tmp_path / "artifacts")
-    first, second = cells(server, table, tmp_path, methods="best_of_n, dpp")
-    run_cell.run(first, at)
+    first, second = planned(server, table, tmp_path, methods="best_of_n, dpp")
+    cells.run(first, at)
     written = Path(at.embeddings).stat().st_mtime_ns
-    run_cell.run(second, at)
+    cells.run(second, at)
     assert Path(at.embeddings).stat().st_mtime_ns == written
-    (other,) = cells(server, table, tmp_path, seed=1)
-    run_cell.run(other, at)
+    (other,) = planned(server, table, tmp_path, seed=1)
+    cells.run(other, at)
     assert Path(at.embeddings).stat().st_mtime_ns > written
 
 
@@ -143,7 +143,7 @@ def test_a_comparison_that_cannot_work_is_refused_before_anything_runs(server, t
 
 def test_other_instructions_under_the_same_address_are_another_cell(server, table, tmp_path):
     (tmp_path / "mine.txt").write_text("Answer yes or no.")
-    (cell,) = cells(server, table, tmp_path, instructions_uri=str(tmp_path / "mine.txt"))
+    (cell,) = planned(server, table, tmp_path, instructions_uri=str(tmp_path / "mine.txt"))
     assert not run(cell, tmp_path)[1]
     assert run(cell, tmp_path, 1)[1]
     (tmp_path / "mine.txt").write_text("Say yes.")
@@ -151,9 +151,9 @@ def test_other_instructions_under_the_same_address_are_another_cell(server, tabl
 
 
 def test_other_code_is_another_cell(server, table, tmp_path, monkeypatch):
-    (cell,) = cells(server, table, tmp_path)
+    (cell,) = planned(server, table, tmp_path)
     run(cell, tmp_path)
-    monkeypatch.setattr(run_cell, "_code_sha256", lambda: "another commit of the same version")
+    monkeypatch.setattr(cells, "_code_sha256", lambda: "another commit of the same version")
     assert not run(cell, tmp_path, 1)[1]
 
 
@@ -167,9 +167,9 @@ def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
 
 
 def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table, tmp_path):
-    (cell,) = cells(server, table, tmp_path, llm_deadline_seconds=0)
+    (cell,) = planned(server, table, tmp_path, llm_deadline_seconds=0)
     server.script.faults = [status(503)] * 40
     with pytest.raises(Overloaded):
-        run_cell.attempted(cell, Artifacts(tmp_path / "first"), is_last=False)
-    failed, kept = run_cell.attempted(cell, Artifacts(tmp_path / "last"))
+        cells.attempted(cell, Artifacts(tmp_path / "first"), is_last=False)
+    failed, kept = cells.attempted(cell, Artifacts(tmp_path / "last"))
     assert (kept, "503" in failed["failure"]) == (False, True)

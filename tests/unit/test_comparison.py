@@ -3,7 +3,7 @@
 import pytest
 
 from ease_lib.comparison import plan
-from ease_lib.config import declared_parameters
+from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import ConfigError
 
 SMALL = {"budget": 10, "initial_design": 5}

@@ -3,9 +3,16 @@ import json
 
 import pytest
 
-from ease_lib import config
-from ease_lib.config import ConfigError, parse_parameters
-from ease_lib.stages.check_prerequisites import STAGE_CONFIGS
+from ease_lib.config.parsing import (
+    declared_parameters,
+    parse_parameters,
+    parse_stage_config,
+    read_parameter_file,
+    stage_parameters,
+)
+from ease_lib.config.sections import OnlyLineage
+from ease_lib.errors import ConfigError
+from ease_lib.running.graph import RUN, STAGES
 
 
 def test_defaults_are_the_papers():
@@ -70,21 +77,21 @@ def test_all_problems_are_listed_at_once():
 
 def test_a_stage_gets_the_parameters_of_its_sections_and_no_others():
     parameters = parse_parameters({"nu": 0.7, "seed": 3})
-    for stage_config in STAGE_CONFIGS.values():
-        text = config.stage_parameters(stage_config, parameters)
-        wrapper = set(config.declared_parameters(config.OnlyLineage))
-        assert set(json.loads(text)) == set(config.declared_parameters(stage_config)) | wrapper
-        for name, section in dataclasses.asdict(config.parse_stage_config(stage_config, text)).items():
+    for stage_config in (stage.config for stage in RUN):
+        text = stage_parameters(stage_config, parameters)
+        wrapper = set(declared_parameters(OnlyLineage))
+        assert set(json.loads(text)) == set(declared_parameters(stage_config)) | wrapper
+        for name, section in dataclasses.asdict(parse_stage_config(stage_config, text)).items():
             assert section == dataclasses.asdict(parameters)[name]
 
 
 def test_stage_parameters_of_another_version_are_refused():
     with pytest.raises(ConfigError, match="compile the pipeline and the image from one version"):
-        config.parse_stage_config(STAGE_CONFIGS["embed"], "{}")
+        parse_stage_config(STAGES["embed"].config, "{}")
 
 
 def test_every_parameter_has_one_line_of_help():
-    for parameter in config.declared_parameters().values():
+    for parameter in declared_parameters().values():
         assert parameter.help
         assert "\n" not in parameter.help
 
@@ -93,10 +100,10 @@ def test_parameter_files_must_map_names_to_values(tmp_path):
     path = tmp_path / "set.yaml"
     path.write_text("- budget")
     with pytest.raises(ConfigError, match="must map parameter names to values"):
-        config.read_parameter_file(path)
+        read_parameter_file(path)
     path.write_text("k: [")
     with pytest.raises(ConfigError, match="is not valid YAML"):
-        config.read_parameter_file(path)
+        read_parameter_file(path)
 
 
 @pytest.mark.parametrize(("budget", "design"), [(165, 40), (41, 40), (40, 9), (12, 2), (1, 1)])

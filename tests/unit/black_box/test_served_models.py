@@ -6,7 +6,7 @@ from ease_lib import errors
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
-from ease_lib.config import EndpointConfig
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.testing.faulty_endpoint import (
     MODEL,
     FaultyHandler,

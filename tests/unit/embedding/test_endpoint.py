@@ -11,14 +11,17 @@ import pytest
 from ease_lib import errors
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
-from ease_lib.config import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig, parse_parameters
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.embedding import embedder as embedder_module
 from ease_lib.embedding import endpoint
 from ease_lib.embedding.endpoint import EndpointEmbedder
 from ease_lib.embedding.opening import check_embedder, open_embedder
 from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
-from ease_lib.running.one_process import BEFORE_SEARCH, Artifacts
-from ease_lib.stages import check_prerequisites, optimize
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
+from ease_lib.running.prerequisites import check
+from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
 
 MODEL = "small"
@@ -217,7 +220,7 @@ def test_the_check_reports_an_embedder_beside_other_problems(tmp_path):
             }
         )
         with pytest.raises(errors.ConfigError) as raised:
-            check_prerequisites.check(parameters)
+            check(parameters)
     assert "the model large does not exist; check embedder=openai:large and embedder_base_url" in str(raised.value)
     assert "store_uri=ftp://x: unknown scheme" in str(raised.value)
 
@@ -245,7 +248,7 @@ def test_every_stage_takes_it_and_no_artifact_has_the_key(tmp_path, monkeypatch)
         parameters = parse_parameters(
             {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
         )
-        assert at.run(parameters, *BEFORE_SEARCH).metrics["truncated_exemplars"] == 0
+        assert at.run(parameters, *modules_between("", "optimize")).metrics["truncated_exemplars"] == 0
         before = len(server.requests)
         at.run(parameters, optimize)
         assert len(server.requests) > before, "the search embeds whole sequences"
@@ -263,6 +266,6 @@ def test_another_embedding_endpoint_is_another_search(tmp_path):
             parameters = parse_parameters(
                 {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
             )
-            at.run(parameters, *BEFORE_SEARCH, optimize)
+            at.run(parameters, *modules_between("", "optimize"), optimize)
             replayed.append(read_document(Path(at.search), contracts.SEARCH_SUMMARY)["replayed"])
     assert replayed == [0, 6, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.config import EmbeddingConfig, HardwareConfig
+from ease_lib.config.sections import EmbeddingConfig, HardwareConfig
 from ease_lib.embedding import opening as stage
 from ease_lib.embedding.kept import KeptEmbedder
 from ease_lib.embedding.opening import embedder_identity, open_embedder

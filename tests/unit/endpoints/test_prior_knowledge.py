@@ -8,7 +8,7 @@ import pytest
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.endpoints import in_context_learner
 from ease_lib.endpoints.openai_routes import OpenAIRoutesServer
 from ease_lib.endpoints.prior_knowledge import prior_answer

@@ -1,6 +1,6 @@
 import numpy as np
 
-from ease_lib.config import OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.history import Observation
 from ease_lib.optimizers.influence import Influence, influences
 from ease_lib.optimizers.registry import create_optimizer

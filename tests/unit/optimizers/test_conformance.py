@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from ease_lib.config import OptimizerConfig, declared_parameters
+from ease_lib.config.parsing import declared_parameters
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.active import Active
 from ease_lib.optimizers.registry import OPTIMIZERS, create_optimizer
 from ease_lib.testing.conformance import BUDGET, OptimizerConformance

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ease_lib.candidates.sampling import SequenceSpace, lengths_of
-from ease_lib.config import OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.ease import Ease
 from ease_lib.optimizers.evolution import Evolution
 from ease_lib.optimizers.history import History, Observation

@@ -14,7 +14,7 @@ import torch
 
 from ease_lib.candidates.optimal_transport import Shortlist
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.embedding.models import BUNDLED, load_embedder
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.prompt import exemplar_text

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ease_lib.config import parse_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS, final_number, final_option
 from ease_lib.tasks.catalog import build_task

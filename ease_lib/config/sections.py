@@ -1,34 +1,25 @@
-"""Every parameter of a run, declared once: name, default, bounds and one line of help.
+"""Every parameter of a run, declared once: name, default, bounds, one line of help, and the rules of its section.
 
-The pipeline's defaults and run form, the command-line options, the parameter files, the table in the README and the
-messages of `ConfigError` derive from these fields or are tested against them. A stage's own `Config` is a dataclass
-whose fields are sections of this file; only the parameters of those sections travel to it, so that its record says what
-it read and no more.
+The pipeline's run form, the components, the command-line options, the parameter files, the table of all parameters and
+the messages of `ConfigError` are made from these fields. A stage's own `Config` is a dataclass whose fields are
+sections of this file; only the parameters of those sections travel to it, so that its record says what it read and no
+more.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import yaml
-
-from ease_lib.errors import ConfigError
-
-Value = str | int | float | bool
 FLEXIBLE_METHODS = ("ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
-Section = TypeVar("Section")
 
 
 def param(
@@ -110,6 +101,17 @@ class TaskConfig:
     lr_slope: int = param(-4, "Slope a of the lr task y = ax + b.", low=-1000, high=1000)
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
+    def problems(self) -> Iterator[str]:
+        """What is wrong with values that are allowed one by one."""
+        if self.task == "instruction_induction" and not self.task_uri:
+            yield f"task={self.task} needs task_uri: the folder with induce/, valid/ and execute/"
+        if self.task in ("gsm8k", "aqua", "math") and not self.task_uri:
+            yield f"task={self.task} needs task_uri: its file of JSON lines, or a folder of files by split"
+        if self.task == "instruction_induction" and not self.task_name:
+            yield "task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1"
+        if self.task == "table" and not (self.task_uri or self.task_name):
+            yield "task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrefilterConfig:
@@ -125,6 +127,10 @@ class PrefilterConfig:
     shards: int = param(1, "Processes that rank a large pool side by side, for the prefilter.", low=1, high=1000)
     shard: int = param(0, "Which of them this is, from 0; a pipeline sets it by itself.", low=0, high=999)
 
+    def problems(self) -> Iterator[str]:
+        if self.shard >= self.shards:
+            yield f"shard={self.shard} is not below shards={self.shards}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionConfig:
@@ -138,6 +144,10 @@ class InstructionConfig:
     )
     instruction_temperature: float = param(0.2, "Temperature of the proposals.", low=0, high=2)
     instruction_exemplars: int = param(10, "Random exemplars shown for each proposal.", low=1, high=1000)
+
+    def problems(self) -> Iterator[str]:
+        if self.instructions and self.instructions_uri:
+            yield "instructions and instructions_uri are both set; keep one of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +163,20 @@ class EmbeddingConfig:
         "",
         "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY); empty is OpenAI's (OPENAI_API_KEY).",
     )
+
+    def problems(self) -> Iterator[str]:
+        name, url = self.embedder, self.embedder_base_url
+        if name == ENDPOINT_EMBEDDER:
+            yield f"embedder={name} names no model; give e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
+        if not url:
+            return
+        parts = urlsplit(url)
+        if "@" in url:
+            yield "embedder_base_url holds a user or password; remove it and put the key into EASE_EMBEDDER_API_KEY"
+        elif parts.scheme not in ("http", "https") or not parts.hostname:
+            yield f"embedder_base_url={url} is not an http(s) URL like https://host/v1"
+        if not name.startswith(ENDPOINT_EMBEDDER):
+            yield f"embedder_base_url is not for embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +252,17 @@ class OptimizerConfig:
             return self.initial_design
         return max(1, self.budget * OptimizerConfig.initial_design // OptimizerConfig.budget)
 
+    def problems(self) -> Iterator[str]:
+        if self.k_min > self.k:
+            yield f"k_min={self.k_min} exceeds k={self.k}; lower k_min or raise k"
+        if self.method in ("cosine", "bm25") and self.k > self.nearest:
+            yield f"k={self.k} exceeds nearest={self.nearest}; lower k or raise nearest"
+        if self.shortlist_size > self.sampled_candidates:
+            yield (
+                f"shortlist_size={self.shortlist_size} exceeds sampled_candidates={self.sampled_candidates}; "
+                "lower shortlist_size or raise sampled_candidates"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class CapsConfig:
@@ -287,6 +322,15 @@ class EndpointConfig:
     def prices(self) -> dict[str, float]:
         """USD for a million tokens, by the names that `Usage` and `Caps` take."""
         return {"prompt_usd": self.llm_prompt_usd, "completion_usd": self.llm_completion_usd}
+
+    def problems(self) -> Iterator[str]:
+        if "@" in self.llm_base_url.partition("://")[2].partition("/")[0]:
+            yield "llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY"
+        secret = _secret_in_query(self.llm_base_url)
+        if secret:
+            yield f"llm_base_url holds {secret}=..., which is a key; remove it and put the key into EASE_LLM_API_KEY"
+        if not re.fullmatch(r"never|always|probe|[1-9]\d*", self.llm_refresh):
+            yield f"llm_refresh={self.llm_refresh} is none of never, always, probe, or a number of days like 7"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +415,24 @@ class Parameters:
         kept = self.run.store_uri or self.publishing.publish_uri
         return self.lineage.lineage_uri or (f"{kept.rstrip('/')}/lineage" if kept else "")
 
+    def problems(self) -> Iterator[str]:
+        """What is wrong within each section, and between sections."""
+        for field in dataclasses.fields(self):
+            section = getattr(self, field.name)
+            yield from section.problems() if hasattr(section, "problems") else ()
+        search = self.optimizer
+        if 0 < self.task.pool_size < search.k:
+            yield f"k={search.k} exceeds pool_size={self.task.pool_size}; lower k or raise pool_size"
+        if self.prefilter.prefilter != "none" and search.k > self.prefilter.retained:
+            yield f"k={search.k} exceeds retained={self.prefilter.retained}; lower k or raise retained"
+        if search.method not in FLEXIBLE_METHODS:
+            wanted = {name: getattr(self.instructions, name) for name in INSTRUCTION_SOURCES} | {"k_min": search.k_min}
+            for name, value in wanted.items():
+                if value:
+                    yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+        if self.caps.max_cost_usd and not any(self.endpoint.prices.values()):
+            yield f"max_cost_usd={self.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
+
 
 @dataclass(frozen=True, kw_only=True)
 class OnlyLineage:
@@ -380,230 +442,13 @@ class OnlyLineage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """A declared parameter, for those who list them: CLI, pipeline, README, tests."""
+class ComparisonAxes:
+    """The options of `ease compare` beside those of a run."""
 
-    name: str
-    type: type[Value]
-    default: Value
-    help: str
-    low: float | None
-    high: float | None
-    choices: tuple[str, ...]
-    form: bool
-
-
-def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
-    """The parameters of `config` (a dataclass of sections) by flat name, in order of declaration."""
-    declared: dict[str, Parameter] = {}
-    for section in get_type_hints(config).values():
-        types = get_type_hints(section)
-        for field in dataclasses.fields(section):
-            declared[field.name] = Parameter(
-                name=field.name, type=types[field.name], default=cast(Value, field.default), **field.metadata
-            )
-    return declared
-
-
-def parse_parameters(values: Mapping[str, object]) -> Parameters:
-    """Build and validate a whole run from flat values.
-
-    Numbers may arrive as strings or floats (run forms and JSON do that) and are coerced.
-
-    Raises:
-        ConfigError: listing every unknown name, wrong type, value out of bounds and broken cross-field rule.
-    """
-    parameters = _build(Parameters, values)
-    validate_run(parameters)
-    return parameters
-
-
-def validate_run(parameters: Parameters) -> None:
-    """Check the rules that tie parameters of several sections together; raises `ConfigError` with all broken ones."""
-    task, search = parameters.task, parameters.optimizer
-    problems = []
-    if task.task == "instruction_induction" and not task.task_uri:
-        problems.append(f"task={task.task} needs task_uri: the folder with induce/, valid/ and execute/")
-    if task.task in ("gsm8k", "aqua", "math") and not task.task_uri:
-        problems.append(f"task={task.task} needs task_uri: its file of JSON lines, or a folder of files by split")
-    if task.task == "instruction_induction" and not task.task_name:
-        problems.append("task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1")
-    if task.task == "table" and not (task.task_uri or task.task_name):
-        problems.append("task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)")
-    if task.pool_size > 0 and search.k > task.pool_size:
-        problems.append(f"k={search.k} exceeds pool_size={task.pool_size}; lower k or raise pool_size")
-    if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
-        problems.append(f"k={search.k} exceeds retained={parameters.prefilter.retained}; lower k or raise retained")
-    if parameters.prefilter.shard >= parameters.prefilter.shards:
-        problems.append(f"shard={parameters.prefilter.shard} is not below shards={parameters.prefilter.shards}")
-    if search.k_min > search.k:
-        problems.append(f"k_min={search.k_min} exceeds k={search.k}; lower k_min or raise k")
-    if search.method not in FLEXIBLE_METHODS:
-        wanted = {name: getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES}
-        wanted["k_min"] = search.k_min
-        problems += [
-            f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
-            for name, value in wanted.items()
-            if value
-        ]
-    if all(getattr(parameters.instructions, name) for name in INSTRUCTION_SOURCES):
-        problems.append("instructions and instructions_uri are both set; keep one of them")
-    if search.method in ("cosine", "bm25") and search.k > search.nearest:
-        problems.append(f"k={search.k} exceeds nearest={search.nearest}; lower k or raise nearest")
-    if search.shortlist_size > search.sampled_candidates:
-        problems.append(
-            f"shortlist_size={search.shortlist_size} exceeds sampled_candidates={search.sampled_candidates}; "
-            "lower shortlist_size or raise sampled_candidates"
-        )
-    if parameters.caps.max_cost_usd and not (
-        parameters.endpoint.llm_prompt_usd or parameters.endpoint.llm_completion_usd
-    ):
-        problems.append(
-            f"max_cost_usd={parameters.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
-        )
-    if "@" in parameters.endpoint.llm_base_url.partition("://")[2].partition("/")[0]:
-        problems.append("llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY")
-    secret = _secret_in_query(parameters.endpoint.llm_base_url)
-    if secret:
-        problems.append(
-            f"llm_base_url holds {secret}=..., which is a key; remove it and put the key into EASE_LLM_API_KEY"
-        )
-    if not re.fullmatch(r"never|always|probe|[1-9]\d*", parameters.endpoint.llm_refresh):
-        problems.append(
-            f"llm_refresh={parameters.endpoint.llm_refresh} is none of never, always, probe, or a number of days like 7"
-        )
-    problems += _embedder_problems(parameters.embedding)
-    if problems:
-        raise ConfigError(*problems)
+    comparison: ComparisonConfig
 
 
 def _secret_in_query(url: str) -> str | None:
     """A field of a URL's query that is a secret, by its name: parameters end up where everybody reads them."""
     names = [name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)]
     return next((name for name in names if re.search(r"key|token|secret|passw|sig|auth", name, re.IGNORECASE)), None)
-
-
-def _embedder_problems(embedding: EmbeddingConfig) -> Iterator[str]:
-    name, url = embedding.embedder, embedding.embedder_base_url
-    if name == ENDPOINT_EMBEDDER:
-        yield f"embedder={name} names no model; give e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
-    if not url:
-        return
-    parts = urlsplit(url)
-    if "@" in url:
-        yield "embedder_base_url holds a user or password; remove it and put the key into EASE_EMBEDDER_API_KEY"
-    elif parts.scheme not in ("http", "https") or not parts.hostname:
-        yield f"embedder_base_url={url} is not an http(s) URL like https://host/v1"
-    if not name.startswith(ENDPOINT_EMBEDDER):
-        yield f"embedder_base_url is not for embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
-
-
-def changed_parameters(parameters: Parameters) -> dict[str, Value]:
-    """The flat parameters whose value is not the default."""
-    declared = declared_parameters()
-    return {name: value for name, value in _flat(parameters) if value != declared[name].default}
-
-
-def flat_parameters(parameters: Parameters) -> dict[str, Value]:
-    """All parameters by flat name."""
-    return dict(_flat(parameters))
-
-
-def stage_parameters(config: type, parameters: Parameters) -> str:
-    """The JSON that a stage with this `Config` receives: the parameters of its sections, and where its record goes."""
-    wanted = {**declared_parameters(config), **declared_parameters(OnlyLineage)}
-    values = {name: value for name, value in _flat(parameters) if name in wanted}
-    return json.dumps({**values, "lineage_uri": parameters.lineage_root}, sort_keys=True)
-
-
-def parse_stage_config(config: type[Section], text: str) -> Section:
-    """Read back what `stage_parameters` wrote, as the stage's own `Config`."""
-    declared = declared_parameters(config)
-    others = set(declared_parameters(OnlyLineage)) - set(declared)
-    values = {name: value for name, value in json.loads(text).items() if name not in others}
-    missing = [name for name in declared if name not in values]
-    if missing:
-        raise ConfigError(
-            f"stage parameters lack {', '.join(missing)}; compile the pipeline and the image from one version"
-        )
-    return _build(config, values)
-
-
-def read_parameter_file(path: Path) -> dict[str, object]:
-    """Read a YAML file of flat pipeline parameters."""
-    try:
-        return parse_parameter_text(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read parameter file {path}: {error}") from error
-
-
-def parse_parameter_text(text: str, origin: str) -> dict[str, object]:
-    """Read YAML or JSON text that maps parameter names to values; `origin` names it in errors."""
-    try:
-        content = yaml.safe_load(text) if text.strip() else {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{origin} is not valid YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(
-            f"{origin} must map parameter names to values, e.g. `budget: 60`; found {type(content).__name__}"
-        )
-    return {str(name): value for name, value in content.items()}
-
-
-def _flat(parameters: Parameters) -> Iterator[tuple[str, Value]]:
-    for section in dataclasses.fields(parameters):
-        yield from dataclasses.asdict(getattr(parameters, section.name)).items()
-
-
-def _build(config: type[Section], values: Mapping[str, object]) -> Section:
-    declared = declared_parameters(config)
-    problems = [_unknown(name, declared) for name in values if name not in declared]
-    checked: dict[str, Value] = {}
-    for name, parameter in declared.items():
-        try:
-            checked[name] = _coerce(parameter, values.get(name, parameter.default))
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(*problems)
-    sections = {
-        name: section(**{field.name: checked[field.name] for field in dataclasses.fields(section)})
-        for name, section in get_type_hints(config).items()
-    }
-    return config(**sections)
-
-
-_BOOLEANS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-"""Spellings of forms, YAML and JSON."""
-
-
-def _unknown(name: str, declared: Mapping[str, Parameter]) -> str:
-    close = difflib.get_close_matches(name, declared, n=1)
-    hint = f"did you mean {close[0]}?" if close else "`ease run --help` lists all"
-    return f"unknown parameter {name}; {hint}"
-
-
-def _coerce(parameter: Parameter, value: object) -> Value:
-    """The value as the parameter's type and within its bounds, or a `ConfigError` that says what would be."""
-    name = parameter.name
-    if parameter.type is str:
-        text = "" if value is None else str(value)
-        if parameter.choices and text not in parameter.choices:
-            raise ConfigError(f"{name}={text or '(empty)'} is not one of {', '.join(parameter.choices)}")
-        return text
-    if parameter.type is bool:
-        if str(value).lower() not in _BOOLEANS:
-            raise ConfigError(f"{name}={value!r} is neither true nor false; its default is {parameter.default}")
-        return _BOOLEANS[str(value).lower()]
-    try:
-        number = float(cast(Any, value)) if not isinstance(value, bool) else float("nan")
-    except (TypeError, ValueError):
-        number = float("nan")
-    wanted = "a whole number" if parameter.type is int else "a number"
-    if number != number or (parameter.type is int and number != int(min(max(number, -1e18), 1e18))):
-        raise ConfigError(f"{name}={value!r} is not {wanted}; its default is {parameter.default}")
-    if parameter.low is not None and number < parameter.low:
-        raise ConfigError(f"{name}={value} is below {parameter.low}, the least allowed")
-    if parameter.high is not None and number > parameter.high:
-        raise ConfigError(f"{name}={value} is above {parameter.high}, the most allowed")
-    return int(number) if parameter.type is int else number

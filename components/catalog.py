@@ -1,0 +1,68 @@
+"""The components by the names of their stages."""
+
+from components.making import Argument, artifact_arguments, component, form_arguments, stage_component
+from ease_lib.config.forms import comparison_form, run_form
+from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, RUN
+
+_PLAN, _CELL, _REPORT = COMPARISON
+
+
+def _check_prerequisites():
+    scheduled = Argument("scheduled", "str", "The time that a recurring run was planned for, from Kubeflow.")
+    outputs = [
+        f'        ("{output}", list),  # of {stage.name}, for each shard: kfp.local loops over an output of this name only'  # noqa: E501
+        if output == LOOPED
+        else f'        ("{output}", str),'
+        for output, stage in PASSED.items()
+    ]
+    body = [
+        "form = dict(locals())  # the arguments, before anything else gets a name",
+        'advanced, scheduled = form.pop("advanced"), form.pop("scheduled")',
+        'del form["lineage"], form["chain"]',
+        "from typing import NamedTuple",
+        "",
+        f"from ease_lib.stages import {CHECK.name} as stage",
+        "",
+        "stages = stage.execute(form, advanced, scheduled=scheduled, lineage=lineage, chain=chain)",
+        'return NamedTuple("StageParameters", [(name, str) for name in stages])(**stages)',
+    ]
+    returns = "\n".join(["NamedTuple(", '    "StageParameters",', "    [", *outputs, "    ],", ")"])
+    return component(CHECK, [*form_arguments(run_form()), scheduled], body, returns)
+
+
+def _plan_comparison():
+    body = [
+        "axes = dict(locals())  # the arguments, before anything else gets a name",
+        'parameters = axes.pop("parameters")',
+        'del axes["lineage"], axes["chain"]',
+        f"from ease_lib.stages import {_PLAN.name} as stage",
+        "",
+        "return stage.execute(axes, parameters, lineage, chain)",
+    ]
+    return component(_PLAN, form_arguments(comparison_form()), body, "list[str]")
+
+
+def _run_cell():
+    cell = Argument("cell", "str", "Labels and parameters of the cell, as plan_comparison lists them.")
+    body = [f"from ease_lib.stages import {_CELL.name} as stage", "", "stage.execute(cell, result, lineage, chain)"]
+    return component(_CELL, [cell, *artifact_arguments(_CELL.module.Outputs, "Output")], body)
+
+
+def _report_comparison():
+    inputs = artifact_arguments(_REPORT.module.Inputs, "Input")
+    outputs = artifact_arguments(_REPORT.module.Outputs, "Output")
+    body = [
+        f"from ease_lib.stages import {_REPORT.name} as stage",
+        "",
+        "stage.execute(cells, page, results, lineage, chain)",
+    ]
+    return component(_REPORT, [*inputs, *outputs], body)
+
+
+COMPONENTS = {
+    CHECK.name: _check_prerequisites(),
+    **{stage.name: stage_component(stage) for stage in RUN},
+    _PLAN.name: _plan_comparison(),
+    _CELL.name: _run_cell(),
+    _REPORT.name: _report_comparison(),
+}

@@ -1,0 +1,129 @@
+"""The cells of a comparison: one run each, all stages in this process; a finished cell is never run again.
+
+Finished cells lie in `cells/` of `store_uri`, by a hash of all that decides their result: parameters, data, the content
+of a file of instructions, the embedder's files, our own code. The labels that tables show are not part of it, nor is
+anything that changes the speed alone.
+
+A cell that fails has its reason for a result, so that it stops no others and the report names it; it is not kept. What
+time may cure is left to Kubeflow's retries first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
+from ease_lib.candidates.instructions import read_instruction_file
+from ease_lib.comparison import Cell
+from ease_lib.config.parsing import flat_parameters, parse_parameters
+from ease_lib.embedding.opening import embedder_identity
+from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.running.graph import STAGES, modules_between
+from ease_lib.running.one_process import Artifacts
+
+logger = logging.getLogger("ease")
+
+FOLDER = "cells"
+SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds", "ledger")
+"""Parameters that change no result."""
+
+
+def encoded(cell: Cell) -> str:
+    return json.dumps(dataclasses.asdict(cell))
+
+
+def decoded(text: str) -> Cell:
+    return Cell(**json.loads(text))
+
+
+def attempted(cell: Cell, at: Artifacts, *, is_last: bool = True) -> tuple[dict[str, Any], bool]:
+    """As `run`; a failure is a result that says why, unless another attempt may cure it."""
+    try:
+        return run(cell, at)
+    except EaseError as error:
+        if not is_last and (isinstance(error, StoreUnavailable) or getattr(error, "retryable", False)):
+            raise
+        failure = str(error)
+    except Exception as error:  # a bug of ours in one cell is no reason to lose the others
+        logger.exception("%s", cell.name)
+        failure = f"internal error: {type(error).__name__}: {error}"
+    logger.info("notice: %s failed: %s", cell.name, failure)
+    return {**dataclasses.asdict(cell), "seed": parse_parameters(cell.parameters).run.seed, "failure": failure}, False
+
+
+def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
+    """The result under `COMPARISON_CELL`, and whether it was there already.
+
+    Args:
+        at: of the cell run before on the same data, whose artifacts need not be made again; or new ones.
+
+    Raises:
+        EaseError: as the stages do; the journal keeps what was answered.
+    """
+    parameters = parse_parameters(cell.parameters)
+    at.run_if_changed(parameters, STAGES["build_dataset"].module)
+    store = open_store(parameters.run.store_uri) if parameters.run.store_uri else None
+    key = _key(cell, at)
+    name = f"{FOLDER}/{key}.json"
+    if parameters.continuation.ledger:
+        owned = dataclasses.replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
+        parameters = dataclasses.replace(parameters, continuation=owned)
+    found = store.read(name) if store else None
+    measured: dict[str, Any] = json.loads(found) if found else {}
+    if not found:
+        at.run_if_changed(parameters, *modules_between("", "optimize"))
+        at.run(parameters, STAGES["optimize"].module, STAGES["evaluate"].module)
+        measured = _measured(at)
+        if store:
+            store.write(name, json.dumps(measured, allow_nan=False).encode())
+    labels = dataclasses.asdict(cell)
+    return {**labels, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
+
+
+def _key(cell: Cell, at: Artifacts) -> str:
+    run = parse_parameters(cell.parameters)
+    instructions = run.instructions.instructions_uri
+    identity = {
+        "code": _code_sha256(),
+        "parameters": {name: value for name, value in flat_parameters(run).items() if name not in SPEED_ONLY},
+        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test)]),
+        "instructions": read_instruction_file(instructions) if instructions else [],
+        "embedder": embedder_identity(run.embedding),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _code_sha256() -> str:
+    """Of this package's sources: a version of ours may have had many."""
+    package = Path(__file__).parents[1]
+    return sha256_of_files(sorted(package.rglob("*.py")))
+
+
+def _measured(at: Artifacts) -> dict[str, Any]:
+    """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
+    search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
+    tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
+    history = read_table(Path(at.history), contracts.HISTORY)
+    cached = search["llm"]["cached"] + tested["llm"]["cached"]
+    return {
+        "simulated": search["simulated"],
+        "validation_score": history["incumbent_score"][-1].as_py(),
+        "test_score": tested["best"]["score"],
+        "random_test_score": tested["random"]["score"],
+        "evaluations": search["evaluations"],
+        "llm_requests": search["llm"]["requests"] + tested["llm"]["requests"] + cached,
+        "cached_responses": cached,
+        "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
+        "search_seconds": search["seconds"]["search"],
+        "incumbent_scores": history["incumbent_score"].to_pylist(),
+        "failed_rows": tested["best"]["failed_rows"],
+    }

@@ -1,0 +1,162 @@
+"""What a run needs, tried one by one: data, embedder, instructions, stores, endpoint; and what is said of each.
+
+Of task data above `task_data.READ_WHOLE_BYTES` the first rows only are looked at; the others are read when they are
+used, and a broken one among them stops `build_dataset`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.black_box.asking import complete_all
+from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.endpoint_notes import EndpointNotes
+from ease_lib.black_box.opening import open_black_box
+from ease_lib.candidates.instructions import read_instruction_file
+from ease_lib.config.sections import EndpointConfig, Parameters
+from ease_lib.embedding.opening import check_embedder
+from ease_lib.endpoints import local
+from ease_lib.endpoints.child import OWN_ENDPOINTS
+from ease_lib.errors import ConfigError, EaseError
+from ease_lib.running.task_data import check_data
+
+logger = logging.getLogger("ease")
+
+TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
+TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
+TRIAL_DEADLINE_SECONDS = 5.0
+PROBE_PROMPTS = (
+    "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
+    "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",
+    "Input: 12 + 30\nOutput: 42\n\nInput: 17 + 5\nOutput:",
+    "Input: cold\nOutput: hot\n\nInput: early\nOutput:",
+)
+"""Short questions with one good answer, whose answers change when the model does."""
+PROBE_SAMPLING = Sampling(max_tokens=16, stop="\n")
+
+
+def with_service_for_local(parameters: Parameters) -> Parameters:
+    """`llm_base_url=local`, the default, in an image without that LLM: the cluster's service of it, if it answers."""
+    if parameters.endpoint.llm_base_url != "local" or local.is_installed():
+        return parameters
+    url = local.answering_service()
+    if not url:
+        return parameters  # what to set instead is said by the check of the endpoint
+    logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
+    return replace(parameters, endpoint=replace(parameters.endpoint, llm_base_url=url, llm_api="completions"))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy."""
+
+    what: str
+    which: str
+    problems: tuple[str, ...] = ()
+
+
+Trials = dict[EndpointConfig, Completion]
+"""The answer of each endpoint to the trial question."""
+
+
+def check(*runs: Parameters) -> Trials:
+    """The endpoints' answers to the trial question.
+
+    Raises:
+        ConfigError: with every problem of `findings`.
+    """
+    trials: Trials = {}
+    problems = [problem for finding in findings(*runs, trials=trials) for problem in finding.problems]
+    if problems:
+        raise ConfigError(*dict.fromkeys(problems))
+    return trials
+
+
+def current_answers(parameters: Parameters, trials: Trials) -> str:
+    """The generation of kept answers for a run that begins now; by `llm_refresh` a new one, which is said.
+
+    An endpoint of ours changes with our packages only; unless it is to be refreshed the newest is taken as it is.
+    """
+    endpoint = parameters.endpoint
+    if endpoint.llm_base_url in OWN_ENDPOINTS and endpoint.llm_refresh == "never":
+        return ""
+    with open_black_box(endpoint, sampling=PROBE_SAMPLING, store_uri="") as black_box:
+        notes = EndpointNotes(parameters.run.store_uri, black_box.endpoint, black_box.model, black_box.api)
+        probe: dict[str, str] = {}
+        if endpoint.llm_refresh == "probe":
+            answers = black_box.runner.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
+            probe = {prompt: answer.text.strip() for prompt, answer in zip(PROBE_PROMPTS, answers, strict=True)}
+        revision = trials[endpoint].model if trials[endpoint].model != black_box.model else ""
+    before = notes.read().answers
+    answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
+    if answers_now != before:
+        logger.info("notice: kept answers of %s are put aside, and everything is asked anew", black_box.model)
+    return answers_now
+
+
+def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Finding]:
+    """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
+    endpoints = [run.endpoint for run in runs], lambda endpoint: str(endpoint.llm_base_url)
+    sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
+        ("task data", check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
+        ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
+        ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
+        ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
+        ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
+        ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
+        ("endpoint", partial(_check_endpoint, {} if trials is None else trials), *endpoints),
+    ]
+    for what, check_one, tried, described in sections:
+        for section in dict.fromkeys(tried):
+            problems: tuple[str, ...] = ()
+            try:
+                check_one(section)
+            except ConfigError as error:
+                problems = tuple(error.problems)
+            except EaseError as error:
+                problems = (str(error),)
+            yield Finding(what, described(section) or "none", problems)
+
+
+def _check_instructions(instructions_uri: str) -> None:
+    if instructions_uri:
+        read_instruction_file(instructions_uri)
+
+
+def _check_store(parameter: str, store_uri: str) -> None:
+    if not store_uri:
+        return
+    if is_s3(store_uri):
+        S3Store(store_uri).check()
+        return
+    if "://" in store_uri:
+        raise ConfigError(f"{parameter}={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")
+    try:
+        Path(store_uri).mkdir(parents=True, exist_ok=True)
+        probe = Path(store_uri) / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"{parameter}={store_uri} cannot be written: {error.strerror}; choose another folder"
+        ) from error
+
+
+def _check_published(publish_uri: str) -> None:
+    _check_store("publish_uri", publish_uri)
+    if is_s3(publish_uri):
+        S3Store(publish_uri).check_swap()
+
+
+def _check_endpoint(trials: Trials, endpoint: EndpointConfig) -> None:
+    """One short answer; retries only for a few seconds."""
+    trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
+    with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="") as black_box:
+        trials[endpoint] = black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))

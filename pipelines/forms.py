@@ -1,0 +1,36 @@
+"""Give the function of a pipeline the run form that `ease_lib/config` declares: KFP reads signature and docstring."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ease_lib.config.parsing import Parameter
+
+
+def has_form(fields: Sequence[Parameter], results: type) -> Callable[[Callable[[dict[str, Any]], Any]], Any]:
+    """Decorate a function of the form's values by name, so that KFP sees a parameter for each field.
+
+    Args:
+        results: what the pipeline returns.
+    """
+
+    def decorate(wire: Callable[[dict[str, Any]], Any]) -> Any:
+        def pipeline(*values: Any) -> Any:
+            return wire({field.name: value for field, value in zip(fields, values, strict=True)})
+
+        pipeline.__name__ = wire.__name__
+        pipeline.__doc__ = "\n".join(
+            [inspect.getdoc(wire) or "", "", "Args:", *(f"    {field.name}: {field.help}" for field in fields)]
+        )
+        pipeline.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(
+                    field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=field.type
+                )
+                for field in fields
+            ],
+            return_annotation=results,
+        )
+        return pipeline
+
+    return decorate
