@@ -95,9 +95,8 @@ class Containers:
         }
 
     def _mounts(self, parameters: Parameters) -> list[Mount]:
-        values = changed_parameters(parameters)
-        read = {str(values[name]) for name in READ_ONLY_PATHS if name in values and Path(str(values[name])).exists()}
-        written = {str(self.output_dir), *_written_folders(parameters).values()}
+        read, written = (set(paths.values()) for paths in _own_paths(parameters))
+        written.add(str(self.output_dir))
         for folder in written:
             _make_writable(Path(folder))
         return [Mount(path, path, type="bind", read_only=path in read) for path in sorted(read | written)]
@@ -123,19 +122,19 @@ def containers_for(output_dir: Path) -> Containers:
 
 def with_absolute_paths(parameters: Parameters) -> Parameters:
     """A container has another working directory."""
-    values = changed_parameters(parameters)
+    read, written = _own_paths(parameters)
+    return parse_parameters({**changed_parameters(parameters), **read, **written})
+
+
+def _own_paths(parameters: Parameters) -> tuple[dict[str, str], dict[str, str]]:
+    """Parameters that name something of this machine to read, and a folder to write to, as absolute paths."""
     paths = {
-        name: str(Path(str(values[name])).expanduser().absolute())
-        for name in READ_ONLY_PATHS
-        if name in values and Path(str(values[name])).expanduser().exists()
+        name: Path(str(value)).expanduser().absolute()
+        for name, value in changed_parameters(parameters).items()
+        if name in READ_ONLY_PATHS + WRITTEN_PATHS and "://" not in str(value)
     }
-    return parse_parameters({**values, **paths, **_written_folders(parameters)})
-
-
-def _written_folders(parameters: Parameters) -> dict[str, str]:
-    """Parameters that name a folder of this machine to write to, as absolute paths."""
-    values = {name: str(value) for name, value in changed_parameters(parameters).items() if name in WRITTEN_PATHS}
-    return {name: str(Path(value).expanduser().absolute()) for name, value in values.items() if "://" not in value}
+    read = {name: str(path) for name, path in paths.items() if name in READ_ONLY_PATHS and path.exists()}
+    return read, {name: str(path) for name, path in paths.items() if name in WRITTEN_PATHS}
 
 
 def _user() -> int:

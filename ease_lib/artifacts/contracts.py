@@ -1,14 +1,15 @@
 """The contracts: every file that crosses a stage border, declared once.
 
-Writing an artifact checks it and stamps it with name and version; reading checks again. An embedding file's vectors
-have as many columns as its embedder gives; `dimension` stands in the file's metadata.
+Writing an artifact checks it and stamps it with name and version; reading checks again. A table that is written row by
+row has its columns from the type of its rows. An embedding file's vectors have as many columns as its embedder gives;
+`dimension` stands in the file's metadata.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pyarrow as pa
 
@@ -54,6 +55,67 @@ class DocumentContract:
                 value = value[step]
             if not isinstance(value, expected):
                 raise ContractError(f"{where} ({self.stamp}): field {path} should be {expected}, found {value!r}")
+
+
+_COLUMN_TYPES = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    list[int]: pa.list_(pa.int64()),
+    list[str]: pa.list_(pa.string()),
+}
+
+
+def schema_of(row: type) -> pa.Schema:
+    """The columns of a table whose rows are of this type; `| None` is a column that may have empty values."""
+    columns = []
+    for name, hint in get_type_hints(row).items():
+        kinds = [kind for kind in get_args(hint) if kind is not type(None)] if type(None) in get_args(hint) else [hint]
+        columns.append(pa.field(name, _COLUMN_TYPES[kinds[0]], nullable=kinds != [hint]))
+    return pa.schema(columns)
+
+
+class HistoryRow(NamedTuple):
+    """An observation: its candidate, its score, what it cost."""
+
+    iteration: int
+    phase: str
+    instruction_id: int
+    exemplar_ids: list[int]
+    score: float
+    incumbent_score: float
+    validation_rows: int
+    failed_rows: int
+    is_partial: bool
+    acquisition: float | None
+    seconds: float
+    llm_seconds: float
+    llm_requests: int
+    cached_responses: int
+    retries: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+
+
+class PredictionRow(NamedTuple):
+    """A row of the test set as a sequence answered it; without a score where the endpoint refused it."""
+
+    sequence: str
+    exemplar_id: int
+    prompt_sha256: str
+    prediction: str
+    outputs: list[str]
+    score: float | None
+    failure: str
+
+
+class InstructionRow(NamedTuple):
+    """An instruction, by its place among them; 0 is the empty one."""
+
+    instruction_id: int
+    text: str
 
 
 def _not_empty(table: pa.Table) -> str | None:
@@ -102,9 +164,7 @@ TEST_SET = TableContract(name="test_set", version=1, schema=pa.schema(_ROW), che
 INSTRUCTIONS = TableContract(
     name="instructions",
     version=1,
-    schema=pa.schema(
-        [pa.field("instruction_id", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)]
-    ),
+    schema=schema_of(InstructionRow),
     checks=(_not_empty, _first_is_empty),
 )
 EXEMPLAR_EMBEDDINGS = TableContract(
@@ -124,45 +184,14 @@ EXEMPLAR_EMBEDDINGS = TableContract(
 HISTORY = TableContract(
     name="history",
     version=2,
-    schema=pa.schema(
-        [
-            pa.field("iteration", pa.int64(), nullable=False),
-            pa.field("phase", pa.string(), nullable=False),
-            pa.field("instruction_id", pa.int64(), nullable=False),
-            pa.field("exemplar_ids", pa.list_(pa.int64()), nullable=False),
-            pa.field("score", pa.float64(), nullable=False),
-            pa.field("incumbent_score", pa.float64(), nullable=False),
-            pa.field("validation_rows", pa.int64(), nullable=False),
-            pa.field("failed_rows", pa.int64(), nullable=False),
-            pa.field("is_partial", pa.bool_(), nullable=False),
-            pa.field("acquisition", pa.float64()),
-            pa.field("seconds", pa.float64(), nullable=False),
-            pa.field("llm_seconds", pa.float64(), nullable=False),
-            pa.field("llm_requests", pa.int64(), nullable=False),
-            pa.field("cached_responses", pa.int64(), nullable=False),
-            pa.field("retries", pa.int64(), nullable=False),
-            pa.field("prompt_tokens", pa.int64(), nullable=False),
-            pa.field("completion_tokens", pa.int64(), nullable=False),
-            pa.field("cost_usd", pa.float64(), nullable=False),
-        ]
-    ),
+    schema=schema_of(HistoryRow),
     checks=(_not_empty,),
 )
 
 PREDICTIONS = TableContract(
     name="predictions",
     version=2,
-    schema=pa.schema(
-        [
-            pa.field("sequence", pa.string(), nullable=False),
-            pa.field("exemplar_id", pa.int64(), nullable=False),
-            pa.field("prompt_sha256", pa.string(), nullable=False),
-            pa.field("prediction", pa.string(), nullable=False),
-            pa.field("outputs", pa.list_(pa.string()), nullable=False),
-            pa.field("score", pa.float64()),
-            pa.field("failure", pa.string(), nullable=False),
-        ]
-    ),
+    schema=schema_of(PredictionRow),
     checks=(_not_empty,),
 )
 

@@ -134,6 +134,11 @@ def open_file(uri: str) -> tuple[Store, str]:
     return open_store(folder or ("/" if uri.startswith("/") else ".")), name
 
 
+def joined(uri: str, *names: str) -> str:
+    """The address of something below a folder, by the names on the way to it."""
+    return "/".join([uri.rstrip("/"), *names])
+
+
 def is_s3(uri: str) -> bool:
     return uri.startswith("s3://")
 

@@ -40,6 +40,14 @@ def write_table(
     write_rows(path, contract, table)
 
 
+def write_records(
+    path: Path, contract: TableContract, records: Sequence[tuple[Any, ...]], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write rows of the contract's type as Parquet, as `write_table` does."""
+    columns = {name: [record[place] for record in records] for place, name in enumerate(contract.schema.names)}
+    write_table(path, contract, columns, metadata)
+
+
 def write_rows(path: Path, contract: TableContract, table: pa.Table) -> None:
     """Write a table that has the contract's columns and stamp already, such as some rows of one that was read."""
     _check(table, contract, path)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib import observations
-from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.artifacts.store import S3Store, is_s3, joined
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.errors import StoreError
 
@@ -56,7 +56,7 @@ def open_cache(store_uri: str) -> Iterator[ResponseCache]:
         StoreError: when it cannot be opened, or is no cache of ours.
     """
     if is_s3(store_uri):
-        yield ObjectCache(S3Store(f"{store_uri.rstrip('/')}/{FOLDER}"))
+        yield ObjectCache(S3Store(joined(store_uri, FOLDER)))
         return
     cache = SqliteCache(Path(store_uri) / FILE)
     try:

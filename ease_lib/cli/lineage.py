@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import joined, open_store
 from ease_lib.deletion import forgetting
 from ease_lib.deletion.forgetting import Removal, search_commands
 from ease_lib.deletion.tombstones import STAGE
@@ -146,7 +146,7 @@ def _export(parsed: argparse.Namespace) -> int:
     folder = open_store(parsed.to)
     for name, content in exports_of(follow(parsed.place, parsed.run)).items():
         folder.write(name, content)
-        print(f"{folder.uri.rstrip('/')}/{name}")
+        print(joined(folder.uri, name))
     return 0
 
 
@@ -216,7 +216,7 @@ def _print_found(removal: Removal, places: list[str]) -> None:
         print(f"{holder.kind}{rows}: {holder.uri}")
     for store, move in removal.publications:
         becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
-        print(f"latest: {store.uri.rstrip('/')}/{LATEST_FILE} {becomes}")
+        print(f"latest: {joined(store.uri, LATEST_FILE)} {becomes}")
     for where, tombstone in removal.begun:
         print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
     print(f"{len(removal.holders)} files and objects hold row {removal.row}")

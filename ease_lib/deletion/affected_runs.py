@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.addresses import Place
 from ease_lib.lineage.chain import ARTIFACT, COPIES, RECORD_FILE, Chain, Step
@@ -57,7 +57,7 @@ def runs_at(places: Sequence[str]) -> list[RunAt]:
     for place in places:
         store = open_store(place)
         names = store.walk_names()
-        roots = {f"{store.uri.rstrip('/')}/{match['root']}".rstrip("/") for match in map(_RECORD.match, names) if match}
+        roots = {joined(store.uri, match["root"]).rstrip("/") for match in map(_RECORD.match, names) if match}
         records = _documents(store, names)
         linked = {str(step.record["attempt"]["record"]).rpartition("/runs/")[0] for step in records}
         for root in sorted(roots | (linked - {""})):
@@ -124,4 +124,4 @@ def _is_record(content: bytes) -> bool:
 
 
 def _step(store: Store, name: str, content: bytes) -> Step:
-    return Step(uri=f"{store.uri.rstrip('/')}/{name}", content=content, record=decode(content, name))
+    return Step(uri=joined(store.uri, name), content=content, record=decode(content, name))

@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ease_lib.artifacts.store import FileStore, Store, open_file, open_store
+from ease_lib.artifacts.store import FileStore, Store, joined, open_file, open_store
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import LOCK_SECONDS, entry_bytes
 from ease_lib.deletion.affected_runs import RunAt, runs_at
@@ -62,7 +62,7 @@ class Holder:
 
     @property
     def uri(self) -> str:
-        return f"{self.store.uri.rstrip('/')}/{self.name}"
+        return joined(self.store.uri, self.name)
 
     def items(self) -> list[Record]:
         """As a tombstone names it: an answer of a cache for itself, for so records name it."""
@@ -170,7 +170,7 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     holders: dict[str, Holder] = {}
     quoting: list[str] = []
     for store, name in _searched(places, [tombstone for _, tombstone in begun]):
-        if same_place(f"{store.uri.rstrip('/')}/{name}") not in holders:
+        if same_place(joined(store.uri, name)) not in holders:
             holder = _holder(store, name, row, quoting, text)
             if holder is not None:
                 holders[same_place(holder.uri)] = holder
@@ -239,7 +239,7 @@ def _searched(places: Sequence[str], begun: Sequence[Tombstone]) -> Iterator[tup
 
 
 def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) -> Holder | None:
-    uri = f"{store.uri.rstrip('/')}/{name}"
+    uri = joined(store.uri, name)
     content = store.read(name)
     if content is None:
         return None
@@ -317,7 +317,7 @@ _OF_PROMPT = (PROMPT_FILE, SEQUENCE_FILE)
 
 def _moved(store: Store, move: Move) -> Record:
     after = _sha256(move.after) if move.after is not None else None
-    return _item(f"{store.uri.rstrip('/')}/{LATEST_FILE}", LATEST, _sha256(move.before), after)
+    return _item(joined(store.uri, LATEST_FILE), LATEST, _sha256(move.before), after)
 
 
 def _merged(first: Sequence[Record], more: Sequence[Record]) -> list[Record]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import same_place
 from ease_lib.lineage.chain import Chain
@@ -114,7 +114,7 @@ class Tombstones:
 
     def _read(self, store: Store) -> None:
         for name in store.walk_names():
-            where = f"{store.uri.rstrip('/')}/{name}"
+            where = joined(store.uri, name)
             try:
                 tombstone = read_tombstone(store.read(name) or b"", where)
             except LineageError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ease_lib import observations
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import joined, open_store
 from ease_lib.black_box.failures import without_credentials
 from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.device import resolve_device
@@ -31,7 +31,7 @@ def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: 
     observations.embedder_used(config.embedder, identity)
     if not store_uri:
         return _opened(config, hardware)
-    store = open_store(f"{store_uri.rstrip('/')}/{FOLDER}")
+    store = open_store(joined(store_uri, FOLDER))
     decided = {"name": config.embedder, "device": hardware.device, **identity}
     return KeptEmbedder(config.embedder, decided, store, lambda: _opened(config, hardware))
 

@@ -6,7 +6,7 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store, joined, open_file, open_store
 from ease_lib.observations import PACKAGE
 
 
@@ -28,7 +28,6 @@ class Place:
         self._uri = uri
         self._store = open_store(uri) if uri else None
         self._below: set[str] | None = None
-        self._stores: dict[str, Store] = {}
 
     @property
     def uri(self) -> str:
@@ -44,10 +43,8 @@ class Place:
         if uri.startswith(PACKAGE):
             package, _, path = uri.removeprefix(PACKAGE).partition("/")
             return resources.files(package).joinpath(path).read_bytes()
-        root, name = _split(uri)
-        if root not in self._stores:
-            self._stores[root] = open_store(root)
-        content = self._stores[root].read(name)
+        folder, name = open_file(uri)
+        content = folder.read(name)
         moved = self._moved(uri) if content is None else None
         return self._store.read(moved) if moved and self._store else content
 
@@ -56,7 +53,7 @@ class Place:
         if self._store is not None and not self._exists(uri):
             suffix = self._suffix(uri, folder=True)
             if suffix:
-                return open_store(f"{self._uri.rstrip('/')}/{suffix}")
+                return open_store(joined(self._uri, suffix))
         return open_store(uri)
 
     def _exists(self, uri: str) -> bool:
@@ -84,12 +81,3 @@ class Place:
             if end in names or (folder and end and any(name.startswith(f"{end}/") for name in names)):
                 return end
         return None
-
-
-def _split(uri: str) -> tuple[str, str]:
-    """Bucket and key, or the root of the file system and a path."""
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return "/", str(Path(uri).absolute())[1:]
-    bucket, _, key = rest.partition("/")
-    return f"{scheme}://{bucket}", key

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_file, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_file, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.addresses import Place, absolute
 from ease_lib.lineage.integrity import CHANGED, MISSING, UNRECORDED
@@ -228,8 +228,8 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
     versions = sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
     if content is None and not versions:
         return ""
-    folder = f"{uri.rstrip('/')}/{VERSIONS}"
-    where = f"{uri.rstrip('/')}/{LATEST_FILE}"
+    folder = joined(uri, VERSIONS)
+    where = joined(uri, LATEST_FILE)
     try:
         latest = json.loads(content or b"")
         version = latest["version"] if latest["version"] in versions else None
@@ -253,7 +253,7 @@ def _is_damaged(manifest: bytes) -> bool:
 
 def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Step:
     """The record that made a version's prompt; from the copies where the version's own file is damaged."""
-    where = f"{version.rstrip('/')}/{VERSION_FILE}"
+    where = joined(version, VERSION_FILE)
     content = open_store(version).read(VERSION_FILE)
     try:
         step = None
@@ -281,7 +281,7 @@ def _records_below(store: Store, run: str) -> Iterator[Step]:
     names = [name for name in names if stage_of(name) in LAST_STAGES] or names
     with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
         for name, content in zip(names, readers.map(store.read, names), strict=True):
-            where = f"{store.uri.rstrip('/')}/{name}"
+            where = joined(store.uri, name)
             with suppress(LineageError):  # verify names it
                 yield Step(uri=where, content=content or b"", record=decode(content or b"", where))
 

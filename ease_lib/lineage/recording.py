@@ -23,7 +23,7 @@ from typing import Any
 
 from ease_lib import __version__
 from ease_lib.ambient import Ambient
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, joined, open_store
 from ease_lib.errors import EaseError, LineageError, NotTriedAgain
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
@@ -288,4 +288,4 @@ def _refuse_what_cannot_end_well(store: Store | None, record: Record) -> None:
 
 def _joined(root: str, name: str) -> str:
     root = root if "://" in root else str(Path(root).expanduser().absolute())
-    return f"{root.rstrip('/')}/{name}"
+    return joined(root, name)

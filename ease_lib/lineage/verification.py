@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, joined, open_store
 from ease_lib.black_box.cache import entry_bytes
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, Chain, Gap, Step
@@ -101,7 +101,7 @@ def checks_of(step: Step, chain: Chain) -> Iterator[Check]:
         yield from _entry_checks(step, chain, holder, entries)
     for holder, written in step.record.get("written", {}).items():
         for name, sha256 in written.items():
-            yield _check(step, chain, f"{holder.rstrip('/')}/{name}", sha256)
+            yield _check(step, chain, joined(holder, name), sha256)
 
 
 def _check(step: Step, chain: Chain, uri: str, sha256: str) -> Check:
@@ -136,7 +136,7 @@ def _entry_checks(step: Step, chain: Chain, holder: str, entries: Record) -> Ite
     else:
         reader = _Objects(chain, holder).read
     for name, sha256 in entries.items():
-        uri = f"{holder}#{name}" if holder.endswith((".jsonl", ".sqlite")) else f"{holder.rstrip('/')}/{name}"
+        uri = f"{holder}#{name}" if holder.endswith((".jsonl", ".sqlite")) else joined(holder, name)
         yield Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda name=name: reader(name))  # type: ignore[misc]
 
 

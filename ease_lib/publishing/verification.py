@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN
 from ease_lib.lineage.integrity import CHANGED, MISSING, Problem
@@ -54,13 +54,13 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
 
 
 def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
-    problem = differing("publish", f"{store.uri.rstrip('/')}/{name}", store.read(name), sha256)
+    problem = differing("publish", joined(store.uri, name), store.read(name), sha256)
     if problem is not None:
         yield problem
 
 
 def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
-    where = f"{store.uri.rstrip('/')}/{LATEST_FILE}"
+    where = joined(store.uri, LATEST_FILE)
     content = store.read(LATEST_FILE)
     if content is None or content == WITHDRAWN:
         yield Problem(stage="publish", uri=where, what=MISSING)
@@ -81,4 +81,4 @@ def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> 
 
 
 def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
-    return Problem(stage="publish", uri=f"{uri.rstrip('/')}/{VERSIONS}/{version}/{name}", what=what, why=why)
+    return Problem(stage="publish", uri=joined(uri, VERSIONS, version, name), what=what, why=why)

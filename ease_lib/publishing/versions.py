@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ease_lib import observations
-from ease_lib.artifacts.store import Store
+from ease_lib.artifacts.store import Store, joined
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
 from ease_lib.lineage.record import Record, decode, encode
@@ -65,7 +65,7 @@ def read_version(store: Store, version: str) -> tuple[Record, str] | None:
     content = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}")
     if content is None:
         return None
-    where = f"{store.uri.rstrip('/')}/{VERSIONS}/{version}/{VERSION_FILE}"
+    where = joined(store.uri, VERSIONS, version, VERSION_FILE)
     return decode(content, where, MANIFEST_CONTRACT), hashlib.sha256(content).hexdigest()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, joined, open_store
 from ease_lib.config.parsing import changed_parameters
 from ease_lib.config.sections import ContinuationConfig, Parameters
 
@@ -55,7 +55,7 @@ def _continuing(parameters: Parameters, *, ledger: str, answers: str) -> Paramet
 
 
 def _store(store_uri: str) -> Store:
-    return open_store(f"{store_uri.rstrip('/')}/{FOLDER}", patience_seconds=PATIENCE_SECONDS)
+    return open_store(joined(store_uri, FOLDER), patience_seconds=PATIENCE_SECONDS)
 
 
 def _read(store: Store, name: str) -> dict[str, str]:

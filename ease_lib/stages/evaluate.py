@@ -20,7 +20,6 @@ from ease_lib.artifacts.tables import (
     read_exemplars,
     sha256_of_files,
     write_document,
-    write_table,
 )
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
@@ -151,15 +150,15 @@ def _write_predictions(
     path: Path, evaluations: dict[str, Evaluation], rows_of: dict[str, range], test: Sequence[Exemplar]
 ) -> None:
     rows = [
-        {
-            "sequence": name,
-            "exemplar_id": test[row].exemplar_id,
-            "prompt_sha256": prompt_sha256(prompt),
-            "prediction": answer,
-            "outputs": list(test[row].outputs),
-            "score": score,
-            "failure": failure,
-        }
+        contracts.PredictionRow(
+            sequence=name,
+            exemplar_id=test[row].exemplar_id,
+            prompt_sha256=prompt_sha256(prompt),
+            prediction=answer,
+            outputs=list(test[row].outputs),
+            score=score,
+            failure=failure,
+        )
         for name, evaluation in evaluations.items()
         for row, prompt, answer, score, failure in zip(
             rows_of[name],
@@ -170,4 +169,4 @@ def _write_predictions(
             strict=True,
         )
     ]
-    write_table(path, contracts.PREDICTIONS, {column: [row[column] for row in rows] for column in rows[0]})
+    write_records(path, contracts.PREDICTIONS, rows)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
+from ease_lib.artifacts.tables import read_exemplars, read_table, write_records
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.candidates.instructions import (
@@ -68,9 +68,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
         texts, usage, new_requests = _proposed(pool, config)
     instructions = distinct_instructions(texts)
-    columns = {"instruction_id": list(range(len(instructions))), "text": instructions}
+    rows = [contracts.InstructionRow(number, text) for number, text in enumerate(instructions)]
     metadata = {"usage": json.dumps(asdict(usage)), "new_requests": str(new_requests)}
-    write_table(output_path(outputs.instructions), contracts.INSTRUCTIONS, columns, metadata)
+    write_records(output_path(outputs.instructions), contracts.INSTRUCTIONS, rows, metadata)
     if len(texts) > 1:
         logger.info("%d different instructions of %d, and the empty one", len(instructions) - 1, len(texts))
     return StageReport(metrics={"instructions": len(instructions), "llm_requests": usage.requests})

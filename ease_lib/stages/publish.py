@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import (
     CapsConfig,
@@ -117,7 +117,7 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         facts=_facts(chain, best, Path(inputs.results)),
         previous=before,
     )
-    at: dict[str, Any] = {"version": version, "uri": f"{store.uri.rstrip('/')}/versions/{version}", "gate": None}
+    at: dict[str, Any] = {"version": version, "uri": joined(store.uri, "versions", version), "gate": None}
     if not has_prompt(store, version):
         return {**at, "state": "kept", "reason": f"the prompt of {version} was removed since an earlier attempt"}
     if before and before.version == version:

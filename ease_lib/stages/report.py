@@ -11,7 +11,7 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
 from ease_lib.config.sections import RunConfig, TaskConfig
-from ease_lib.evaluation.prompt import prompt_prefix
+from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, output_path
@@ -62,7 +62,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         task_parameters=asdict(config.task),
     )
     exemplars = [_exemplar(entry) for entry in best["exemplars"]]
-    prompt = f"{prompt_prefix(exemplars, best['instruction'])}Input: {QUERY_PLACEHOLDER}\nOutput:"
+    prompt = render_prompt(exemplars, QUERY_PLACEHOLDER, best["instruction"])
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     page = render_page(summary, history, prompt, predictions)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)

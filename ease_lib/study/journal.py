@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from ease_lib import observations
-from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, is_s3
+from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, is_s3, joined
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.history import Candidate, Observation
@@ -101,7 +101,7 @@ def open_journal(store_uri: str, key: str) -> Iterator[Journal]:
         StoreError: when the store cannot be used for journals.
     """
     if is_s3(store_uri):
-        yield ObjectJournal(S3Store(f"{store_uri.rstrip('/')}/{FOLDER}/{key}"), key)
+        yield ObjectJournal(S3Store(joined(store_uri, FOLDER, key)), key)
     else:
         with _locked_file(Path(store_uri) / FOLDER / f"{key}.jsonl") as (file, path):
             yield FileJournal(file, path, key)

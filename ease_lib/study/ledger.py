@@ -13,7 +13,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
 
@@ -58,7 +58,7 @@ def open_ledger(store_uri: str, name: str, owner: str = "") -> Ledger:
     """The ledger of this name; without a name, or without a store, one of this process."""
     if not (store_uri and name):
         return Ledger(owner=owner)
-    return Ledger(open_store(f"{store_uri.rstrip('/')}/{FOLDER}/{name}"), owner)
+    return Ledger(open_store(joined(store_uri, FOLDER, name)), owner)
 
 
 def _usage(content: bytes | None) -> Usage:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import write_document, write_table
+from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.prompt import TEMPLATE
@@ -105,30 +105,30 @@ def search_summary(
 
 def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str, float]) -> None:
     """All observations in order, with the exemplars' ids, and what each cost."""
-    incumbent, incumbents = 0.0, []
-    for observation in study.history:
+    incumbent, rows = 0.0, []
+    for observation, record in zip(study.history, study.records, strict=True):
+        candidate, usage = observation.candidate, record.usage
         incumbent = incumbent if observation.partial else max(incumbent, observation.score)
-        incumbents.append(incumbent)
-    candidates = [observation.candidate for observation in study.history]
-    usages = [record.usage for record in study.records]
-    columns = {
-        "iteration": [record.iteration for record in study.records],
-        "phase": [candidate.phase for candidate in candidates],
-        "instruction_id": [candidate.instruction for candidate in candidates],
-        "exemplar_ids": [[ids[position] for position in candidate.sequence] for candidate in candidates],
-        "score": [observation.score for observation in study.history],
-        "incumbent_score": incumbents,
-        "validation_rows": [observation.validation_rows for observation in study.history],
-        "failed_rows": [observation.failed_rows for observation in study.history],
-        "is_partial": [observation.partial for observation in study.history],
-        "acquisition": [candidate.acquisition for candidate in candidates],
-        "seconds": [record.seconds for record in study.records],
-        "llm_seconds": [usage.seconds for usage in usages],
-        "llm_requests": [usage.requests for usage in usages],
-        "cached_responses": [usage.cached for usage in usages],
-        "retries": [usage.retries for usage in usages],
-        "prompt_tokens": [usage.prompt_tokens for usage in usages],
-        "completion_tokens": [usage.completion_tokens for usage in usages],
-        "cost_usd": [usage.cost_usd(**prices) for usage in usages],
-    }
-    write_table(path, contracts.HISTORY, columns)
+        rows.append(
+            contracts.HistoryRow(
+                iteration=record.iteration,
+                phase=candidate.phase,
+                instruction_id=candidate.instruction,
+                exemplar_ids=[ids[position] for position in candidate.sequence],
+                score=observation.score,
+                incumbent_score=incumbent,
+                validation_rows=observation.validation_rows,
+                failed_rows=observation.failed_rows,
+                is_partial=observation.partial,
+                acquisition=candidate.acquisition,
+                seconds=record.seconds,
+                llm_seconds=usage.seconds,
+                llm_requests=usage.requests,
+                cached_responses=usage.cached,
+                retries=usage.retries,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost_usd=usage.cost_usd(**prices),
+            )
+        )
+    write_records(path, contracts.HISTORY, rows)
