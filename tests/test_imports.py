@@ -11,6 +11,7 @@ LAYERS = (  # a topic imports from the rows above its own only, so there are no 
     {"config", "device", "observations"},
     {"comparison", "tasks"},
     {"artifacts", "endpoints"},
+    {"simulation"},
     {"black_box"},
     {"candidates", "embedding", "evaluation"},
     {"surrogate"},

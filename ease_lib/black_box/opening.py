@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -132,6 +133,10 @@ def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
         return
     if name == "local":
         weights_path()
+    elif find_spec("ease_lib.simulation") is None:
+        raise ConfigError(
+            f"llm_base_url={name} is for studies in a checkout, and is not in this image; name an endpoint"
+        )
     with running_endpoint(name, _log_of(name, store_uri)) as url:
         yield url
 

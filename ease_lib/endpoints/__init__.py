@@ -1,4 +1,4 @@
-"""Endpoints a run can start for itself: a small real LLM (`local`) and a simulated in-context learner (`simulated`).
+"""Endpoints a run can start for itself: a small real LLM (`local`), and the one of `ease_lib/simulation` (`simulated`).
 
 Each is a child process with the OpenAI routes on a free loopback port. It ends when its standard input closes, so it
 cannot outlive the process that started it, not even one that was killed.

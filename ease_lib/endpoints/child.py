@@ -18,7 +18,8 @@ from ease_lib.ambient import Ambient
 from ease_lib.errors import ConnectionFailed
 from ease_lib.processes import child_environment
 
-OWN_ENDPOINTS = ("local", "simulated")
+OWN_ENDPOINTS = {"local": "ease_lib.endpoints.local", "simulated": "ease_lib.simulation.endpoint"}
+"""Their programs."""
 START_SECONDS = 120.0
 STOP_SECONDS = 5.0
 LOG_TAIL_BYTES = 4096
@@ -62,7 +63,7 @@ def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
 def _child_endpoint(name: str, log: Path | None) -> Iterator[str]:
     with log.open("a+b") if log else tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", f"ease_lib.endpoints.{name}"],
+            [sys.executable, "-m", OWN_ENDPOINTS[name]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,

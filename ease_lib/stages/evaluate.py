@@ -20,6 +20,7 @@ from ease_lib.artifacts.tables import (
     read_exemplars,
     sha256_of_files,
     write_document,
+    write_records,
 )
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig

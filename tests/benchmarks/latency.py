@@ -14,9 +14,9 @@ import torch
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.endpoints.in_context_learner import answer
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
+from ease_lib.simulation.in_context_learner import answer
 from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
 

@@ -102,8 +102,8 @@ def test_containers_on_an_object_store_killed_half_way_write_what_processes_on_f
     assert "@sha256:" in software["image"]
 
 
-def test_stopping_the_run_stops_its_container(cpu_image, tmp_path):
-    process = ease_run(*QUICK, "--runner", "docker", "--output-dir", tmp_path)
+def test_stopping_the_run_stops_its_container(cpu_image, options, tmp_path):
+    process = ease_run(*options, "--runner", "docker", "--output-dir", tmp_path)
     for line in process.stdout:
         if line.startswith("check_prerequisites: started"):
             break

@@ -17,10 +17,10 @@ from ease_lib.embedding import embedder as embedder_module
 from ease_lib.embedding import endpoint
 from ease_lib.embedding.endpoint import EndpointEmbedder
 from ease_lib.embedding.opening import check_embedder, open_embedder
-from ease_lib.endpoints.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
 from ease_lib.running.prerequisites import check
+from ease_lib.simulation.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
 

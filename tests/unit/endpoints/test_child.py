@@ -26,6 +26,12 @@ def models(url):
     return [model["id"] for model in json.load(urllib.request.urlopen(f"{url}/models", timeout=10))["data"]]
 
 
+@pytest.fixture
+def broken(monkeypatch):
+    monkeypatch.setitem(child_module.OWN_ENDPOINTS, "broken", "ease_lib.endpoints.nonsense")
+    return "broken"
+
+
 @pytest.mark.parametrize("name", ["local", "simulated"])
 def test_endpoint_answers_and_ends_with_its_context(name, tmp_path):
     with running_endpoint(name, tmp_path / "log") as url:
@@ -70,16 +76,16 @@ def test_no_endpoint_outlives_a_killed_run(name, tmp_path):
     pytest.fail(f"the {name} endpoint still answers after its run was killed")
 
 
-def test_an_endpoint_that_does_not_start_says_why(tmp_path):
-    starting = running_endpoint("nonsense", tmp_path / "log")
-    with pytest.raises(ConnectionFailed, match=r"the nonsense endpoint did not start: .*No module named"), starting:
+def test_an_endpoint_that_does_not_start_says_why(broken, tmp_path):
+    starting = running_endpoint(broken, tmp_path / "log")
+    with pytest.raises(ConnectionFailed, match=r"the broken endpoint did not start: .*No module named"), starting:
         pass
 
 
-def test_without_a_log_nothing_is_kept_and_the_reason_is_still_said(tmp_path, monkeypatch):
+def test_without_a_log_nothing_is_kept_and_the_reason_is_still_said(broken, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    starting = running_endpoint("nonsense")
+    starting = running_endpoint(broken)
     with pytest.raises(ConnectionFailed, match=r"did not start: .*No module named [^;]*$"), starting:
         pass
     assert list(tmp_path.iterdir()) == []

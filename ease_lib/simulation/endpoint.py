@@ -10,9 +10,9 @@ import os
 import threading
 
 from ease_lib.endpoints.child import announce, wait_for_parent
-from ease_lib.endpoints.in_context_learner import answer
-from ease_lib.endpoints.openai_routes import Answer, OpenAIRoutesServer
-from ease_lib.endpoints.prior_knowledge import knowing_model
+from ease_lib.simulation.in_context_learner import answer
+from ease_lib.simulation.openai_routes import Answer, OpenAIRoutesServer
+from ease_lib.simulation.prior_knowledge import knowing_model
 
 MODEL = "simulated-in-context-learner"
 KNOWLEDGE = {f"simulated-knowledge-{percent}": percent / 100 for percent in (25, 50, 75, 100)}

@@ -9,12 +9,12 @@ from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.endpoints import in_context_learner
-from ease_lib.endpoints.openai_routes import OpenAIRoutesServer
-from ease_lib.endpoints.prior_knowledge import prior_answer
-from ease_lib.endpoints.simulated import KNOWLEDGE, MODEL, MODELS
 from ease_lib.errors import ModelNotFound
 from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.simulation import in_context_learner
+from ease_lib.simulation.endpoint import KNOWLEDGE, MODEL, MODELS
+from ease_lib.simulation.openai_routes import OpenAIRoutesServer
+from ease_lib.simulation.prior_knowledge import prior_answer
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.pig_latin import pig_latin_variant

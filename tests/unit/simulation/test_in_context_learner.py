@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.endpoints.in_context_learner import (
+from ease_lib.evaluation.metrics import exact_match
+from ease_lib.evaluation.prompt import prompt_prefix, render_prompt
+from ease_lib.seeding import rng
+from ease_lib.simulation.in_context_learner import (
     Rewriting,
     answer,
     best_line,
@@ -25,9 +28,6 @@ from ease_lib.endpoints.in_context_learner import (
     read_prompt,
     word_confidence,
 )
-from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.prompt import prompt_prefix, render_prompt
-from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskSource
 from ease_lib.tasks.catalog import customer_feedback
 from ease_lib.tasks.linear_rule import linear_rule
@@ -220,7 +220,7 @@ def test_equal_prompts_give_equal_answers_in_another_process_too() -> None:
         render_prompt(shown(*pairs), "Do you sell lamps?"),
         render_prompt(shown(("horse, hat", "horse"), ("lamp, cat", "cat")), "shoe, sheep"),
     ]
-    code = f"from ease_lib.endpoints.in_context_learner import answer\nfor p in {prompts!r}: print(answer(p))"
+    code = f"from ease_lib.simulation.in_context_learner import answer\nfor p in {prompts!r}: print(answer(p))"
     once, again = (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)
     )

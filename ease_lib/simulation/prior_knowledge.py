@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from ease_lib.config.sections import TaskConfig
-from ease_lib.endpoints import in_context_learner
+from ease_lib.simulation import in_context_learner
 from ease_lib.tasks import pig_latin
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
