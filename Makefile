@@ -47,7 +47,12 @@ check: install  ## lint, format, types, and whether pipelines/compiled is curren
 
 images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=name@digest, DOCKER_BUILD_OPTIONS
 	@for image in $(IMAGES); do \
-	  docker build --quiet $(DOCKER_BUILD_OPTIONS) --file images/$$image/Dockerfile --tag ease-pipelines-$$image:$(VERSION) \
+	  case $$image in \
+	    cpu) file=stages; arguments="--build-arg TORCH=cpu --build-arg NAME=ease-pipelines-cpu" ;; \
+	    gpu) file=stages; arguments="--build-arg TORCH=cuda --build-arg NAME=ease-pipelines-gpu" ;; \
+	    *) file=$$image; arguments= ;; \
+	  esac; \
+	  docker build --quiet $(DOCKER_BUILD_OPTIONS) --file images/$$file/Dockerfile --tag ease-pipelines-$$image:$(VERSION) $$arguments \
 	    --build-arg BASE_IMAGE=$(BASE_IMAGE) --build-arg PIP_FIND_LINKS="$(PIP_FIND_LINKS)" --build-arg VERSION=$(VERSION) \
 	    --build-arg REVISION=$(REVISION) --build-arg CREATED=$(CREATED) . >/dev/null || exit 1; \
 	  echo ease-pipelines-$$image:$(VERSION); \

@@ -17,8 +17,20 @@ def pins(path):
     return dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^ \\\n]+)", path.read_text(), flags=re.MULTILINE))
 
 
-def test_there_is_an_image_for_cpu_gpu_and_the_local_llm():
-    assert [path.parent.name for path in DOCKERFILES] == ["cpu", "gpu", "local-llm"]
+def test_there_is_an_image_for_the_stages_and_one_for_the_local_llm():
+    assert [path.parent.name for path in DOCKERFILES] == ["local-llm", "stages"]
+
+
+@pytest.mark.parametrize(("image", "torch"), [("cpu", "cpu"), ("gpu", "cuda")])
+def test_the_stages_have_an_image_for_each_build_of_torch(image, torch):
+    planned = subprocess.run(
+        ["make", "--dry-run", "images", f"IMAGES={image}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert (
+        f'{image}) file=stages; arguments="--build-arg TORCH={torch} --build-arg NAME=ease-pipelines-{image}"'
+        in planned.stdout
+    )
+    assert (ROOT / f"images/torch-{torch}.lock").is_file()
 
 
 def test_hadolint_finds_nothing():
