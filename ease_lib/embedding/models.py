@@ -6,11 +6,9 @@ import functools
 import hashlib
 import importlib.util
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +87,7 @@ def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
 
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            with _tokenizers_only():
-                model = SentenceTransformer(location, device=device, local_files_only=_is_here(location))
+            model = SentenceTransformer(location, device=device, local_files_only=_is_here(location))
             _loaded[name, device] = SentenceEmbedder(name, model if device == "cpu" else model.bfloat16())
         except Exception as error:  # the loaders of many model kinds raise many kinds of errors
             raise _unreachable(name, error) from error
@@ -148,18 +145,6 @@ def check_embedder(name: str) -> None:
             HfApi().model_info(_hub_name(name), timeout=HUB_SECONDS)
         except Exception as error:
             raise _unreachable(name, error) from error
-
-
-@contextmanager
-def _tokenizers_only() -> Iterator[None]:
-    """Without Pillow, models of texts and images (CLIP) are loaded without their image processor, which needs it."""
-    if importlib.util.find_spec("PIL"):
-        yield
-        return
-    from transformers import AutoProcessor, AutoTokenizer
-
-    with mock.patch.object(AutoProcessor, "from_pretrained", AutoTokenizer.from_pretrained):
-        yield
 
 
 def _text_positions(model: SentenceTransformer) -> int | None:
