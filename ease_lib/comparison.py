@@ -45,13 +45,18 @@ class Cell:
 
     @property
     def name(self) -> str:
-        noise = f", noise {self.noise_ratio:.0%}" if self.noise_ratio else ""
-        return f"{self.task}{noise}, {self.method}, repeat {self.repeat + 1}"
+        return cell_name(self.task, self.noise_ratio, self.method, self.repeat)
 
     @property
     def data_and_endpoint(self) -> tuple[str, float, str, int]:
         """What cells share that differ in the method alone."""
         return self.task, self.noise_ratio, self.endpoint, self.repeat
+
+
+def cell_name(task: str, noise_ratio: float, method: str, repeat: int) -> str:
+    """What people call a cell."""
+    noise = f", noise {noise_ratio:.0%}" if noise_ratio else ""
+    return f"{task}{noise}, {method}, repeat {repeat + 1}"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ease_lib import __version__
+from ease_lib.comparison import cell_name
 from ease_lib.reporting.charts import curves_chart, gaps_chart
 from ease_lib.reporting.page import page_template
 from ease_lib.reporting.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
@@ -152,11 +153,6 @@ def finished_of(cells: Cells) -> Cells:
     return [cell for cell in cells if not cell["failure"]]
 
 
-def cell_name(cell: Mapping[str, Any]) -> str:
-    noise = f", noise {cell['noise_ratio']:.0%}" if cell["noise_ratio"] else ""
-    return f"{cell['task']}{noise}, {cell['method']}, repeat {cell['repeat'] + 1}"
-
-
 def render_markdown(cells: Cells) -> str:
     """Both tables of scores and the table of methods, and what failed."""
     failed = [cell for cell in cells if cell["failure"]]
@@ -167,7 +163,7 @@ def render_markdown(cells: Cells) -> str:
     if len({row.endpoint for row in rows}) > 1:
         parts.append(_gap_table(gaps(rows, methods[0]), methods[0]))
     if failed:
-        reasons = [f"- {_plain(cell_name(cell))}: {_plain(cell['failure'])}" for cell in failed]
+        reasons = [f"- {_plain(_name_of(cell))}: {_plain(cell['failure'])}" for cell in failed]
         parts.append("\n".join([f"**{len(failed)} runs failed**\n", *reasons]))
     refused = sum(cell["failed_rows"] for cell in cells)
     if refused:
@@ -177,7 +173,7 @@ def render_markdown(cells: Cells) -> str:
 
 def render_comparison_page(cells: Cells) -> str:
     """One self-contained page."""
-    failed = [(cell_name(cell), cell["failure"]) for cell in cells if cell["failure"]]
+    failed = [(_name_of(cell), cell["failure"]) for cell in cells if cell["failure"]]
     cells = finished_of(cells)
     rows, methods = rows_of(cells), methods_of(cells)
     several = len({row.endpoint for row in rows}) > 1
@@ -289,3 +285,7 @@ def _gap_table(found: Sequence[Mapping[str, Any]], method: str) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(str(text).replace("|", r"\|").split())
+
+
+def _name_of(cell: Mapping[str, Any]) -> str:
+    return cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"])

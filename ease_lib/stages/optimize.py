@@ -13,6 +13,8 @@ from typing import Any
 from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.opening import BlackBox
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import (
     CapsConfig,
@@ -98,62 +100,29 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ConfigError: when k exceeds the pool, or the caps do not allow a single evaluation.
     """
     data = _read(inputs, config.optimizer)
-    settings, seed = config.optimizer, config.run.seed
     representation = _representation(config, data)
     sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens)
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
-        key = journal_key(
-            files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)],
-            optimizer=settings,
-            embedding=config.embedding,
-            black_box=black_box,
-            sampling=sampling,
-            instructions=data.instructions.texts,
-            seed=seed,
-        )
+        ledger.book(PROPOSALS, data.instructions.usage)
+        key = _key(inputs, config, data, black_box, sampling)
         selection = Selection(black_box, f"{key}/selection", ledger)
         problem = _problem(config, data, representation, selection)
         objective = Objective.of(black_box, data.validation, data.dataset["metric"])
-        ledger.book(PROPOSALS, data.instructions.usage)
         caps = _caps(config, data, objective, problem.space, ledger)
-        with _journal_place(config.run) as place, open_journal(place, key) as journal:
-            announce(len(journal.replay()), caps, settings, black_box)
-            black_box.meter.allow(caps.allowance(own=usage_of_records(journal.replay())))
-            study = search(
-                create_optimizer(settings, problem),
-                evaluate_on(objective, data.pool, data.instructions.texts, key),
-                journal,
-                budget=settings.budget,
-                parallel=settings.parallel,
-                racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
-                caps=caps,
-                on_record=lambda record, history: log_evaluation(record, history, settings.budget),
-            )
+        study = _searched(key, config, data, problem, objective, caps, black_box)
     incumbent = _incumbent(study, caps)
     write_best_sequence(
         output_path(outputs.best_sequence),
         incumbent,
-        settings.k,
+        config.optimizer.k,
         data.pool,
         data.instructions.texts,
         data.dataset,
         black_box,
     )
     write_history(output_path(outputs.history), study, data.ids, config.endpoint.prices)
-    summary = search_summary(
-        study,
-        settings=settings,
-        seed=seed,
-        black_box=black_box,
-        representation=representation,
-        instructions=len(data.instructions.texts) - 1,
-        proposals=data.instructions.usage,
-        selection=selection.usage,
-        new_requests=black_box.innermost.answered + data.instructions.new_requests,
-        prices=config.endpoint.prices,
-    )
-    parameters = {"parameters": dataclasses.asdict(config)}
-    write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary | parameters)
+    summary = _summary(config, data, study, black_box, representation, selection)
+    write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
     logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
     return StageReport(metrics={"validation_score": incumbent.score, "evaluations": len(study.history)})
 
@@ -206,6 +175,18 @@ def _representation(config: Config, data: _Data) -> Representation:
     )
 
 
+def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampling: Sampling) -> str:
+    return journal_key(
+        files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)],
+        optimizer=config.optimizer,
+        embedding=config.embedding,
+        black_box=black_box,
+        sampling=sampling,
+        instructions=data.instructions.texts,
+        seed=config.run.seed,
+    )
+
+
 def _problem(config: Config, data: _Data, representation: Representation, selection: Selection) -> Problem:
     return Problem(
         space=SequenceSpace(len(data.pool), config.optimizer.k, config.optimizer.k_min),
@@ -234,6 +215,33 @@ def _caps(config: Config, data: _Data, objective: Objective, space: SequenceSpac
     )
 
 
+def _searched(
+    key: str,
+    config: Config,
+    data: _Data,
+    problem: Problem,
+    objective: Objective,
+    caps: Caps,
+    black_box: BlackBox,
+) -> Study:
+    """Alg. 1, from where the journal ends."""
+    settings, seed = config.optimizer, config.run.seed
+    with _journal_place(config.run) as place, open_journal(place, key) as journal:
+        known = journal.replay()
+        announce(len(known), caps, settings, black_box)
+        black_box.meter.allow(caps.allowance(own=usage_of_records(known)))
+        return search(
+            create_optimizer(settings, problem),
+            evaluate_on(objective, data.pool, data.instructions.texts, key),
+            journal,
+            budget=settings.budget,
+            parallel=settings.parallel,
+            racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
+            caps=caps,
+            on_record=lambda record, history: log_evaluation(record, history, settings.budget),
+        )
+
+
 @contextmanager
 def _journal_place(run: RunConfig) -> Iterator[str]:
     if run.store_uri:
@@ -252,3 +260,26 @@ def _incumbent(study: Study, caps: Caps) -> Observation:
             f"{caps.test_requests} of the test set; raise it, or lower validation_size and test_size"
         )
     return study.history.incumbent
+
+
+def _summary(
+    config: Config,
+    data: _Data,
+    study: Study,
+    black_box: BlackBox,
+    representation: Representation,
+    selection: Selection,
+) -> dict[str, Any]:
+    summary = search_summary(
+        study,
+        settings=config.optimizer,
+        seed=config.run.seed,
+        black_box=black_box,
+        representation=representation,
+        instructions=len(data.instructions.texts) - 1,
+        proposals=data.instructions.usage,
+        selection=selection.usage,
+        new_requests=black_box.innermost.answered + data.instructions.new_requests,
+        prices=config.endpoint.prices,
+    )
+    return {**summary, "parameters": dataclasses.asdict(config)}
