@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -10,20 +11,53 @@ from pathlib import Path
 from kfp import compiler
 
 from ease_lib.config.parsing import declared_parameters
+from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
+from pipelines.parameter_sets import FOLDER as SETS
 from pipelines.placement import Placement, placed
 
 COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}
 FOLDER = Path(__file__).parent / "compiled"
 NATIVE_OBJECTS = Path(__file__).parents[1] / "manifests" / "components" / "native-pipelines" / "pipelines.yaml"
+PARAMS_README = SETS / "README.md"
+PARAMS_TEXT = """# Parameters
+
+Pipeline parameter = YAML key = command-line option: `--noise-ratio` is `noise_ratio`. Keys of endpoints are no
+parameters: they are read from the environment only.
+
+`python -m pipelines params --write` writes this file from `ease_lib/config/sections.py` and the heads of the sets.
+
+## Sets
+
+`--params NAME` takes a set of this folder, `--params FILE` any YAML file of parameters. Options win over the set.
+
+| Set | |
+|---|---|
+{sets}
+
+## Every parameter of a run
+
+{parameters}
+
+## What a comparison varies
+
+Of `ease compare` and the comparison pipeline, beside the parameters of every run:
+
+{axes}
+"""
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
+    arguments = _parser().parse_args(given)
+    return int(arguments.run(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
     from pipelines import schedules, submit  # kfp's client, which `compile` does not need
 
     parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
@@ -31,21 +65,29 @@ def main(given: Sequence[str] | None = None) -> int:
     compiling = commands.add_parser("compile", help="write pipelines/compiled/, or check that it is current")
     compiling.add_argument("--check", action="store_true", help="write nothing; fail when a committed file differs")
     add_placement(compiling)
-    commands.add_parser("params", help="list all parameters as a Markdown table")
+    compiling.set_defaults(run=lambda given: check_compiled() if given.check else _with_messages(_compile, given))
+    params = commands.add_parser("params", help="list parameter sets and parameters as Markdown")
+    params.add_argument("--write", action="store_true", help=f"write it to {_shown(PARAMS_README)} instead")
+    params.set_defaults(run=_params)
     shape = argparse.RawDescriptionHelpFormatter
-    submit.add_submit_options(
-        commands.add_parser("submit", help="start a run", description=submit.__doc__, formatter_class=shape)
+    submitting = commands.add_parser("submit", help="start a run", description=submit.__doc__, formatter_class=shape)
+    submit.add_submit_options(submitting)
+    submitting.set_defaults(run=lambda given: _with_messages(submit.submit, given))
+    recurring = commands.add_parser(
+        "schedule", help="recurring runs", description=schedules.__doc__, formatter_class=shape
     )
-    schedules.add_schedule_options(
-        commands.add_parser("schedule", help="recurring runs", description=schedules.__doc__, formatter_class=shape)
-    )
-    arguments = parser.parse_args(given)
-    if arguments.command in ("submit", "schedule"):
-        return _with_messages(submit.submit if arguments.command == "submit" else schedules.schedule, arguments)
-    if arguments.command == "params":
-        print(parameter_table())
-        return 0
-    return check_compiled() if arguments.check else _with_messages(_compile, arguments)
+    schedules.add_schedule_options(recurring)
+    recurring.set_defaults(run=lambda given: _with_messages(schedules.schedule, given))
+    return parser
+
+
+def _params(arguments: argparse.Namespace) -> int:
+    """Print all parameters, or write them into the README of the parameter sets."""
+    if arguments.write:
+        PARAMS_README.write_text(params_readme(), encoding="utf-8")
+    else:
+        print(params_readme(), end="")
+    return 0
 
 
 def _compile(arguments: argparse.Namespace) -> int:
@@ -114,20 +156,39 @@ def check_compiled() -> int:
         stale.append(NATIVE_OBJECTS)
     for path in stale:
         print(
-            f"{path.relative_to(FOLDER.parents[1])} is not current: run `python -m pipelines compile` and commit it",
+            f"{_shown(path)} is not current: run `python -m pipelines compile` and commit it",
             file=sys.stderr,
         )
     return 1 if stale else 0
 
 
-def parameter_table() -> str:
-    """All parameters with default and help, as in the README."""
+def params_readme() -> str:
+    """The README of the parameter sets: which there are, and every parameter."""
+    paths = sorted(SETS.glob("*.yaml"), key=lambda path: path.stem)
+    sets = "\n".join(f"| [`{path.stem}`]({path.name}) | {_head(path)} |" for path in paths)
+    return PARAMS_TEXT.format(sets=sets, axes=parameter_table(ComparisonAxes), parameters=parameter_table())
+
+
+def parameter_table(config: type = Parameters) -> str:
+    """All parameters with default and help."""
     lines = ["| Parameter | Default | What it sets |", "|---|---|---|"]
-    for parameter in declared_parameters().values():
+    for parameter in declared_parameters(config).values():
         default = f"`{parameter.default}`" if parameter.default != "" else ""
         help_text = parameter.help.replace("|", r"\|")
         lines.append(f"| `{parameter.name}` | {default} | {help_text} |")
     return "\n".join(lines)
+
+
+def _head(path: Path) -> str:
+    """What a parameter set says of itself: the comment at its head, whose indented lines are commands."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    texts = (line.removeprefix("# ") for line in lines)
+    return " ".join(f"`{text.strip()}`" if text.startswith(" ") else text for text in texts)
+
+
+def _shown(path: Path) -> str:
+    """As seen from the root of the repository."""
+    return str(path.relative_to(FOLDER.parents[1]))
 
 
 def _same(committed: Path, compiled: Path) -> bool:

@@ -21,7 +21,7 @@ Section = TypeVar("Section")
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A declared parameter, for those who list them: CLI, pipeline, README, tests."""
+    """A declared parameter, for those who list them: command line, run forms, tables, tests."""
 
     name: str
     type: type[Value]

@@ -35,7 +35,7 @@ def param(
 
     Args:
         default: its one default.
-        help: one line for `--help`, the run form and the README.
+        help: one line for `--help`, the run form and the table of parameters.
         low, high: inclusive bounds of a number.
         choices: the only strings allowed, when given.
         form: whether it is a field of the pipeline's run form; the others travel in the form's `advanced` field.

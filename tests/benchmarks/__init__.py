@@ -1,1 +1,1 @@
-"""Measurements behind the figures of the README. Each is a command; none is a test."""
+"""Measurements behind the figures of README.md here. Each is a command; none is a test."""
