@@ -29,6 +29,7 @@ with more methods, tasks or repeats, runs only what is not finished yet
 
 
 def add_compare(commands: Any) -> None:
+    """Add `ease compare` to the commands."""
     compare = commands.add_parser(
         "compare",
         help="compare methods over tasks, noise ratios, endpoints and repeats",

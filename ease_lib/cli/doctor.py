@@ -20,6 +20,7 @@ DOCTOR_EXAMPLES = """examples:
 
 
 def add_doctor(commands: Any) -> None:
+    """Add `ease doctor` to the commands."""
     doctor = commands.add_parser(
         "doctor",
         help="try everything that a run needs, and say what is wrong and what to do",

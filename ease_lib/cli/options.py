@@ -13,6 +13,7 @@ from ease_lib.errors import ConfigError
 
 
 def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -> None:
+    """Add an option for each parameter of `config`, in a group of their own."""
     group = parser.add_argument_group(title)
     for parameter in declared_parameters(config).values():
         default = f" (default: {parameter.default})" if parameter.default != "" else ""
@@ -27,6 +28,7 @@ def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) ->
 
 
 def given_parameters(parsed: argparse.Namespace) -> dict[str, object]:
+    """The parameters that were given as options."""
     prefix = "parameter_"
     return {
         name.removeprefix(prefix): value
@@ -53,6 +55,11 @@ def pipelines_module(module: str) -> Any:
 
 
 def made_folder(given: str) -> Path:
+    """The folder of `--output-dir`, made and writable.
+
+    Raises:
+        ConfigError: where it cannot be.
+    """
     folder = Path(given).expanduser().absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

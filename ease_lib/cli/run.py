@@ -28,6 +28,7 @@ message, 75 stopped and can be continued
 
 
 def add_run(commands: Any) -> None:
+    """Add `ease run` to the commands."""
     run = commands.add_parser(
         "run",
         help="run the whole pipeline on this machine",
