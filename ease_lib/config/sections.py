@@ -45,8 +45,16 @@ def param(
     )
 
 
+class Section:
+    """Parameters that belong together."""
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with values that are allowed one by one."""
+        yield from ()
+
+
 @dataclass(frozen=True, kw_only=True)
-class TaskConfig:
+class TaskConfig(Section):
     """Where the exemplars, the validation set and the test set come from."""
 
     task: str = param(
@@ -102,7 +110,6 @@ class TaskConfig:
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with values that are allowed one by one."""
         if self.task == "instruction_induction" and not self.task_uri:
             yield f"task={self.task} needs task_uri: the folder with induce/, valid/ and execute/"
         if self.task in ("gsm8k", "aqua", "math") and not self.task_uri:
@@ -114,7 +121,7 @@ class TaskConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefilterConfig:
+class PrefilterConfig(Section):
     """Retrieval over large pools before the search."""
 
     prefilter: str = param(
@@ -133,7 +140,7 @@ class PrefilterConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructionConfig:
+class InstructionConfig(Section):
     """Instructions searched together with the exemplars; the empty one is always among them."""
 
     instructions: int = param(
@@ -151,7 +158,7 @@ class InstructionConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingConfig:
+class EmbeddingConfig(Section):
     """The sentence-embedding model h."""
 
     embedder: str = param(
@@ -180,7 +187,7 @@ class EmbeddingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HardwareConfig:
+class HardwareConfig(Section):
     """Where the embedder and the surrogate compute. Numbers differ in their last digits between CPU and GPU."""
 
     device: str = param(
@@ -191,7 +198,7 @@ class HardwareConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
+class OptimizerConfig(Section):
     """The search method and its settings; defaults are the paper's (Sec. 4) unless the help says otherwise."""
 
     method: str = param(
@@ -265,7 +272,7 @@ class OptimizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapsConfig:
+class CapsConfig(Section):
     """What the run may cost. A cap stops the search with its incumbent as result; 0 is no cap."""
 
     max_llm_requests: int = param(
@@ -285,7 +292,7 @@ class CapsConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndpointConfig:
+class EndpointConfig(Section):
     """The black-box LLM. Its key comes from EASE_LLM_API_KEY, for OpenAI's own hosts also from OPENAI_API_KEY."""
 
     llm_base_url: str = param(
@@ -334,7 +341,7 @@ class EndpointConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(Section):
     """What identifies and carries the run."""
 
     seed: int = param(
@@ -348,7 +355,7 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContinuationConfig:
+class ContinuationConfig(Section):
     """What the first stage of a run or comparison finds out for those behind it; nobody sets these by hand."""
 
     ledger: str = param("", "Ledger in store_uri in which the stages of a run share its caps; a pipeline sets it.")
@@ -356,7 +363,7 @@ class ContinuationConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishingConfig:
+class PublishingConfig(Section):
     """Where the winning prompt is published, and when it becomes the latest."""
 
     publish_uri: str = param(
@@ -370,7 +377,7 @@ class PublishingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LineageConfig:
+class LineageConfig(Section):
     """Where every stage records what it did; sent to every stage."""
 
     lineage_uri: str = param(
@@ -380,7 +387,7 @@ class LineageConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonConfig:
+class ComparisonConfig(Section):
     """What a comparison varies; an empty axis is what the other parameters say (`comparison.py` has the syntax)."""
 
     tasks: str = param("", "Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...")
@@ -418,8 +425,7 @@ class Parameters:
     def problems(self) -> Iterator[str]:
         """What is wrong within each section, and between sections."""
         for field in dataclasses.fields(self):
-            section = getattr(self, field.name)
-            yield from section.problems() if hasattr(section, "problems") else ()
+            yield from getattr(self, field.name).problems()
         search = self.optimizer
         if 0 < self.task.pool_size < search.k:
             yield f"k={search.k} exceeds pool_size={self.task.pool_size}; lower k or raise pool_size"

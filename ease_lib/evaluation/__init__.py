@@ -1,1 +1,1 @@
-"""Ask the black-box and score its answers."""
+"""What a sequence is worth: its prompts, the metrics that score their answers, the mean over a set of rows."""
