@@ -69,10 +69,10 @@ def component(stage: Stage, arguments: Sequence[Argument], body: Sequence[str], 
         f"def {stage.name}(",
         *(f"    {argument.name}: {argument.type}," for argument in arguments),
         f") -> {returns}:",
-        f'    """{stage.summary}',
+        f'    """{_quoted(stage.summary)}',
         "",
         "    Args:",
-        *(f"        {argument.name}: {argument.text}" for argument in arguments),
+        *(f"        {argument.name}: {_quoted(argument.text)}" for argument in arguments),
         '    """',
         textwrap.indent("\n".join(body), "    "),
         "",
@@ -88,6 +88,11 @@ def artifact_arguments(declared: type, direction: str) -> list[Argument]:
         wrapped = f"list[{kind}]" if field.metadata["many"] else kind
         arguments.append(Argument(field.name, f"dsl.{direction}[{wrapped}]", field.metadata["text"]))
     return arguments
+
+
+def _quoted(text: str) -> str:
+    """As it stands in the source of a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"""')
 
 
 def _function(name: str, source: str) -> Any:
