@@ -13,7 +13,6 @@ from ease_lib.artifacts import contracts
 from ease_lib.running.execution import artifact
 from ease_lib.running.graph import STAGES, Stage
 
-
 TEXT = 'Exemplars: """quoted""", {braced}, C:\\new.'
 
 
