@@ -151,16 +151,31 @@ def _stages_end_with_us() -> Iterator[None]:
 
 
 def _terminate_stages() -> None:
+    """Tell each stage itself: a shell by which KFP starts it would end alone, and leave it behind."""
     for process in _stage_processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGTERM)
+        for stage in (_children(process) if _is_shell(process) else []) or [process]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(stage, signal.SIGTERM)
 
 
 def _stage_processes() -> list[int]:
-    """Our child processes that have not ended."""
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    children = listed.read_text().split() if listed.exists() else []  # Linux only; elsewhere a stage notices by itself
-    return [int(child) for child in children if os.waitpid(int(child), os.WNOHANG) == (0, 0)]
+    """Our child processes that have not ended: stages, or shells that end with theirs."""
+    return [child for child in _children(os.getpid()) if os.waitpid(child, os.WNOHANG) == (0, 0)]
+
+
+def _is_shell(process: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip() in ("sh", "dash", "bash", "ash", "busybox")
+    return False
+
+
+def _children(process: int) -> list[int]:
+    """Of all its threads; Linux only, elsewhere a stage notices by itself when nobody reads what it prints."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            found += map(int, listed.read_text().split())
+    return found
 
 
 @contextlib.contextmanager
