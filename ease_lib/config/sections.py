@@ -296,7 +296,9 @@ class EndpointConfig(Section):
     """The black-box LLM. Its key comes from EASE_LLM_API_KEY, for OpenAI's own hosts also from OPENAI_API_KEY."""
 
     llm_base_url: str = param(
-        "local", "OpenAI-compatible URL, or local (small LLM shipped), or simulated (in-context learner).", form=True
+        "local",
+        "OpenAI-compatible URL, or local (small LLM shipped), or in a checkout simulated (in-context learner).",
+        form=True,
     )
     llm_model: str = param("", "Model name; empty takes the endpoint's only one.", form=True)
     llm_api: str = param(
@@ -393,7 +395,7 @@ class ComparisonConfig(Section):
     tasks: str = param("", "Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...")
     methods: str = param("", "Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.")
     noise_ratios: str = param("", "Noise ratios of every task: 0, 0.1, 0.5, ...")
-    endpoints: str = param("", "Endpoints: simulated, {llm_base_url: https://..., llm_model: small-1}, ...")
+    endpoints: str = param("", "Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...")
     repeats: int = param(
         3, "Runs of everything, each with a seed of its own for data, noise, candidates and network.", low=1, high=1000
     )
