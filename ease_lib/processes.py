@@ -6,6 +6,7 @@ machines `cpu.cfs_quota_us`). Threads above that share are stopped together unti
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 """Lines `number:controllers:path`; without controllers in cgroup v2."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+COLLECTION_THRESHOLDS = (50_000, 20, 20)
+"""Objects and rounds between collections; Python's own are (700, 10, 10). Some 10 MB of garbage may wait."""
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps Python from taking modules from the working folder: a user's `html.py` is no part of our program."""
 
@@ -74,6 +77,21 @@ def limit_threads() -> None:
     threadpoolctl.threadpool_limits(cores)
     if torch := sys.modules.get("torch"):  # loading it takes a second; then it reads the variables
         torch.set_num_threads(cores)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Inside, Python looks for garbage in circles more rarely.
+
+    With hundreds of requests in flight it would look after every few of them, through all that is imported: a third of
+    the time of asking (`tests/benchmarks/client.py`).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def child_environment(**variables: str) -> dict[str, str]:

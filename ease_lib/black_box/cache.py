@@ -15,16 +15,19 @@ import asyncio
 import hashlib
 import json
 import logging
+import queue
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ease_lib import observations
-from ease_lib.artifacts.store import S3Store, is_s3, joined
+from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, is_s3, joined
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.errors import StoreError
 
@@ -56,17 +59,18 @@ def open_cache(store_uri: str) -> Iterator[ResponseCache]:
         StoreError: when it cannot be opened, or is no cache of ours.
     """
     if is_s3(store_uri):
-        yield ObjectCache(S3Store(joined(store_uri, FOLDER)))
-        return
-    cache = SqliteCache(Path(store_uri) / FILE)
-    try:
+        opened: SqliteCache | ObjectCache = ObjectCache(S3Store(joined(store_uri, FOLDER)))
+    else:
+        opened = SqliteCache(Path(store_uri) / FILE)
+    with closing(opened) as cache:
         yield cache
-    finally:
-        cache.close()
 
 
 class SqliteCache:
-    """One SQLite file; its calls take well under a millisecond, so they run in the event loop."""
+    """One SQLite file. Reads take some microseconds, in the event loop; writes are made together, in a thread.
+
+    What comes while one transaction is written goes with the next, so that answers are stored as fast as they come.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -76,6 +80,9 @@ class SqliteCache:
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         self._run(self._prepare)
+        self._coming: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="response cache", daemon=True)
+        self._writer.start()
 
     async def get(self, key: str) -> Completion | None:
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
@@ -85,24 +92,50 @@ class SqliteCache:
     async def put(self, key: str, completion: Completion) -> None:
         content = _encoded(completion)
         digest = _digest(key, content)
-        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
-
-        def store() -> None:
-            with self._database:
-                self._database.execute(insert, (key, content, digest))
-
-        self._run(store)
+        entry = _Entry((key, content, digest), asyncio.get_running_loop().create_future())
+        self._coming.put(entry)
+        await entry.stored
         observations.entry(str(self._path.absolute()), key, entry_bytes(content, digest))
 
     def close(self) -> None:
+        """Once all is written, also what nobody waits for any more: it is paid for."""
+        self._coming.put(None)
+        self._writer.join()
         self._database.close()
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
-        self._database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
         with self._database:
             columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
             self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
+
+    def _write_all(self) -> None:
+        """The thread that writes."""
+        with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS)) as database:
+            while entries := self._next_entries():
+                _settle(entries, self._failure_to_write(database, entries))
+
+    def _next_entries(self) -> list[_Entry]:
+        """Those that have come, at least one; none once the cache is closed."""
+        entries = [self._coming.get()]
+        while entries[-1] is not None and not self._coming.empty():
+            entries.append(self._coming.get())
+        if entries[-1] is None and len(entries) > 1:
+            self._coming.put(None)  # for the next call
+        return [entry for entry in entries if entry]
+
+    def _failure_to_write(self, database: sqlite3.Connection, entries: Sequence[_Entry]) -> Exception | None:
+        def store() -> None:
+            database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
+            with database:
+                insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+                database.executemany(insert, [entry.row for entry in entries])
+
+        try:
+            self._run(store)
+        except Exception as error:
+            return error
+        return None
 
     def _run(self, call: Callable[[], Result]) -> Result:
         """Call; what SQLite does not wait for itself when many processes open one file at once is waited for here."""
@@ -123,15 +156,39 @@ class SqliteCache:
         )
 
 
+class _Entry(NamedTuple):
+    """A row to be written, and who waits for it."""
+
+    row: tuple[str, str, str]
+    stored: asyncio.Future[None]
+
+
+def _settle(entries: Sequence[_Entry], failure: Exception | None) -> None:
+    """Tell those who wait, in their event loop, from another thread."""
+
+    def tell() -> None:
+        for entry in entries:
+            if entry.stored.done():
+                continue  # it was given up
+            if failure:
+                entry.stored.set_exception(failure)
+            else:
+                entry.stored.set_result(None)
+
+    with suppress(RuntimeError):  # the loop is closed: nobody waits
+        entries[0].stored.get_loop().call_soon_threadsafe(tell)
+
+
 class ObjectCache:
     """One object per answer; each call takes a thread, for it waits for the network."""
 
     def __init__(self, store: S3Store) -> None:
         self._store = store
+        self._threads = ThreadPoolExecutor(S3_CONNECTIONS, "response cache")
 
     async def get(self, key: str) -> Completion | None:
         name = object_name(key)
-        stored = await asyncio.to_thread(self._store.read, name)
+        stored = await self._in_thread(self._store.read, name)
         if stored is None:
             return None
         digest, _, content = stored.decode(errors="replace").partition("\n")
@@ -140,8 +197,15 @@ class ObjectCache:
     async def put(self, key: str, completion: Completion) -> None:
         content = _encoded(completion)
         stored = entry_bytes(content, _digest(key, content))
-        await asyncio.to_thread(self._store.write, object_name(key), stored)
+        await self._in_thread(self._store.write, object_name(key), stored)
         observations.entry(self._store.uri, object_name(key), stored)
+
+    def close(self) -> None:
+        """Once all is written that was begun."""
+        self._threads.shutdown()
+
+    async def _in_thread(self, call: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
 
 
 class CachingClient:
@@ -185,8 +249,11 @@ class CachingClient:
         if known is not None:
             observations.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
+        left_out = self._left_out()
         completion = await self._client.complete(prompt, account)
-        await self._cache.put(self._key(prompt), completion)
+        if self._left_out() != left_out:
+            key = self._key(prompt)
+        await self._cache.put(key, completion)
         return completion
 
     def _key(self, prompt: str) -> str:
@@ -209,7 +276,7 @@ def entry_bytes(content: str, digest: str) -> bytes:
 
 
 def _encoded(completion: Completion) -> str:
-    return json.dumps(asdict(completion))
+    return json.dumps(vars(completion))
 
 
 def _decoded(key: str, content: str, digest: str, where: str) -> Completion | None:

@@ -18,16 +18,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, urlsplit
-
-import openai
 
 from ease_lib import errors, observations
-from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
+from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
 from ease_lib.black_box.reasoning import without_reasoning
+from ease_lib.black_box.transport import Transport
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, roughly; for estimates only."""
@@ -91,6 +89,20 @@ class LLMClient(Protocol):
     async def complete(self, prompt: str, account: str = "") -> Completion: ...
 
 
+class InnermostClient(LLMClient, Protocol):
+    """The one that has the answers.
+
+    Args:
+        left_out: parameters that are refused.
+        answered: how many answers it has given.
+    """
+
+    left_out: frozenset[str]
+    answered: int
+
+    async def close(self) -> None: ...
+
+
 class OpenAIClient:
     """Any OpenAI-compatible endpoint, chat or completions.
 
@@ -117,7 +129,7 @@ class OpenAIClient:
         left_out: Collection[str] = (),
         on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
     ) -> None:
-        self._client = openai_client(base_url, key, timeout_seconds)
+        self._transport = Transport(base_url, key, timeout_seconds)
         self._shown_url = without_credentials(base_url)
         self._key = key
         self._model = model
@@ -131,34 +143,34 @@ class OpenAIClient:
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         try:
-            completion = self._read(await self._request(prompt), prompt)
+            completion = self._read(await self._request(prompt), prompt, account)
         except errors.EndpointError:
             raise
         except Exception as error:
             raise self._named(error) from error
         self.answered += 1
-        return replace(completion, account=account)
+        return completion
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._transport.close()
 
     async def _request(self, prompt: str) -> Any:
         """Ask; once more without each parameter that the endpoint refuses by its name."""
         while True:
             sent = self._taken_parameters()
             try:
-                return await self._create(prompt, sent)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                refused = refused_parameter(error, sent)
+                return await self._send(prompt, sent)
+            except Refusal as refusal:
+                refused = refused_parameter(refusal, sent) if refusal.status in (400, 422) else None
                 if refused is None:
                     raise
                 self._leave_out(refused)
 
-    async def _create(self, prompt: str, sent: dict[str, Any]) -> Any:
+    async def _send(self, prompt: str, sent: dict[str, Any]) -> Any:
         if self._api == "completions":
-            return await self._client.completions.create(model=self._model, prompt=prompt, **sent)
-        messages: Any = [{"role": "user", "content": prompt}]
-        return await self._client.chat.completions.create(model=self._model, messages=messages, **sent)
+            return await self._transport.post("completions", {"model": self._model, "prompt": prompt, **sent})
+        messages = [{"role": "user", "content": prompt}]
+        return await self._transport.post("chat/completions", {"model": self._model, "messages": messages, **sent})
 
     def _taken_parameters(self) -> dict[str, Any]:
         wanted = dict(self._optional)
@@ -176,12 +188,14 @@ class OpenAIClient:
         self._on_refusal(self.left_out)
         observations.parameters_left_out(self.left_out)
 
-    def _read(self, response: Any, prompt: str) -> Completion:
+    def _read(self, response: Any, prompt: str, account: str) -> Completion:
         try:
-            choice = response.choices[0]
-            text = choice.text if self._api == "completions" else choice.message.content
-            finish, usage = choice.finish_reason, response.usage
-        except (AttributeError, IndexError, TypeError) as error:
+            choice = response["choices"][0]
+            text = choice["text"] if self._api == "completions" else choice["message"].get("content")
+            finish, usage = choice.get("finish_reason"), response.get("usage") or {}
+            model, fingerprint = response.get("model"), response.get("system_fingerprint")
+            prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        except (AttributeError, LookupError, TypeError) as error:
             raise errors.GarbledAnswer(
                 f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
                 "check llm_base_url (most end in /v1) and llm_api"
@@ -199,16 +213,14 @@ class OpenAIClient:
             raise errors.GarbledAnswer(f"{self._shown_url} answered without content")
         completion = Completion(
             text=text,
-            prompt_tokens=getattr(usage, "prompt_tokens", None) or estimated_tokens(prompt),
-            completion_tokens=getattr(usage, "completion_tokens", None) or estimated_tokens(text),
-            model=str(getattr(response, "model", "") or self._model),
+            prompt_tokens=prompt_tokens or estimated_tokens(prompt),
+            completion_tokens=completion_tokens or estimated_tokens(text),
+            model=str(model or self._model),
+            account=account,
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         observations.answered(
-            completion.model,
-            str(getattr(response, "system_fingerprint", None) or ""),
-            completion.prompt_tokens,
-            completion.completion_tokens,
+            completion.model, str(fingerprint or ""), completion.prompt_tokens, completion.completion_tokens
         )
         return completion
 
@@ -221,26 +233,11 @@ def estimated_tokens(text: str) -> int:
     return max(1, round(len(text) / CHARACTERS_PER_TOKEN))
 
 
-def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """The library's client of an endpoint; Azure takes its key in a header of its own."""
-    parts = urlsplit(base_url)
-    on_azure = (parts.hostname or "").endswith(".azure.com")
-    return openai.AsyncOpenAI(
-        base_url=parts._replace(query="").geturl(),
-        default_query=dict(parse_qsl(parts.query)),
-        default_headers={"api-key": key} if on_azure and key else None,
-        api_key=key or NO_KEY,
-        timeout=timeout_seconds,
-        max_retries=0,
-    )
-
-
-def refused_parameter(error: openai.APIStatusError, sent: Collection[str]) -> str | None:
+def refused_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
     """The parameter of a request that was refused for being there or for its value, or None for another failure."""
-    body = error.body if isinstance(error.body, dict) else {}
-    said = f"{error.code} {error.type} {body or error.body} {error.message}"
+    said = f"{refusal.code} {refusal.type} {refusal.said} {refusal.message}"
     if not _REFUSAL.search(said):
         return None
-    if error.param in sent:
-        return error.param
+    if refusal.param in sent:
+        return refusal.param
     return next((name for name in sent if re.search(rf"(?<!\w){name}(?!\w)", said)), None)

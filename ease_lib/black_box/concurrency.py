@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from ease_lib import errors
@@ -49,12 +50,14 @@ class AdaptiveClient:
         self._decreases = 0
         self._not_before = self._quiet_until = -math.inf
         self._permanent: errors.EndpointError | None = None
-        self._changed = asyncio.Condition()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         await self._enter()
         sent_after = self._decreases
         try:
+            if self._not_before > self._clock():
+                await self._hold_back()
             completion = await self._client.complete(prompt, account)
         except (errors.RateLimited, errors.Overloaded) as error:
             self._slow_down(sent_after, error.retry_after or 0.0)
@@ -67,28 +70,39 @@ class AdaptiveClient:
             self.bound = min(self._maximum, self.bound + 1 / self.bound)
             return completion
         finally:
-            await self._leave()
+            self._leave()
 
     async def _enter(self) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._permanent or self._in_flight < int(self.bound))
-            if self._permanent:
-                raise self._permanent
+        """Take a place among those in flight, in turn; who leaves passes his on, so that waiting costs nothing."""
+        if self._permanent:
+            raise self._permanent
+        if not self._waiting and self._in_flight < int(self.bound):
             self._in_flight += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
-            while (wait := self._not_before - self._clock()) > 0:
-                await self._sleep(wait)
-        except BaseException:
-            await self._leave()
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was given the place, and does not take it
+                self._leave()
             raise
 
-    async def _leave(self) -> None:
+    def _leave(self) -> None:
         self._in_flight -= 1
-        async with self._changed:
+        while self._waiting and (self._permanent or self._in_flight < int(self.bound)):
+            turn = self._waiting.popleft()
+            if turn.done():
+                continue  # it gave up
             if self._permanent:
-                self._changed.notify_all()
+                turn.set_exception(self._permanent)
             else:
-                self._changed.notify(max(0, int(self.bound) - self._in_flight))
+                self._in_flight += 1
+                turn.set_result(None)
+
+    async def _hold_back(self) -> None:
+        while (wait := self._not_before - self._clock()) > 0:
+            await self._sleep(wait)
 
     def _slow_down(self, sent_after: int, retry_after: float) -> None:
         self._not_before = max(self._not_before, self._clock() + min(retry_after, LONGEST_BACKOFF_SECONDS))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+import aiohttp
 import openai
 
 from ease_lib import errors
@@ -35,6 +38,55 @@ class Remedies:
     long: str
 
 
+class Refusal(Exception):
+    """An answer with a status of failure, however it was asked for.
+
+    Args:
+        message: the endpoint's own words; all it said where it does not follow OpenAI's form.
+        code, type, param: as OpenAI's form calls them, empty where it is silent.
+        said: its whole answer, as text.
+        retry_after: seconds that it asks to wait.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str = "",
+        type: str = "",
+        param: str = "",
+        said: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+        self.code, self.type, self.param, self.said = code, type, param, said
+        self.retry_after = retry_after
+
+    @classmethod
+    def of_response(cls, status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
+        text = body.decode(errors="replace")
+        try:
+            content = json.loads(text)
+        except ValueError:
+            content = None
+        error: Any = content.get("error", content) if isinstance(content, dict) else None
+        fields = error if isinstance(error, dict) else {}
+        return cls(
+            status,
+            str(fields.get("message") or text.strip() or f"status {status}"),
+            **{name: str(fields.get(name) or "") for name in ("code", "type", "param")},
+            said=text,
+            retry_after=_retry_after(headers.get("retry-after")),
+        )
+
+    @classmethod
+    def of_error(cls, error: openai.APIStatusError) -> Refusal:
+        """As `openai` raises it."""
+        return cls.of_response(error.status_code, error.response.headers, error.response.content)
+
+
 def named_failure(
     error: Exception, *, where: str, model: str, remedies: Remedies, key: str = ""
 ) -> errors.EndpointError:
@@ -46,25 +98,25 @@ def named_failure(
         key: a secret that the endpoint may repeat; it is taken out.
     """
     match error:
-        case openai.APITimeoutError():
+        case openai.APITimeoutError() | TimeoutError():
             return errors.EndpointTimeout(f"{where} did not answer in time; {remedies.slow}")
-        case openai.APIConnectionError():
+        case openai.APIConnectionError() | aiohttp.ClientError():
             return errors.ConnectionFailed(
                 f"{where} cannot be reached or broke off; check {remedies.url} and that it runs"
             )
         case openai.APIStatusError():
-            return _named_status(error, where, model, remedies, key)
+            return _named_refusal(Refusal.of_error(error), where, model, remedies, key)
+        case Refusal():
+            return _named_refusal(error, where, model, remedies, key)
         case openai.APIResponseValidationError() | ValueError():
             return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
     return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")
 
 
-def _named_status(
-    error: openai.APIStatusError, where: str, model: str, remedies: Remedies, key: str
-) -> errors.EndpointError:
-    said = f"{where} answered {error.status_code}: {what_it_said(error, key)}"
-    reason = f"{error.code} {error.type} {what_it_said(error, key)}".lower()
-    match error.status_code:
+def _named_refusal(refusal: Refusal, where: str, model: str, remedies: Remedies, key: str) -> errors.EndpointError:
+    said = f"{where} answered {refusal.status}: {what_it_said(refusal, key)}"
+    reason = f"{refusal.code} {refusal.type} {what_it_said(refusal, key)}".lower()
+    match refusal.status:
         case 401 | 403:
             return errors.AuthenticationFailed(f"{said}; check {remedies.keys}")
         case 404:
@@ -72,11 +124,11 @@ def _named_status(
         case 429 if "insufficient_quota" in reason:
             return errors.QuotaExhausted(f"{said}; add credit to the account")
         case 429:
-            return errors.RateLimited(said, retry_after=_retry_after(error.response.headers.get("retry-after")))
+            return errors.RateLimited(said, retry_after=refusal.retry_after)
         case 408 | 409:
             return errors.Overloaded(said)
         case status if status >= 500:
-            return errors.Overloaded(said, retry_after=_retry_after(error.response.headers.get("retry-after")))
+            return errors.Overloaded(said, retry_after=refusal.retry_after)
     if "context" in reason and any(word in reason for word in ("length", "exceed", "size", "window", "long")):
         return errors.ContextTooLong(f"{said}; {remedies.long}")
     if "content_filter" in reason or "content policy" in reason:
@@ -84,11 +136,9 @@ def _named_status(
     return errors.BadRequest(said)
 
 
-def what_it_said(error: openai.APIStatusError, key: str = "") -> str:
+def what_it_said(refusal: Refusal, key: str = "") -> str:
     """The endpoint's own words on a failure, on one line, without the key."""
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else None
-    words = " ".join(str(message or error.message).split())
+    words = " ".join(refusal.message.split())
     return (words.replace(key, "(key)") if key else words)[:200]
 
 

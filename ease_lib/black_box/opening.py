@@ -8,27 +8,31 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ease_lib import observations
 from ease_lib.artifacts.store import is_s3
 from ease_lib.black_box.cache import CachingClient, open_cache
-from ease_lib.black_box.client import LLMClient, OpenAIClient, Sampling
+from ease_lib.black_box.client import InnermostClient, LLMClient, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
-from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes, Notes
 from ease_lib.black_box.failures import FailurePolicy, without_credentials
+from ease_lib.black_box.in_process import FunctionClient
 from ease_lib.black_box.meter import MeteredClient
 from ease_lib.black_box.retries import RetryingClient
-from ease_lib.black_box.served_models import asked_model
+from ease_lib.black_box.served_models import asked_model, own_model
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.endpoints.child import OWN_ENDPOINTS, running_endpoint
+from ease_lib.endpoints.child import running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key
+from ease_lib.processes import few_collections
 from ease_lib.signals import open_event_loop
 
 KEY_VARIABLE = "EASE_LLM_API_KEY"
+OWN_ENDPOINTS = LOCAL, SIMULATED = "local", "simulated"
+"""Those that need nobody else: a small LLM in a process of its own, and functions of this process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,7 @@ class BlackBox:
     model: str
     api: str
     client: LLMClient
-    innermost: OpenAIClient
+    innermost: InnermostClient
     meter: MeteredClient
     answers: str
     runner: asyncio.Runner
@@ -71,30 +75,15 @@ def open_black_box(
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
     """
     with ExitStack() as stack:
-        url = stack.enter_context(_endpoint_url(config, store_uri))
         runner = stack.enter_context(open_event_loop())
-        own = config.llm_base_url in OWN_ENDPOINTS
-        key = "" if own else endpoint_key(url, KEY_VARIABLE)
-        api = config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
-        model = runner.run(asked_model(config, url, key))
-        endpoint = config.llm_base_url if own else without_credentials(url)
-        notes = EndpointNotes(store_uri, endpoint, model, api)
-        known = notes.read()
-        generation = answers or known.answers
-        client = OpenAIClient(
-            base_url=url,
-            model=model,
-            api=api,
-            key=key,
-            sampling=sampling,
-            timeout_seconds=config.llm_timeout_seconds,
-            left_out=known.left_out,
-            on_refusal=notes.keep_left_out,
-        )
+        stack.enter_context(few_collections())
+        opened = _simulated if config.llm_base_url == SIMULATED else _served
+        endpoint, model, api, client, known = opened(config, sampling, store_uri, runner, stack)
         stack.callback(lambda: runner.run(client.close()))
         meter = MeteredClient(client)
         bounded = AdaptiveClient(meter, maximum=config.llm_concurrency, outlives_prompts=config.llm_failures != "stop")
         answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
+        generation = answers or known.answers
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
             identity = answer_identity(endpoint, model, api, sampling, generation)
@@ -110,7 +99,7 @@ def open_black_box(
             meter=meter,
             answers=generation,
             runner=runner,
-            ask_first_alone=config.llm_base_url == "local",
+            ask_first_alone=config.llm_base_url == LOCAL,
             failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
 
@@ -121,24 +110,70 @@ def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling, ans
     return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling), **generation}
 
 
+class _Opened(NamedTuple):
+    """An endpoint, and what is known of it."""
+
+    endpoint: str
+    model: str
+    api: str
+    client: InnermostClient
+    notes: Notes
+
+
+def _simulated(
+    config: EndpointConfig, sampling: Sampling, store_uri: str, runner: asyncio.Runner, stack: ExitStack
+) -> _Opened:
+    if find_spec("ease_lib.simulation") is None:
+        raise ConfigError(
+            f"llm_base_url={SIMULATED} is for studies in a checkout, and is not in this image; name an endpoint"
+        )
+    from ease_lib.simulation.models import MODELS
+
+    model, api = own_model(config, list(MODELS)), _api(config)
+    known = EndpointNotes(store_uri, SIMULATED, model, api).read()
+    return _Opened(SIMULATED, model, api, FunctionClient(model, MODELS[model]), known)
+
+
+def _served(
+    config: EndpointConfig, sampling: Sampling, store_uri: str, runner: asyncio.Runner, stack: ExitStack
+) -> _Opened:
+    url = stack.enter_context(_endpoint_url(config, store_uri))
+    own = config.llm_base_url == LOCAL
+    key = "" if own else endpoint_key(url, KEY_VARIABLE)
+    api = _api(config)
+    model = runner.run(asked_model(config, url, key))
+    endpoint = LOCAL if own else without_credentials(url)
+    notes = EndpointNotes(store_uri, endpoint, model, api)
+    known = notes.read()
+    client = OpenAIClient(
+        base_url=url,
+        model=model,
+        api=api,
+        key=key,
+        sampling=sampling,
+        timeout_seconds=config.llm_timeout_seconds,
+        left_out=known.left_out,
+        on_refusal=notes.keep_left_out,
+    )
+    return _Opened(endpoint, model, api, client, known)
+
+
+def _api(config: EndpointConfig) -> str:
+    own = config.llm_base_url in OWN_ENDPOINTS
+    return config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
+
+
 @contextmanager
 def _endpoint_url(config: EndpointConfig, store_uri: str) -> Iterator[str]:
     name = config.llm_base_url
-    if name not in OWN_ENDPOINTS:
-        if urlsplit(name).scheme not in ("http", "https") or not urlsplit(name).hostname:
-            raise ConfigError(
-                f"llm_base_url={name} is none of local, simulated, or an http(s) URL like https://host/v1"
-            )
-        yield name.rstrip("/")
-        return
-    if name == "local":
+    if name == LOCAL:
         weights_path()
-    elif find_spec("ease_lib.simulation") is None:
-        raise ConfigError(
-            f"llm_base_url={name} is for studies in a checkout, and is not in this image; name an endpoint"
-        )
-    with running_endpoint(name, _log_of(name, store_uri)) as url:
-        yield url
+        with running_endpoint(name, _log_of(name, store_uri)) as url:
+            yield url
+        return
+    if urlsplit(name).scheme not in ("http", "https") or not urlsplit(name).hostname:
+        raise ConfigError(f"llm_base_url={name} is none of local, simulated, or an http(s) URL like https://host/v1")
+    yield name.rstrip("/")
 
 
 def _log_of(name: str, store_uri: str) -> Path | None:

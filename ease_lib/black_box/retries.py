@@ -72,4 +72,4 @@ class RetryingClient:
             sleep=self._sleep,
             clock=self._clock,
         )
-        return replace(completion, retries=retries)
+        return replace(completion, retries=retries) if retries else completion

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import openai
 
 from ease_lib import errors
-from ease_lib.black_box.client import REMEDIES, openai_client
-from ease_lib.black_box.failures import named_failure, what_it_said, without_credentials
+from ease_lib.black_box.client import REMEDIES
+from ease_lib.black_box.failures import Refusal, named_failure, what_it_said, without_credentials
 from ease_lib.black_box.retries import with_retries
+from ease_lib.black_box.transport import openai_client
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.endpoints.child import OWN_ENDPOINTS
 from ease_lib.errors import ConfigError, ModelNotFound
 
 
@@ -26,8 +28,9 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
         try:
             return [model.id for model in (await client.models.list()).data or []]
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            said = what_it_said(Refusal.of_error(error), key)
             raise errors.AuthenticationFailed(
-                f"{shown} answered {error.status_code} to a question for its models: {what_it_said(error, key)}; "
+                f"{shown} answered {error.status_code} to a question for its models: {said}; "
                 f"set llm_model, or check {REMEDIES.keys}"
             ) from error
         except openai.OpenAIError as error:
@@ -45,23 +48,28 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
 
 
 async def asked_model(config: EndpointConfig, url: str, key: str) -> str:
-    """The model to ask for, from the configuration; else the only one served, or the first of an endpoint of ours."""
-    own = config.llm_base_url in OWN_ENDPOINTS
+    """The model to ask for: the one of the configuration, else the only one that is served, or the first of `local`."""
+    own = config.llm_base_url == "local"
     if config.llm_model and not own:
         return config.llm_model
-    shown = without_credentials(url)
     served = await list_models(
         url, key, timeout_seconds=config.llm_timeout_seconds, deadline_seconds=config.llm_deadline_seconds
     )
-    if config.llm_model:
-        if config.llm_model not in served:
-            raise ModelNotFound(
-                f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"
-            )
-        return config.llm_model
-    if len(served) == 1 or (served and own):
+    if own:
+        return own_model(config, served)
+    if len(served) == 1:
         return served[0]
+    shown = without_credentials(url)
     if not served:
         raise ConfigError(f"{shown} does not list its models; set llm_model (and check llm_base_url: most end in /v1)")
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
     raise ConfigError(f"{shown} serves {len(served)} models ({some}); set llm_model to one of them")
+
+
+def own_model(config: EndpointConfig, served: Sequence[str]) -> str:
+    """The model to ask for of an endpoint of ours: the first, or the one that is named."""
+    if config.llm_model and config.llm_model not in served:
+        raise ModelNotFound(
+            f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"
+        )
+    return config.llm_model or served[0]

@@ -18,8 +18,7 @@ from ease_lib.ambient import Ambient
 from ease_lib.errors import ConnectionFailed
 from ease_lib.processes import child_environment
 
-OWN_ENDPOINTS = {"local": "ease_lib.endpoints.local", "simulated": "ease_lib.simulation.endpoint"}
-"""Their programs."""
+PROGRAMS = {"local": "ease_lib.endpoints.local"}
 START_SECONDS = 120.0
 STOP_SECONDS = 5.0
 LOG_TAIL_BYTES = 4096
@@ -38,7 +37,7 @@ def shared_endpoints() -> Iterator[None]:
 
 @contextmanager
 def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
-    """Run `local` or `simulated` for the length of the context, or of `shared_endpoints` around it.
+    """Run `local` for the length of the context, or of `shared_endpoints` around it.
 
     Args:
         log: file that takes what the endpoint prints; None keeps nothing of it.
@@ -63,7 +62,7 @@ def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
 def _child_endpoint(name: str, log: Path | None) -> Iterator[str]:
     with log.open("a+b") if log else tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", OWN_ENDPOINTS[name]],
+            [sys.executable, "-m", PROGRAMS[name]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,

@@ -18,12 +18,11 @@ from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.black_box.opening import open_black_box
+from ease_lib.black_box.opening import OWN_ENDPOINTS, open_black_box
 from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.endpoints import local
-from ease_lib.endpoints.child import OWN_ENDPOINTS
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.running.task_data import check_data
 

@@ -131,3 +131,47 @@ def test_fifty_processes_share_one_cache(tmp_path):
 
 def test_keys_do_not_depend_on_the_order_of_settings():
     assert response_key({"a": 1, "b": 2}, "p") == response_key({"b": 2, "a": 1}, "p")
+
+
+def answer(text):
+    return Completion(text=text, prompt_tokens=3, completion_tokens=2, model="m")
+
+
+def test_an_answer_that_was_put_survives_a_kill(tmp_path):
+    code = (
+        "import asyncio, os, sys; from ease_lib.black_box.cache import open_cache;"
+        "from ease_lib.black_box.client import Completion\n"
+        "async def store(cache):\n"
+        "    one = lambda n: Completion(text=str(n), prompt_tokens=1, completion_tokens=1, model='m')\n"
+        "    await asyncio.gather(*(cache.put(str(n), one(n)) for n in range(500)))\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "with open_cache(sys.argv[1]) as cache:\n"
+        "    asyncio.run(store(cache))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
+    with open_cache(str(tmp_path)) as cache:
+        assert [asyncio.run(cache.get(str(number))).text for number in range(500)] == [str(n) for n in range(500)]
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_kept(store):
+    async def give_up(cache):
+        putting = asyncio.create_task(cache.put("a" * 64, answer("paid for")))
+        await asyncio.sleep(0)
+        putting.cancel()
+
+    with open_cache(store) as cache:
+        asyncio.run(give_up(cache))
+    with open_cache(store) as cache:
+        assert asyncio.run(cache.get("a" * 64)).text == "paid for"
+
+
+def test_who_puts_an_answer_learns_that_it_cannot_be_written(tmp_path):
+    async def put_some(cache):
+        return await asyncio.gather(*(cache.put(str(n), answer("x")) for n in range(3)), return_exceptions=True)
+
+    with open_cache(str(tmp_path)) as cache:
+        with sqlite3.connect(tmp_path / FILE) as other:
+            other.execute("DROP TABLE responses")
+        failures = asyncio.run(put_some(cache))
+    assert [type(failure) for failure in failures] == [StoreError] * 3
+    assert "no such table" in str(failures[0])

@@ -15,7 +15,6 @@ from ease_lib.black_box.cache import open_cache, response_key
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.opening import answer_identity, open_black_box
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.simulation.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.testing.faulty_endpoint import (
     MODEL,
     FaultyHandler,
@@ -26,6 +25,7 @@ from ease_lib.testing.faulty_endpoint import (
     reset_mid_body,
     status,
 )
+from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
 
 def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):

@@ -20,9 +20,9 @@ from ease_lib.embedding.opening import check_embedder, open_embedder
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
 from ease_lib.running.prerequisites import check
-from ease_lib.simulation.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
+from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
 MODEL = "small"
 KEY = "sk-canary-123"

@@ -28,13 +28,12 @@ def models(url):
 
 @pytest.fixture
 def broken(monkeypatch):
-    monkeypatch.setitem(child_module.OWN_ENDPOINTS, "broken", "ease_lib.endpoints.nonsense")
+    monkeypatch.setitem(child_module.PROGRAMS, "broken", "ease_lib.endpoints.nonsense")
     return "broken"
 
 
-@pytest.mark.parametrize("name", ["local", "simulated"])
-def test_endpoint_answers_and_ends_with_its_context(name, tmp_path):
-    with running_endpoint(name, tmp_path / "log") as url:
+def test_endpoint_answers_and_ends_with_its_context(tmp_path):
+    with running_endpoint("local", tmp_path / "log") as url:
         model = models(url)[0]
         prompt = "Input: great\nOutput: good\n\nInput: awful\nOutput: bad\n\nInput: great\nOutput:"
         answer = post(url, model=model, prompt=prompt, max_tokens=4, temperature=0, stop=["\n"])
@@ -55,11 +54,10 @@ def test_local_answers_do_not_depend_on_its_prompt_cache(tmp_path):
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize("name", ["local", "simulated"])
-def test_no_endpoint_outlives_a_killed_run(name, tmp_path):
+def test_no_endpoint_outlives_a_killed_run(tmp_path):
     code = (
         "import time; from pathlib import Path; from ease_lib.endpoints.child import running_endpoint\n"
-        f"with running_endpoint({name!r}, Path({str(tmp_path / 'log')!r})) as url:\n"
+        f"with running_endpoint('local', Path({str(tmp_path / 'log')!r})) as url:\n"
         "    print(url, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
@@ -73,7 +71,7 @@ def test_no_endpoint_outlives_a_killed_run(name, tmp_path):
         except OSError:
             return
         time.sleep(0.1)
-    pytest.fail(f"the {name} endpoint still answers after its run was killed")
+    pytest.fail("the endpoint still answers after its run was killed")
 
 
 def test_an_endpoint_that_does_not_start_says_why(broken, tmp_path):
@@ -105,5 +103,5 @@ def test_an_endpoint_starts_in_a_folder_with_a_module_named_like_one_of_pythons(
     (tmp_path / "html.py").write_text("raise RuntimeError('mine')")
     (tmp_path / "http.py").write_text("raise RuntimeError('mine')")
     monkeypatch.chdir(tmp_path)
-    with running_endpoint("simulated", tmp_path / "log") as url:
+    with running_endpoint("local", tmp_path / "log") as url:
         assert models(url)

@@ -12,12 +12,12 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ModelNotFound
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.simulation import in_context_learner
-from ease_lib.simulation.endpoint import KNOWLEDGE, MODEL, MODELS
-from ease_lib.simulation.openai_routes import OpenAIRoutesServer
+from ease_lib.simulation.models import KNOWLEDGE, MODEL, MODELS
 from ease_lib.simulation.prior_knowledge import prior_answer
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.pig_latin import pig_latin_variant
+from ease_lib.testing.openai_routes import OpenAIRoutesServer
 
 MISLEADING = [Exemplar(0, "3", ("wrong",)), Exemplar(1, "4", ("worse",))]
 

@@ -1,4 +1,4 @@
-"""An HTTP server with the OpenAI routes around functions from prompt to answer: the simulated endpoint's frame."""
+"""An HTTP server with the OpenAI routes around functions from prompt to answer."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""How a request gets to the endpoint: through the proxy, and to whom the environment says to trust."""
+
+import asyncio
+import gzip
+import ssl
+
+import certifi
+import pytest
+
+from ease_lib.black_box.transport import Transport, proxy_of, trusted_authorities
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+
+
+def posted(base_url):
+    async def post():
+        transport = Transport(base_url, "", 5.0)
+        try:
+            return await transport.post("completions", {"model": MODEL, "prompt": "hi"})
+        finally:
+            await transport.close()
+
+    return asyncio.run(post())["choices"][0]["text"]
+
+
+@pytest.fixture
+def without_proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_the_proxy_of_the_environment_is_asked(monkeypatch, without_proxies):
+    with faulty_endpoint(lambda prompt: "through the proxy") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.base_url.removesuffix("/v1"))
+        monkeypatch.setenv("http_proxy", proxy.base_url.removesuffix("/v1"))
+        assert posted("http://llm.invalid/v1") == "through the proxy"
+
+
+def test_hosts_that_need_no_proxy_are_asked_directly(monkeypatch, without_proxies):
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "localhost,.svc")
+    assert proxy_of("https", "llm.example.org") == "http://proxy:3128"
+    assert proxy_of("https", "vllm.models.svc") is None
+    assert proxy_of("http", "llm.example.org") is None
+
+
+def test_a_private_authority_stands_in_for_all_others(monkeypatch, tmp_path):
+    everybody = trusted_authorities().get_ca_certs()
+    first = open(certifi.where()).read().partition("-----END CERTIFICATE-----")
+    (tmp_path / "ours.pem").write_text(first[0] + first[1])
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ours.pem"))
+    ours = trusted_authorities()
+    assert ours.verify_mode is ssl.CERT_REQUIRED
+    assert len(ours.get_ca_certs()) == 1 < len(everybody)
+
+
+def test_a_compressed_answer_is_read():
+    def compressed(handler, prompt):
+        content = gzip.compress(b'{"choices": [{"text": "small"}]}')
+        handler.send_response(200)
+        for name, value in {"content-type": "application/json", "content-encoding": "gzip"}.items():
+            handler.send_header(name, value)
+        handler.send_header("content-length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    with faulty_endpoint(lambda prompt: "never", compressed) as server:
+        assert posted(server.base_url) == "small"
