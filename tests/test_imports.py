@@ -67,7 +67,7 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 
 def test_the_environment_is_read_in_stages_only():
-    """But for settings that boto3 reads from it, which tell its clients apart, whom TLS trusts, and what children inherit."""
+    """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, and what children inherit."""
     readers = {str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "os.environ" in path.read_text()}
     assert readers == {
         "artifacts/store.py",

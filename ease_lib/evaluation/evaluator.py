@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -90,36 +92,58 @@ class Evaluator:
         self._metric = METRICS[metric]
         self._ask_first_alone = ask_first_alone
         self._failures = failures
+        self._turn = asyncio.Lock()
+        self.given_up = Usage()
+        """Of evaluations that did not get to their end."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask block by block; without a race all rows are one block.
 
+        Where the first query is asked alone, so that an endpoint computes a prefix once, evaluations take turns too:
+        the next one would take the prefix's place.
+
         Raises:
             EndpointError: when an answer could not be had.
         """
+        answered: list[_Row] = []
+        try:
+            async with self._turn if self._ask_first_alone else nullcontext():
+                return await self._evaluated(question, answered)
+        except BaseException:
+            self.given_up += _usage_of_rows(answered, 0.0)
+            raise
+
+    async def _evaluated(self, question: Question, answered: list[_Row]) -> Evaluation:
+        """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
         race, rows = question.race, self._rows
         blocks = race.blocks(len(rows)) if race else iter([list(range(len(rows)))])
-        answered: list[_Row] = []
+        asked: list[_Row] = []
         for block in blocks:
-            known = [row.score for row in answered if row.score is not None]
+            known = [row.score for row in asked if row.score is not None]
             if race and race.lost(known, len(rows)):
                 break
-            alone = self._ask_first_alone and not answered
-            answered += await self._answered([rows[position] for position in block], question, first_alone=alone)
-        self._check_coverage(answered)
-        known = [row.score for row in answered if row.score is not None]
+            alone = self._ask_first_alone and not asked
+            asked += await self._answers([rows[position] for position in block], question, answered, first_alone=alone)
+        self._check_coverage(asked)
+        known = [row.score for row in asked if row.score is not None]
         return Evaluation(
             score=sum(known) / len(known),
-            scores=tuple(row.score for row in answered),
-            answers=tuple(row.answer for row in answered),
-            prompts=tuple(row.prompt for row in answered),
-            failures=tuple(row.failure for row in answered),
-            usage=_usage_of_rows(answered, time.perf_counter() - start),
-            partial=len(answered) < len(rows),
+            scores=tuple(row.score for row in asked),
+            answers=tuple(row.answer for row in asked),
+            prompts=tuple(row.prompt for row in asked),
+            failures=tuple(row.failure for row in asked),
+            usage=_usage_of_rows(asked, time.perf_counter() - start),
+            partial=len(asked) < len(rows),
         )
 
-    async def _answered(self, rows: Sequence[Exemplar], question: Question, *, first_alone: bool) -> list[_Row]:
+    async def _answers(
+        self, rows: Sequence[Exemplar], question: Question, answered: list[_Row], *, first_alone: bool
+    ) -> list[_Row]:
+        async def noted(row: Exemplar) -> _Row:
+            answered.append(await ask(row))
+            return answered[-1]
+
         async def ask(row: Exemplar) -> _Row:
             prompt = render_prompt(question.exemplars, row.input, question.instruction)
             try:
@@ -132,7 +156,7 @@ class Evaluator:
                 return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
             return _Row(prompt, completion=completion, score=self._metric(completion.text, row.outputs))
 
-        return await all_answers([partial(ask, row) for row in rows], first_alone=first_alone)
+        return await all_answers([partial(noted, row) for row in rows], first_alone=first_alone)
 
     def _check_coverage(self, rows: Sequence[_Row]) -> None:
         """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task."""

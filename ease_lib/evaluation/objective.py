@@ -6,8 +6,8 @@ For callers that know no event loop: `Evaluator` asks, several evaluations side 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from ease_lib.black_box.asking import cancelled
 from ease_lib.black_box.client import LLMClient, estimated_tokens
@@ -17,6 +17,8 @@ from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.evaluation.usage import Usage
 from ease_lib.tasks.base import Exemplar
+
+Result = TypeVar("Result")
 
 
 class Objective:
@@ -40,6 +42,7 @@ class Objective:
         self._evaluator = Evaluator(client, rows, metric=metric, ask_first_alone=ask_first_alone, failures=failures)
         self._runner = runner
         self._rows = rows
+        self._under_way: dict[asyncio.Task[Evaluation], int] = {}
 
     @classmethod
     def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: str) -> Objective:
@@ -59,23 +62,39 @@ class Objective:
         Raises:
             EndpointError: when an answer could not be had.
         """
-        return next(evaluation for _, evaluation in self.evaluate_each({0: question}))
+        return self._runner.run(self._evaluator.evaluate(question))
 
-    def evaluate_each(self, questions: Mapping[int, Question]) -> Iterator[tuple[int, Evaluation]]:
-        """Evaluate several sequences at once; yields each by its number as soon as it is scored.
+    def start(self, number: int, question: Question) -> None:
+        """Begin to evaluate a sequence; `wait` gives its score under this number."""
+
+        async def started() -> asyncio.Task[Evaluation]:
+            return asyncio.create_task(self._evaluator.evaluate(question))
+
+        self._under_way[self._runner.run(started())] = number
+
+    def wait(self) -> tuple[int, Evaluation]:
+        """The next evaluation that ends, of those under way, by its number.
 
         Raises:
             EndpointError: when an answer could not be had; what was answered until then is in the client's cache.
         """
-        evaluations = {number: self._evaluator.evaluate(question) for number, question in questions.items()}
-        tasks = self._runner.run(_started(evaluations))
-        try:
-            while tasks:
-                done, _ = self._runner.run(_first_of(tasks))
-                for task in sorted(done, key=lambda task: task.exception() is not None):  # failures last
-                    yield tasks.pop(task), task.result()
-        finally:
-            self._runner.run(cancelled(tasks))
+        if not any(task.done() for task in self._under_way):
+            self._runner.run(_first_of(self._under_way))
+        done = [task for task in self._under_way if task.done()]
+        task = min(done, key=lambda task: task.exception() is not None)  # failures last
+        return self._under_way.pop(task), task.result()
+
+    def beside(self, work: Callable[[], Result]) -> Result:
+        """The result of work, in another thread, while evaluations go on."""
+        return self._runner.run(asyncio.to_thread(work))
+
+    def stop(self) -> Usage:
+        """End the evaluations under way; what all of those have cost that nobody has waited for to their end."""
+        self._runner.run(cancelled(self._under_way))
+        ended = (task for task in self._under_way if not task.cancelled() and task.exception() is None)
+        unseen = sum((task.result().usage for task in ended), start=Usage())
+        self._under_way.clear()
+        return unseen + self._evaluator.given_up
 
     def estimate(self, sequences: Sequence[Sequence[Exemplar]]) -> Usage:
         """About what one evaluation costs, judged by the lengths of texts behind examples of sequences."""
@@ -86,9 +105,5 @@ class Objective:
         )
 
 
-async def _started(coroutines: Mapping[int, Coroutine[Any, Any, Evaluation]]) -> dict[asyncio.Task[Evaluation], int]:
-    return {asyncio.create_task(coroutine): number for number, coroutine in coroutines.items()}
-
-
-async def _first_of(tasks: Mapping[asyncio.Task[Evaluation], int]) -> tuple[set[asyncio.Task[Evaluation]], Any]:
-    return await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+async def _first_of(tasks: Iterable[asyncio.Task[Evaluation]]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

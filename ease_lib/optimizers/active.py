@@ -83,9 +83,19 @@ class Active:
     def tell(self, observation: Observation) -> None:
         """Learn at the end of an episode; the policy is a function of what was told and of nothing else."""
         self._history.add(observation)
-        ended = len(observation.candidate.sequence) == self._problem.space.k
-        if ended and len(self._history) >= 2 * self._policy.observations:
+        if self._trains(len(observation.candidate.sequence), len(self._history)):
             self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
+
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        """Where the policy would be trained on them, and for the greedy sequence."""
+        told = len(self._history)
+        lengths = enumerate((len(candidate.sequence) for candidate in pending), told + 1)
+        trains = any(self._trains(length, observations) for observations, length in lengths)
+        return trains or iteration == self._evaluations - 1
+
+    def _trains(self, length: int, observations: int) -> bool:
+        """Whether the policy is trained anew once a sequence of this length is the last of so many observations."""
+        return length == self._problem.space.k and observations >= 2 * self._policy.observations
 
     def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: set[Chosen]) -> Chosen | None:
         """The episode's sequence with one more exemplar; None where every one was proposed before."""

@@ -36,6 +36,10 @@ class ExemplarOptimizer(Protocol):
         """Learn a score."""
         ...
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        """Whether `ask` might propose something else if the scores of `pending` were told first."""
+        ...
+
 
 @runtime_checkable
 class PreparingOptimizer(Protocol):
@@ -44,7 +48,10 @@ class PreparingOptimizer(Protocol):
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
         """Compute ahead what `ask` will need for these iterations and what does not depend on the scores of `pending`.
 
-        Called in another thread, while neither `ask` nor `tell` is. It changes no proposal, only their speed.
+        Called while neither `ask` nor `tell` is. It changes no proposal, only their speed.
+
+        Args:
+            pending: candidates whose scores will be told before these iterations are asked for.
         """
         ...
 

@@ -136,6 +136,9 @@ class Ease:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return iteration >= self._initial_design
+
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
         """Shortlists, which depend on no score."""
         coming = {(candidate.instruction, candidate.sequence) for candidate in pending}

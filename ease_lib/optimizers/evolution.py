@@ -41,6 +41,9 @@ class Evolution:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return iteration >= self._initial_design
+
 
 def _mutate(parent: Candidate, problem: Problem, generator: np.random.Generator) -> Candidate:
     sequence, several = parent.sequence, problem.instructions > 1

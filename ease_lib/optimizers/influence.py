@@ -45,6 +45,9 @@ class Influence:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return iteration == self._evaluations - 1
+
 
 def influences(sequences: NDArray[np.integer], scores: NDArray[np.floating], n: int) -> NDArray[np.float64]:
     """(n,) influence of each exemplar.

@@ -42,6 +42,9 @@ class LlmSelect:
     def tell(self, observation: Observation) -> None:
         """There is nothing to learn for a second proposal."""
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return False
+
 
 def selection_prompt(exemplars: Sequence[str], k: int) -> str:
     """What the model is asked; it ends so that a raw completion continues with the first number."""

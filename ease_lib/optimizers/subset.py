@@ -54,6 +54,9 @@ class OneSubset:
     def tell(self, observation: Observation) -> None:
         """There is nothing to learn for a second proposal."""
 
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return False
+
 
 def choose_by_dpp(sequences: NDArray[np.integer], problem: Problem) -> int:
     return int(np.argmax(dpp_values(sequences, problem)))

@@ -15,3 +15,6 @@ class ZeroShot:
 
     def tell(self, observation: Observation) -> None:
         """There is nothing to learn for a second proposal."""
+
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return False

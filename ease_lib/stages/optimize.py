@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ from ease_lib.study.caps import Caps
 from ease_lib.study.identity import journal_key
 from ease_lib.study.journal import open_journal, usage_of_records
 from ease_lib.study.ledger import PROPOSALS, SEARCH, Ledger
-from ease_lib.study.loop import Racing, Study, evaluate_on, search
+from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.study.progress import announce, log_evaluation
 from ease_lib.study.search_artifacts import search_summary, write_best_sequence, write_history
 from ease_lib.study.selection import Selection
@@ -232,14 +233,25 @@ def _searched(
         black_box.meter.allow(caps.allowance(own=usage_of_records(known)))
         return search(
             create_optimizer(settings, problem),
-            evaluate_on(objective, data.pool, data.instructions.texts, key),
+            EvaluationsOn(objective, data.pool, data.instructions.texts, key),
             journal,
             budget=settings.budget,
             parallel=settings.parallel,
+            ahead=evaluations_ahead(len(data.validation), config.endpoint.llm_concurrency, black_box),
             racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
             caps=caps,
             on_record=lambda record, history: log_evaluation(record, history, settings.budget),
         )
+
+
+def evaluations_ahead(rows: int, concurrency: int, black_box: BlackBox) -> int:
+    """Evaluations that keep so many requests in flight while the oldest of them waits for its slowest answer.
+
+    An endpoint that is asked one prefix at a time, or that answers in this process, is kept busy by one.
+    """
+    if black_box.ask_first_alone or black_box.simulated:
+        return 1
+    return 1 + math.ceil(2 * concurrency / rows)
 
 
 @contextmanager

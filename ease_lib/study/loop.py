@@ -7,18 +7,22 @@ while budget and caps allow it and the incumbent is not perfect:
     record it durably, then tell the optimizer
 return the incumbent
 
-With parallel = b the optimizer is asked for b candidates before it is told their b scores, and they are evaluated at
-once. What the journal already holds is told without being asked or evaluated again, so a killed search continues as if
-it had never stopped, on whatever machine; of a batch that was cut, only what is missing is evaluated.
+Observations are told in the order of iterations, however the answers come, so a history does not depend on latency.
+With parallel = b up to b evaluations are under way, and the optimizer is asked for the next b / 2 as soon as all but
+the b / 2 before them are told: while it thinks, those keep the endpoint busy. Candidates that need no score (at random,
+of an initial design) are asked for further ahead, at any b, and are the same as one after another.
+
+What the journal already holds is told without being asked or evaluated again, so a killed search continues as if it had
+never stopped, on whatever machine; of evaluations that were cut, only what is missing is asked.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
@@ -33,6 +37,7 @@ from ease_lib.study.ledger import SEARCH
 from ease_lib.tasks.base import Exemplar
 
 PERFECT_SCORE = 1.0
+Result = TypeVar("Result")
 BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
 
 
@@ -44,11 +49,31 @@ class Proposal:
     race: Race | None
 
 
-Evaluate = Callable[[Mapping[int, Proposal]], Iterator[tuple[int, Evaluation]]]
-"""F: evaluates proposals by iteration, all at once, and yields each as soon as it is scored."""
+class Evaluations(Protocol):
+    """F: the evaluations under way, all at once."""
+
+    def start(self, iteration: int, proposal: Proposal) -> None:
+        """Begin to evaluate."""
+        ...
+
+    def wait(self) -> tuple[int, Evaluation]:
+        """The next one that is scored, by its iteration.
+
+        Raises:
+            EndpointError: when one of them failed for good.
+        """
+        ...
+
+    def beside(self, work: Callable[[], Result]) -> Result:
+        """The result of work, in another thread, while answers come and requests go."""
+        ...
+
+    def stop(self) -> Usage:
+        """End those that are under way; what all that did not get to their end have cost."""
+        ...
 
 
-def evaluate_on(objective: Objective, pool: Sequence[Exemplar], instructions: Sequence[str], key: str) -> Evaluate:
+class EvaluationsOn:
     """F on an objective.
 
     Each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid.
@@ -58,17 +83,21 @@ def evaluate_on(objective: Objective, pool: Sequence[Exemplar], instructions: Se
         key: of the search's journal.
     """
 
-    def question(iteration: int, proposal: Proposal) -> Question:
-        return Question(
-            exemplars=[pool[position] for position in proposal.candidate.sequence],
-            instruction=instructions[proposal.candidate.instruction],
-            account=f"{key}/{iteration}",
+    def __init__(self, objective: Objective, pool: Sequence[Exemplar], instructions: Sequence[str], key: str) -> None:
+        self._objective = objective
+        self._pool = pool
+        self._instructions = instructions
+        self._key = key
+        self.wait, self.beside, self.stop = objective.wait, objective.beside, objective.stop
+
+    def start(self, iteration: int, proposal: Proposal) -> None:
+        question = Question(
+            exemplars=[self._pool[position] for position in proposal.candidate.sequence],
+            instruction=self._instructions[proposal.candidate.instruction],
+            account=f"{self._key}/{iteration}",
             race=proposal.race,
         )
-
-    return lambda proposals: objective.evaluate_each(
-        {iteration: question(iteration, proposal) for iteration, proposal in proposals.items()}
-    )
+        self._objective.start(iteration, question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +113,19 @@ class Study:
     """A finished search.
 
     `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
-    `stopped` says why it ended: one of the constants above, or a cap as `name=value`.
+    `stopped` says why it ended: one of the constants above, or a cap as `name=value`. `unused` is what evaluations have
+    cost that were under way when it ended.
     """
 
     history: History
     records: tuple[Record, ...]
     replayed: int
     stopped: str
+    unused: Usage = field(default_factory=Usage)
 
     @property
     def usage(self) -> Usage:
-        return usage_of_records(self.records)
+        return usage_of_records(self.records) + self.unused
 
     @property
     def seconds(self) -> float:
@@ -103,11 +134,12 @@ class Study:
 
 def search(
     optimizer: ExemplarOptimizer,
-    evaluate: Evaluate,
+    evaluations: Evaluations,
     journal: Journal,
     *,
     budget: int,
     parallel: int = 1,
+    ahead: int = 1,
     racing: Racing | None = None,
     caps: Caps | None = None,
     on_record: Callable[[Record, History], None] = lambda record, history: None,
@@ -116,47 +148,60 @@ def search(
 
     Args:
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
-        parallel: b, candidates evaluated at once.
-        on_record: called with every new observation and the history that it was proposed from, for progress.
+        parallel: b, evaluations under way at most.
+        ahead: the same where no proposal depends on their scores: as many as keep the endpoint busy.
+        on_record: called with every new observation and the history so far, for progress.
 
     Raises:
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
         JournalError: when the journal cannot be written.
     """
     purse = _Purse(caps or Caps())
-    attempt = _Attempt(optimizer, evaluate, journal, purse, budget, parallel, racing, on_record)
+    attempt = _Attempt(optimizer, evaluations, journal, purse, budget, parallel, ahead, racing, on_record)
     try:
         stopped = attempt.run()
     finally:
-        purse.close()
+        unused = attempt.close()
+        purse.close(unused)
     replayed = sum(record.iteration in attempt.known for record in attempt.records)
-    return Study(history=attempt.history, records=tuple(attempt.records), replayed=replayed, stopped=stopped)
+    return Study(
+        history=attempt.history, records=tuple(attempt.records), replayed=replayed, stopped=stopped, unused=unused
+    )
 
 
 class _Attempt:
-    """One attempt at a search: batch after batch, what earlier attempts left in the journal first."""
+    """One attempt at a search; what earlier attempts left in the journal comes first."""
 
     def __init__(
         self,
         optimizer: ExemplarOptimizer,
-        evaluate: Evaluate,
+        evaluations: Evaluations,
         journal: Journal,
         purse: _Purse,
         budget: int,
         parallel: int,
+        ahead: int,
         racing: Racing | None,
         on_record: Callable[[Record, History], None],
     ) -> None:
         self._optimizer = optimizer
-        self._evaluate = evaluate
+        self._evaluations = evaluations
         self._journal = journal
         self._purse = purse
         self._budget = budget
-        self._parallel = parallel
+        self._group = max(1, parallel // 2)
+        self._lag = parallel - self._group
+        self._ahead = ahead
         self._racing = racing
         self._on_record = on_record
         self._clock = _Clock()
+        self._proposed = journal.proposed()
+        self._beside = _Beside(optimizer, evaluations)
         self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
+        self._approved = max(self.known, default=-1)
+        self._scored = dict(self.known)
+        self._under_way: dict[int, Candidate] = {}
+        self._next = 0
         self.history = History()
         self.records: list[Record] = []
 
@@ -165,49 +210,135 @@ class _Attempt:
         while len(self.history) < self._budget:
             if self.history.incumbent is not None and self.history.incumbent.score >= PERFECT_SCORE:
                 return PERFECT
-            iterations = self._next(len(self.history))
-            batch = {iteration: self.known[iteration] for iteration in iterations if iteration in self.known}
-            ended = self._complete(batch, iterations) if len(batch) < len(iterations) else None
-            for record in (batch[iteration] for iteration in sorted(batch)):
-                self._tell(record)
-            if ended:
+            ended = self._ask()
+            if not self._under_way:
                 return ended
+            try:
+                self._receive(min(self._under_way))
+            except CapReached as error:  # by requests that had to be tried again
+                self._tell(*(iteration for iteration in self._under_way if iteration in self._scored))
+                return error.cap
+            self._tell(min(self._under_way))
         return BUDGET
 
-    def _next(self, start: int) -> range:
-        return range(start, min(start + self._parallel, self._budget))
+    def close(self) -> Usage:
+        """End what is under way; what it and all that was not told have cost."""
+        given_up = self._evaluations.stop()
+        self._beside.close()
+        told = {record.iteration for record in self.records}
+        return given_up + usage_of_records(record for number, record in self._scored.items() if number not in told)
 
-    def _complete(self, batch: dict[int, Record], iterations: range) -> str | None:
-        """Evaluate what is missing of a batch and add it; why the search ends here, if it does."""
-        proposed = self._journal.proposed()
-        approved = max(batch, default=-1)
-        candidates = _ask(self._optimizer, iterations, self._purse, proposed, approved=approved)
-        if not candidates:
-            batch.clear()
-            return self._purse.cap or EXHAUSTED
-        new = {iteration: candidate for iteration, candidate in candidates.items() if iteration not in proposed}
-        if new:
-            self._journal.propose(new)
-        proposals = {
-            iteration: Proposal(candidate=candidate, race=_race(self._racing, self.history, iteration))
-            for iteration, candidate in candidates.items()
-            if iteration not in batch
-        }
-        try:
-            with _preparing(self._optimizer, self._next(iterations.stop), tuple(candidates.values())):
-                for record in _evaluated(self._evaluate, proposals, self._clock):
-                    self._journal.append(record)
-                    batch[record.iteration] = record
-                    self._on_record(record, self.history)
-        except CapReached as error:  # by requests that had to be tried again
-            return error.cap
-        return None
+    def _ask(self) -> str:
+        """Begin as many evaluations as may be under way; why no more can follow when those are told."""
+        new: dict[int, Candidate] = {}
+        ended = BUDGET
+        while self._next < self._budget and self._may_ask(self._next):
+            iteration = self._next
+            if iteration > self._approved and not self._purse.allows_one_more(len(self._under_way)):
+                ended = self._purse.cap or ended
+                break
+            pending = tuple(self._under_way.values())
+            candidate = self._found(iteration) or self._beside.ask(iteration, pending)
+            if candidate is None:
+                ended = EXHAUSTED
+                break
+            if iteration not in self._scored:
+                new[iteration] = candidate
+            self._under_way[iteration] = candidate
+            self._next += 1
+        self._begin(new)
+        self._prepare()
+        return ended
 
-    def _tell(self, record: Record) -> None:
-        self.records.append(record)
-        self._purse.pay(record)
-        self.history.add(record.observation)
-        self._optimizer.tell(record.observation)
+    def _may_ask(self, iteration: int) -> bool:
+        if self._told >= self._needed(iteration):
+            return True
+        pending = tuple(self._under_way.values())
+        chosen = self._found(iteration) is not None or not self._optimizer.needs_scores(iteration, pending)
+        return chosen and self._racing is None and len(pending) < self._ahead
+
+    def _needed(self, iteration: int) -> int:
+        """Scores that a proposal is made from: all but those of the evaluations that go on meanwhile."""
+        return iteration // self._group * self._group - self._lag
+
+    @property
+    def _told(self) -> int:
+        return min(self._under_way, default=self._next)
+
+    def _found(self, iteration: int) -> Candidate | None:
+        """What an earlier attempt proposed, perhaps on another machine."""
+        if iteration in self.known:
+            return self.known[iteration].observation.candidate
+        return self._proposed.get(iteration)
+
+    def _begin(self, candidates: Mapping[int, Candidate]) -> None:
+        """Record what will be evaluated, and begin."""
+        unknown = {iteration: each for iteration, each in candidates.items() if iteration not in self._proposed}
+        if unknown:
+            self._journal.propose(unknown)
+        for iteration, candidate in candidates.items():
+            race = _race(self._racing, self.history, iteration)
+            self._evaluations.start(iteration, Proposal(candidate=candidate, race=race))
+
+    def _prepare(self) -> None:
+        """While answers are awaited, the optimizer may prepare for the next group."""
+        coming = range(self._next, min((self._next // self._group + 1) * self._group, self._budget))
+        if coming and self._next not in self._proposed:
+            needed = self._needed(self._next)
+            told = tuple(candidate for iteration, candidate in self._under_way.items() if iteration < needed)
+            self._beside.prepare(coming, told)
+
+    def _receive(self, iteration: int) -> None:
+        """Wait until it is scored; the others that are scored meanwhile are recorded too."""
+        while iteration not in self._scored:
+            start = time.perf_counter()
+            done, evaluation = self._evaluations.wait()
+            waited = time.perf_counter() - start
+            record = _record(done, self._under_way[done], evaluation, waited, self._clock.lap())
+            self._journal.append(record)
+            self._scored[done] = record
+            self._on_record(record, self.history)
+
+    def _tell(self, *iterations: int) -> None:
+        for iteration in iterations:
+            record = self._scored[iteration]
+            del self._under_way[iteration]
+            self.records.append(record)
+            self._purse.pay(record)
+            self.history.add(record.observation)
+            self._beside.tell(record.observation)
+
+
+class _Beside:
+    """The optimizer in a thread of its own, one call at a time, while requests go on."""
+
+    def __init__(self, optimizer: ExemplarOptimizer, evaluations: Evaluations) -> None:
+        self._optimizer = optimizer
+        self._evaluations = evaluations
+        self._thread = ThreadPoolExecutor(1, "optimizer")
+        self._preparing: tuple[range, Future[None]] | None = None
+
+    def ask(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        return self._call(lambda: self._optimizer.ask(iteration, pending))
+
+    def tell(self, observation: Observation) -> None:
+        self._call(lambda: self._optimizer.tell(observation))
+
+    def prepare(self, iterations: range, told: Sequence[Candidate]) -> None:
+        """Begin to, once for the same iterations, where there is something to prepare."""
+        if not isinstance(self._optimizer, PreparingOptimizer):
+            return
+        if self._preparing is None or self._preparing[0] != iterations:
+            self._preparing = iterations, self._thread.submit(self._optimizer.prepare, iterations, told)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+    def _call(self, work: Callable[[], Result]) -> Result:
+        """In the thread, behind what is prepared there."""
+        if self._preparing:
+            self._evaluations.beside(self._preparing[1].result)
+        return self._evaluations.beside(self._thread.submit(work).result)
 
 
 class _Purse:
@@ -223,9 +354,9 @@ class _Purse:
         self._spent += record.usage
         self._seconds += record.seconds
 
-    def close(self) -> None:
+    def close(self, unused: Usage) -> None:
         """Book what was spent, and no more than that."""
-        self._caps.ledger.book(SEARCH, self._spent)
+        self._caps.ledger.book(SEARCH, self._spent + unused)
 
     def allows_one_more(self, under_way: int) -> bool:
         self.cap = self._caps.reached(self._spent, self._seconds, under_way)
@@ -243,30 +374,6 @@ class _Clock:
         return self._mark - before
 
 
-def _ask(
-    optimizer: ExemplarOptimizer,
-    iterations: range,
-    purse: _Purse,
-    proposed: Mapping[int, Candidate],
-    *,
-    approved: int,
-) -> dict[int, Candidate]:
-    """Candidates by iteration, fewer where a cap or the end of the space comes first.
-
-    What was proposed by an earlier attempt stays proposed. Iterations up to `approved` were allowed by the caps of an
-    earlier attempt, which paid for them.
-    """
-    candidates: dict[int, Candidate] = {}
-    for iteration in iterations:
-        if iteration > approved and not purse.allows_one_more(len(candidates)):
-            break
-        candidate = proposed.get(iteration) or optimizer.ask(iteration, tuple(candidates.values()))
-        if candidate is None:
-            break
-        candidates[iteration] = candidate
-    return candidates
-
-
 def _race(racing: Racing | None, history: History, iteration: int) -> Race | None:
     if racing is None:
         return None
@@ -274,34 +381,13 @@ def _race(racing: Racing | None, history: History, iteration: int) -> Race | Non
     return Race(incumbent=incumbent, confidence=racing.confidence, seed=racing.seed, iteration=iteration)
 
 
-@contextmanager
-def _preparing(optimizer: ExemplarOptimizer, iterations: range, pending: Sequence[Candidate]) -> Iterator[None]:
-    """While the scores of `pending` are awaited, the optimizer may prepare the next batch in another thread."""
-    if not isinstance(optimizer, PreparingOptimizer) or not iterations:
-        yield
-        return
-    with ThreadPoolExecutor(1) as beside:
-        prepared = beside.submit(optimizer.prepare, iterations, pending)
-        yield
-        prepared.result()
-
-
-def _evaluated(evaluate: Evaluate, proposals: Mapping[int, Proposal], clock: _Clock) -> Iterator[Record]:
-    """A record of each proposal as it is scored."""
-    scored = evaluate(proposals)
-    while True:
-        start = time.perf_counter()
-        done = next(scored, None)
-        if done is None:
-            return
-        waited = time.perf_counter() - start
-        iteration, evaluation = done
-        observation = Observation(
-            candidate=proposals[iteration].candidate,
-            score=evaluation.score,
-            validation_rows=evaluation.scored_rows,
-            partial=evaluation.partial,
-            failed_rows=evaluation.failed_rows,
-        )
-        usage = replace(evaluation.usage, seconds=waited)
-        yield Record(iteration=iteration, observation=observation, usage=usage, seconds=clock.lap())
+def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
+    observation = Observation(
+        candidate=candidate,
+        score=evaluation.score,
+        validation_rows=evaluation.scored_rows,
+        partial=evaluation.partial,
+        failed_rows=evaluation.failed_rows,
+    )
+    usage = replace(evaluation.usage, seconds=waited)
+    return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)

@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import os
 import signal
+import threading
 import traceback
 import warnings
 from abc import abstractmethod
@@ -30,15 +31,17 @@ from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.signals import open_event_loop
 from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import Racing, Study, evaluate_on, search
+from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
-from ease_lib.testing.objectives import OrderedSum, ordered_sum
+from ease_lib.testing.objectives import AtOnce, OrderedSum, ordered_sum
 
 BUDGET = 14
 ROWS = 8
 MOST_ATTEMPTS = 4 * BUDGET
 KEY = "key"
+_fork_or_look = threading.Lock()
+"""A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 
 
 class OptimizerConformance:
@@ -57,7 +60,7 @@ class OptimizerConformance:
     def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, parallel: int = 1) -> Study:
         with open_journal(str(folder), KEY) as journal:
             optimizer = self.create(objective.problem)
-            return search(optimizer, objective.evaluate_each, journal, budget=budget, parallel=parallel)
+            return search(optimizer, objective.at_once, journal, budget=budget, parallel=parallel)
 
     def test_equal_seeds_give_equal_histories(self, tmp_path: Path) -> None:
         first, second = (self.run(ordered_sum(), tmp_path / name) for name in "ab")
@@ -81,14 +84,26 @@ class OptimizerConformance:
         objective = ordered_sum()
         study = self.run(objective, tmp_path, parallel=parallel)
         optimizer = self.create(objective.problem)
-        for start in range(0, self.most_evaluations, parallel):
-            batch: list[Candidate] = []
-            for iteration in range(start, min(start + parallel, self.most_evaluations)):
-                candidate = optimizer.ask(iteration, tuple(batch))
-                assert candidate == study.history.observations[iteration].candidate
-                batch.append(candidate)
-            for observation in study.history.observations[start : start + parallel]:
-                optimizer.tell(observation)
+        observations = study.history.observations
+        told, group = 0, max(1, parallel // 2)
+        for iteration, observation in enumerate(observations):
+            while told < iteration // group * group - (parallel - group):
+                optimizer.tell(observations[told])
+                told += 1
+            pending = tuple(each.candidate for each in observations[told:iteration])
+            assert optimizer.ask(iteration, pending) == observation.candidate
+
+    @pytest.mark.parametrize(("parallel", "ahead"), [(1, 1), (1, 5), (2, 5), (5, 1), (8, 3)])
+    def test_a_history_does_not_depend_on_which_answers_come_first(
+        self, tmp_path: Path, parallel: int, ahead: int
+    ) -> None:
+        """Nor on how many evaluations that need no score are under way."""
+        first, last = ordered_sum(), ordered_sum()
+        with open_journal(str(tmp_path / "last"), KEY) as journal:
+            optimizer = self.create(last.problem)
+            evaluations = AtOnce(lambda iteration, proposal: last(proposal.candidate.sequence), choose=max)
+            study = search(optimizer, evaluations, journal, budget=BUDGET, parallel=parallel, ahead=ahead)
+        assert study.history == self.run(first, tmp_path / "first", parallel=parallel).history
 
     def test_a_batch_depends_on_nothing_that_is_not_told(self) -> None:
         """Asked again with the same pending candidates, it proposes the same."""
@@ -190,7 +205,7 @@ class OptimizerConformance:
             )  # fmt: skip
             search(
                 self.create(problem),
-                evaluate_on(objective, pool, [""], KEY),
+                EvaluationsOn(objective, pool, [""], KEY),
                 journal,
                 budget=BUDGET,
                 parallel=parallel,
@@ -236,7 +251,7 @@ def _told(optimizer: ExemplarOptimizer, objective: OrderedSum, evaluations: int)
 
 
 def _is_stored(folder: Path, prompt: str) -> bool:
-    with open_event_loop() as runner, open_cache(str(folder)) as cache:
+    with _fork_or_look, open_event_loop() as runner, open_cache(str(folder)) as cache:
         return runner.run(cache.get(response_key({}, prompt))) is not None
 
 
@@ -249,7 +264,8 @@ def _in_process(work: Callable[..., None], *arguments: Any, **settings: Any) -> 
     """Do the work in a forked process; its exit code, negative for a signal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the endpoint's thread is not needed in the child
-        child = os.fork()
+        with _fork_or_look:
+            child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     code = 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,37 @@ from ease_lib.optimizers.base import Problem
 from ease_lib.seeding import rng
 from ease_lib.study.loop import Proposal
 from ease_lib.surrogate.representations import PositionalRepresentation
+
+Result = TypeVar("Result")
+
+
+class AtOnce:
+    """Evaluations that are scored as soon as somebody waits for them.
+
+    Args:
+        evaluate: an iteration's proposal.
+        choose: which of the iterations under way is scored next.
+    """
+
+    def __init__(
+        self, evaluate: Callable[[int, Proposal], Evaluation], choose: Callable[[Iterable[int]], int] = min
+    ) -> None:
+        self._evaluate = evaluate
+        self._choose = choose
+        self._under_way: dict[int, Proposal] = {}
+
+    def start(self, iteration: int, proposal: Proposal) -> None:
+        self._under_way[iteration] = proposal
+
+    def wait(self) -> tuple[int, Evaluation]:
+        iteration = self._choose(self._under_way)
+        return iteration, self._evaluate(iteration, self._under_way.pop(iteration))
+
+    def beside(self, work: Callable[[], Result]) -> Result:
+        return work()
+
+    def stop(self) -> Usage:
+        return Usage()
 
 
 @dataclass
@@ -39,10 +71,10 @@ class OrderedSum:
             usage=Usage(requests=1),
         )
 
-    def evaluate_each(self, proposals: Mapping[int, Proposal]) -> Iterator[tuple[int, Evaluation]]:
+    @property
+    def at_once(self) -> AtOnce:
         """As `study.loop.search` wants it."""
-        for iteration, proposal in proposals.items():
-            yield iteration, self(proposal.candidate.sequence)
+        return AtOnce(lambda iteration, proposal: self(proposal.candidate.sequence))
 
     def raw(self, sequence: Sequence) -> float:
         weights = np.arange(1, len(sequence) + 1)

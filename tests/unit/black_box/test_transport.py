@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import ssl
+from pathlib import Path
 
 import certifi
 import pytest
@@ -46,7 +47,7 @@ def test_hosts_that_need_no_proxy_are_asked_directly(monkeypatch, without_proxie
 
 def test_a_private_authority_stands_in_for_all_others(monkeypatch, tmp_path):
     everybody = trusted_authorities().get_ca_certs()
-    first = open(certifi.where()).read().partition("-----END CERTIFICATE-----")
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
     (tmp_path / "ours.pem").write_text(first[0] + first[1])
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ours.pem"))
     ours = trusted_authorities()

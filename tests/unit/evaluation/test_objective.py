@@ -1,5 +1,6 @@
 import asyncio
 import re
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 
@@ -99,14 +100,59 @@ def test_several_sequences_are_evaluated_at_once_and_come_as_they_are_done():
 
     slow, quick = ([Exemplar(100, text, ("b",))] for text in ("slow", "quick"))
     with faulty_endpoint(answer) as server, objective_on(server, concurrency=20) as objective:
-        done = list(objective.evaluate_each({7: Question(exemplars=slow), 8: Question(exemplars=quick)}))
+        objective.start(7, Question(exemplars=slow))
+        objective.start(8, Question(exemplars=quick))
+        done = [objective.wait(), objective.wait()]
     assert [(number, evaluation.score) for number, evaluation in done] == [(8, 1.0), (7, 1.0)]
+
+
+def test_what_evaluations_have_cost_that_were_ended_is_known():
+    """And answers come while something else is worked on."""
+    held = threading.Event()
+
+    def answer(prompt):
+        if "query 9" in prompt and "slow" in prompt:
+            held.wait(10)
+        return query_number(prompt)
+
+    quick, slow = ([Exemplar(100, text, ("b",))] for text in ("quick", "slow"))
+    with faulty_endpoint(answer) as server, objective_on(server, concurrency=20) as objective:
+        objective.start(0, Question(exemplars=quick))
+        objective.start(1, Question(exemplars=slow))
+        assert objective.wait()[0] == 0
+        objective.beside(lambda: wait_for(lambda: server.script.finished.total() == 19))
+        given_up = objective.stop()
+        held.set()
+    assert given_up.requests == 9
+
+
+def wait_for(condition):
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.1)  # from the server's socket to the client's
+
+
+def test_with_a_prefix_cache_evaluations_take_turns():
+    """So that no other prefix takes the place of one that is still needed."""
+    seen = []
+
+    def answer(prompt):
+        seen.append("first" if "one" in prompt else "second")
+        return query_number(prompt)
+
+    with faulty_endpoint(answer) as server, objective_on(server, ask_first_alone=True) as objective:
+        for number, text in enumerate(("one", "two")):
+            objective.start(number, Question(exemplars=[Exemplar(100, text, ("b",))]))
+        objective.wait()
+        objective.wait()
+    assert seen == ["first"] * 10 + ["second"] * 10
 
 
 def test_a_race_that_is_lost_asks_no_further():
     race = Race(incumbent=0.9, confidence=1.0, seed=0, iteration=0)
     with faulty_endpoint(lambda prompt: "wrong") as server, objective_on(server) as objective:
-        [(_, evaluation)] = objective.evaluate_each({0: Question(exemplars=SEQUENCE, race=race)})
+        evaluation = objective.evaluate(Question(exemplars=SEQUENCE, race=race))
     assert (evaluation.partial, evaluation.score, len(evaluation.scores)) == (True, 0.0, 4)
     assert server.script.requests == evaluation.usage.requests == 4
 
@@ -114,7 +160,7 @@ def test_a_race_that_is_lost_asks_no_further():
 def test_a_race_that_is_not_lost_has_the_full_score():
     race = Race(incumbent=0.9, confidence=0.9, seed=0, iteration=0)
     with faulty_endpoint(query_number) as server, objective_on(server) as objective:
-        [(_, evaluation)] = objective.evaluate_each({0: Question(exemplars=SEQUENCE, race=race)})
+        evaluation = objective.evaluate(Question(exemplars=SEQUENCE, race=race))
     assert (evaluation.partial, evaluation.score, evaluation.usage.requests) == (False, 1.0, 10)
 
 
@@ -136,7 +182,7 @@ def test_a_permanent_failure_stops_the_queue():
 def test_an_answer_that_an_earlier_attempt_paid_for_counts_as_asked(tmp_path):
     with faulty_endpoint(query_number) as server, objective_on(server, cache_folder=tmp_path) as objective:
         asked = [
-            next(objective.evaluate_each({0: Question(exemplars=SEQUENCE, account=account)}))[1].usage
+            objective.evaluate(Question(exemplars=SEQUENCE, account=account)).usage
             for account in ("search/3", "search/3", "search/4")
         ]
     assert [(usage.requests, usage.cached) for usage in asked] == [(10, 0), (10, 0), (0, 10)]

@@ -10,7 +10,7 @@ from ease_lib.optimizers.history import History, Observation
 from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.journal import open_journal
 from ease_lib.study.loop import Racing, search
-from ease_lib.testing.objectives import ordered_sum
+from ease_lib.testing.objectives import AtOnce, ordered_sum
 
 ROWS = 20
 
@@ -25,15 +25,14 @@ def scored(score, *, rows=ROWS, partial=False):
 def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, **settings):
     """A search on evaluations that score as listed, by iteration; an exception in the list is raised."""
 
-    def evaluate(proposals):
-        for iteration in proposals:
-            result = scores[iteration]
-            if isinstance(result, Exception):
-                raise result
-            yield iteration, result if isinstance(result, Evaluation) else scored(result)
+    def evaluate(iteration, proposal):
+        result = scores[iteration]
+        if isinstance(result, Exception):
+            raise result
+        return result if isinstance(result, Evaluation) else scored(result)
 
     with open_journal(str(tmp_path), "key") as journal:
-        return search(optimizer(ordered_sum(seed=seed).problem), evaluate, journal, budget=budget, **settings)
+        return search(optimizer(ordered_sum(seed=seed).problem), AtOnce(evaluate), journal, budget=budget, **settings)
 
 
 def test_stops_at_a_perfect_score(tmp_path):
@@ -74,7 +73,7 @@ def test_a_search_is_continued_where_another_machine_would_propose_other_candida
         run(tmp_path, [0.1, Overloaded("gone")], budget=5, parallel=parallel, optimizer=Foreign)
     with open_journal(str(tmp_path), "key") as journal:
         proposed = dict(journal.proposed())
-    assert len(proposed) == {1: 2, 3: 3}[parallel]
+    assert len(proposed) == {1: 2, 3: 4}[parallel]
     study = run(tmp_path, [None, 0.2, 0.3, 0.4, 0.5], budget=5, parallel=parallel)
     candidates = [observation.candidate for observation in study.history]
     assert {iteration: candidates[iteration] for iteration in proposed} == proposed
@@ -95,12 +94,12 @@ def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
         written = []
         journal.propose, propose = lambda new: (written.append(sorted(new)), propose(new)), journal.propose
 
-        def evaluate(proposals):
-            assert written[-1] == sorted(proposals)
-            yield from ((iteration, scored(0.1)) for iteration in proposals)
+        def evaluate(iteration, proposal):
+            assert any(iteration in proposed for proposed in written)
+            return scored(0.1)
 
-        search(BestOfN(ordered_sum().problem), evaluate, journal, budget=4, parallel=2)
-    assert written == [[0, 1], [2, 3]]
+        search(BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, budget=4, parallel=2)
+    assert written == [[0, 1], [2], [3]]
 
 
 def test_times_of_the_records_add_up_to_what_the_search_took(tmp_path):
@@ -170,14 +169,13 @@ def test_a_lower_cap_on_a_batch_that_was_cut_keeps_what_was_paid(tmp_path):
 def test_races_know_the_incumbent_of_full_evaluations_only(tmp_path):
     seen = []
 
-    def evaluate(proposals):
-        for iteration, proposal in proposals.items():
-            seen.append(proposal.race.incumbent)
-            yield iteration, [scored(0.5), scored(0.9, rows=4, partial=True), scored(0.6)][iteration]
+    def evaluate(iteration, proposal):
+        seen.append(proposal.race.incumbent)
+        return [scored(0.5), scored(0.9, rows=4, partial=True), scored(0.6)][iteration]
 
     with open_journal(str(tmp_path), "key") as journal:
         study = search(
-            BestOfN(ordered_sum().problem), evaluate, journal, budget=3, racing=Racing(confidence=0.9, seed=0)
+            BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, budget=3, racing=Racing(confidence=0.9, seed=0)
         )
     assert seen == [None, 0.5, 0.5]
     assert study.history.incumbent.score == 0.6
