@@ -5,6 +5,10 @@ Anything else that is raised is a bug of ours and keeps its traceback.
 
 from __future__ import annotations
 
+EXIT_ERROR = 2
+EXIT_STOPPED = 75
+"""EX_TEMPFAIL of sysexits.h: try again."""
+
 
 class EaseError(Exception):
     """Base of all errors that are shown as one message, without a traceback.

@@ -12,8 +12,7 @@ from kfp import compiler
 
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
-from ease_lib.errors import EaseError
-from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects

@@ -6,12 +6,9 @@ import json
 import logging
 import os
 import re
-import shutil
 import signal
 import sys
-import tempfile
 import time
-import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,16 +19,13 @@ from kfp import local
 from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
-from ease_lib.processes import children_have
-from ease_lib.running import run_context
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
+from ease_lib.running.inline import LOG_FILE, keep_results
+from ease_lib.running.run_context import new_run
 from ease_lib.signals import sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.placement import Placement, placed
 
-LOG_FILE = "log.txt"
-LINEAGE_FILE = "lineage.json"
-"""Record of the last stage, from which everything before it is found."""
 ON_ONE_MACHINE = Placement(on_cluster=False)
 STAGE_STOP_SECONDS = 15.0
 """How long a stage that was told to stop may take; Kubernetes gives a pod 30 s."""
@@ -62,7 +56,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     pipeline_root = output_dir / "pipeline"
     pipeline_root.mkdir(parents=True, exist_ok=True)
     with (
-        _environment_of_stages(pipeline_root),
+        new_run(pipeline_root),
         _runner(runner, parameters, output_dir) as (stage_runner, parameters),
     ):
         local.init(stage_runner, pipeline_root=str(pipeline_root), raise_on_error=True)
@@ -70,21 +64,8 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     results = Path(finished.outputs["results"].path)
     if not results.is_dir():  # kfp takes a container that ends at once for a success
         raise RunFailed(f"the last stage wrote no results; see {pipeline_root / LOG_FILE}")
-    shutil.copytree(results, output_dir, dirs_exist_ok=True)
-    shutil.copyfile(finished.outputs["lineage"].path, output_dir / LINEAGE_FILE)
+    keep_results(output_dir, results, Path(finished.outputs["lineage"].path))
     return output_dir
-
-
-@contextlib.contextmanager
-def _environment_of_stages(pipeline_root: Path) -> Iterator[None]:
-    """The run's id; no module from the working folder; and a folder for what Kubeflow's launcher, torch and others
-    leave in TMPDIR, which goes when the run ends."""
-    tempfile.gettempdir()  # settles where temporary files of this process go, before TMPDIR is another
-    with (
-        tempfile.TemporaryDirectory(dir=pipeline_root, prefix="scratch-", ignore_cleanup_errors=True) as scratch,
-        children_have(TMPDIR=scratch, **{run_context.RUN_ID: str(uuid.uuid4())}),
-    ):
-        yield
 
 
 @contextlib.contextmanager

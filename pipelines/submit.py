@@ -17,8 +17,7 @@ from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 from ease_lib.comparison import AXES
 from ease_lib.config.parsing import Value, declared_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.errors import ConfigError
-from ease_lib.running.execution import EXIT_STOPPED
+from ease_lib.errors import EXIT_STOPPED, ConfigError
 from pipelines.cluster import (
     Cluster,
     ClusterError,

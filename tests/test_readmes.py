@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ease_lib.cli import __main__ as ease
+from ease_lib.running.graph import RUN
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
 
@@ -156,7 +157,7 @@ def test_a_command_that_needs_nothing_works(command, workspace, monkeypatch):
 def test_a_command_that_needs_something_has_options_that_exist(command):
     words = command.words
     if command.program == "ease":
-        ease._parser().parse_args(words[1:])
+        ease._parser(words[1]).parse_args(words[1:])
     elif command.program == "python -m pipelines":
         pipelines._parser().parse_args(words[3:])
     elif command.program.startswith("python -m tests."):
@@ -178,7 +179,8 @@ def test_files_of_ours_that_a_command_names_are_there(command):
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_options_in_the_text_exist(readme):
-    known = {*options_of(ease._parser()), *options_of(pipelines._parser())}
+    commands = (*ease.COMMANDS, *(stage.command for stage in RUN))
+    known = set(options_of(pipelines._parser())).union(*(options_of(ease._parser(name)) for name in commands))
     for span in re.findall(r"`([^`]+)`", prose_of(readme)):
         if span.removeprefix(".venv/bin/").startswith(("--", "ease ", "python -m pipelines ")):
             assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= known, span

@@ -7,23 +7,37 @@ names of the pipeline's parameters, with dashes: `--noise-ratio` is `noise_ratio
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
 from ease_lib import __version__
-from ease_lib.cli.compare import add_compare
-from ease_lib.cli.doctor import add_doctor
-from ease_lib.cli.lineage import add_lineage
-from ease_lib.cli.run import EXAMPLES, add_run
-from ease_lib.cli.stage import add_stage
-from ease_lib.errors import EaseError
-from ease_lib.running.execution import EXIT_ERROR, EXIT_STOPPED
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.running.graph import RUN
+
+EXAMPLES = """examples:
+  ease run --params demo                            the shipped task with the small local LLM
+  ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
+  ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
+           --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
+the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
+the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
+message, 75 stopped and can be continued
+"""
+COMMANDS = {
+    "run": "run the whole pipeline on this machine",
+    "compare": "compare methods over tasks, noise ratios, endpoints and repeats",
+    "doctor": "try everything that a run needs, and say what is wrong and what to do",
+    "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
+    "forget": "list, and remove on request, everything that holds a row",
+}
+"""What each does; the module `ease_lib.cli.NAME` says more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    parsed = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser(next((argument for argument in given if not argument.startswith("-")), "")).parse_args(given)
     try:
         return int(parsed.command(parsed))
     except EaseError as error:
@@ -34,18 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_STOPPED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser(chosen: str) -> argparse.ArgumentParser:
+    """The parser of all commands, with the options of the chosen one: what another needs is not even loaded."""
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=shape)
     parser.add_argument("--version", action="version", version=f"ease {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_run(commands)
-    add_compare(commands)
-    add_doctor(commands)
-    add_lineage(commands)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, formatter_class=shape)
+        if name == chosen:
+            importlib.import_module(f"ease_lib.cli.{name}").fill(command)
     for stage in RUN:
-        add_stage(commands, stage)
+        command = commands.add_parser(stage.command, help=stage.summary)
+        if stage.command == chosen:
+            importlib.import_module("ease_lib.cli.stage").fill(command, stage)
     return parser
 
 

@@ -6,14 +6,12 @@ import argparse
 import itertools
 import sys
 import tempfile
-from typing import Any
 
 from ease_lib.cli.options import add_parameters, made_folder, run_values
 from ease_lib.config.sections import ComparisonAxes, Parameters
-from ease_lib.errors import ConfigError
+from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.processes import available_cores, children_have
 from ease_lib.running.compare import Done, run_cells
-from ease_lib.running.execution import EXIT_ERROR
 from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.stages import report_comparison
 from ease_lib.stages.plan_comparison import checked_plan, most_requests
@@ -28,15 +26,12 @@ with more methods, tasks or repeats, runs only what is not finished yet
 """
 
 
-def add_compare(commands: Any) -> None:
-    """Add `ease compare` to the commands."""
-    compare = commands.add_parser(
-        "compare",
-        help="compare methods over tasks, noise ratios, endpoints and repeats",
-        description="Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best.",
-        epilog=COMPARE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def fill(compare: argparse.ArgumentParser) -> None:
+    """Describe the command, and add its options."""
+    compare.description = (
+        "Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best."
     )
+    compare.epilog = COMPARE_EXAMPLES
     compare.add_argument(
         "--params", metavar="SET", help="parameter set (paper-tables, knowledge, ...) or YAML file; options win over it"
     )

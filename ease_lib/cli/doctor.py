@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from ease_lib.cli.options import add_parameters, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
+from ease_lib.errors import EXIT_ERROR
 from ease_lib.running import doctor
-from ease_lib.running.execution import EXIT_ERROR
 
 DOCTOR_EXAMPLES = """examples:
   ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
@@ -19,16 +18,13 @@ DOCTOR_EXAMPLES = """examples:
 """
 
 
-def add_doctor(commands: Any) -> None:
-    """Add `ease doctor` to the commands."""
-    doctor = commands.add_parser(
-        "doctor",
-        help="try everything that a run needs, and say what is wrong and what to do",
-        description="Try the task data, the embedder, the object store, the endpoint and this machine, as a run would "
-        "meet them. Costs one short LLM request.",
-        epilog=DOCTOR_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def fill(doctor: argparse.ArgumentParser) -> None:
+    """Describe the command, and add its options."""
+    doctor.description = (
+        "Try the task data, the embedder, the object store, the endpoint and this machine, as a run would meet them. "
+        "Costs one short LLM request."
     )
+    doctor.epilog = DOCTOR_EXAMPLES
     doctor.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
     doctor.add_argument("--output-dir", metavar="DIR", default="runs", help="folder to write to (default: runs)")
     add_parameters(doctor, Parameters, "parameters")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -18,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.store import joined, open_store
-from ease_lib.deletion import forgetting
-from ease_lib.deletion.forgetting import Removal, search_commands
 from ease_lib.deletion.tombstones import STAGE
 from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import ConfigError
-from ease_lib.lineage.chain import LATEST_FILE, follow
+from ease_lib.lineage.chain import follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.files import exports_of
@@ -42,25 +39,12 @@ EXAMPLES = """examples:
   ease lineage find s3://prompts/feedback --row "You lost my parcel"
   ease lineage rerun runs/demo                      the command that gives the same history again, from the cache
 """
-FORGET_EXAMPLES = """examples:
-  ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
-  ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
-  ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
-afterwards run the commands that it prints, one for each run that is affected: the same search without the row, also
-while the task's own data still has it. Stopped or killed, the same command continues; exit codes: 0 done, 2 an error
-"""
 
 
-def add_lineage(commands: Any) -> None:
-    """Add `ease lineage` and `ease forget` to the commands of `ease`."""
-    shape = argparse.RawDescriptionHelpFormatter
-    lineage = commands.add_parser(
-        "lineage",
-        help="where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=shape,
-    )
+def fill(lineage: argparse.ArgumentParser) -> None:
+    """Describe the command, and add its questions."""
+    lineage.description = __doc__
+    lineage.epilog = EXAMPLES
     questions = lineage.add_subparsers(metavar="QUESTION", required=True)
     show = _question(questions, "show", _show, "the chain from the prompt to the raw data, as a tree or a page")
     show.add_argument("--page", metavar="FILE", help="write an HTML page instead")
@@ -78,21 +62,6 @@ def add_lineage(commands: Any) -> None:
     wanted.add_argument("--row", metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
     wanted.add_argument("--prompt", metavar="FILE", help="a prompt.txt")
     _question(questions, "index", _index, "write the marks that find needs, for versions copied without", run=False)
-    forget = commands.add_parser(
-        "forget",
-        help="list, and remove on request, everything that holds a row",
-        description=forgetting.__doc__,
-        epilog=FORGET_EXAMPLES,
-        formatter_class=shape,
-    )
-    forget.add_argument("--row", required=True, metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
-    place = "folder, file or s3:// to search, whatever lies there; may be repeated"
-    forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
-    forget.add_argument("--remove", action="store_true", help="remove it; without this nothing is changed")
-    forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
-    root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
-    forget.add_argument("--root", default="", metavar="URI", help=root)
-    forget.set_defaults(command=_forget)
 
 
 def _question(
@@ -185,45 +154,6 @@ def _index(parsed: argparse.Namespace) -> int:
 def _rerun(parsed: argparse.Namespace) -> int:
     print(rerun_commands(follow(parsed.place, parsed.run)))
     return 0
-
-
-def _forget(parsed: argparse.Namespace) -> int:
-    row = finding.as_row_hash(parsed.row)
-    text = "" if parsed.row == row else parsed.row
-    removal = forgetting.plan(parsed.places, row, text=text, root=parsed.root)
-    _print_found(removal, parsed.places)
-    if not text:
-        print("notice: only the hash is known, so what quotes the text within other text is not listed")
-    if not parsed.remove:
-        if removal.is_needed:
-            print("nothing was changed; --remove removes it")
-        return 0
-    if not removal.is_needed:
-        print("nothing had to be removed")
-        return 0
-    again = search_commands(removal)
-    for tombstone in removal.carry_out(parsed.reason):
-        print(f"removed; tombstone {tombstone}")
-    for command, runs in again.items():
-        print(f"search again without it, as run {', '.join(runs)}:\n{command}")
-    return 0
-
-
-def _print_found(removal: Removal, places: list[str]) -> None:
-    """What holds a row, what happens to latest.json, and what stays."""
-    for holder in removal.holders:
-        rows = f", {holder.rows} {'row' if holder.rows == 1 else 'rows'}" if holder.rows else ", the whole file"
-        print(f"{holder.kind}{rows}: {holder.uri}")
-    for store, move in removal.publications:
-        becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
-        print(f"latest: {joined(store.uri, LATEST_FILE)} {becomes}")
-    for where, tombstone in removal.begun:
-        print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
-    print(f"{len(removal.holders)} files and objects hold row {removal.row}")
-    for line in removal.quoting:
-        print(f"notice: left alone, {line}")
-    for source in forgetting.not_searched(removal, places):
-        print(f"notice: not searched: {source}; add --in {shlex.quote(source)} if the row has to go there too")
 
 
 def _progress(done: int, total: int) -> None:

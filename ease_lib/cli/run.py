@@ -7,35 +7,21 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import Any
 
+from ease_lib.cli.__main__ import EXAMPLES
 from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
 from ease_lib.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.reporting.result_text import result_text
-
-EXAMPLES = """examples:
-  ease run --params demo                            the shipped task with the small local LLM
-  ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
-  ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
-           --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
-the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
-the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
-message, 75 stopped and can be continued
-"""
+from ease_lib.running.inline import run_inline
 
 
-def add_run(commands: Any) -> None:
-    """Add `ease run` to the commands."""
-    run = commands.add_parser(
-        "run",
-        help="run the whole pipeline on this machine",
-        description="Run the whole pipeline on this machine, from the task's data to the report.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def fill(run: argparse.ArgumentParser) -> None:
+    """Describe the command, and add its options."""
+    run.description = "Run the whole pipeline on this machine, from the task's data to the report."
+    run.epilog = EXAMPLES
     run.add_argument(
         "--params", metavar="SET", help="parameter set (demo, smoke, paper) or YAML file; options win over it"
     )
@@ -44,16 +30,17 @@ def add_run(commands: Any) -> None:
     )
     run.add_argument(
         "--runner",
-        choices=("process", "docker"),
+        choices=("process", "inline", "docker"),
         default="process",
-        help="a process for each stage, or a container of the images that `make images` builds (default: process)",
+        help="Kubeflow's own local run with a process for each stage, or all stages in this process, which starts "
+        "faster and makes the same artifacts, or a container of the images that `make images` builds for each stage "
+        "(default: process)",
     )
     add_parameters(run, Parameters, "parameters")
     run.set_defaults(command=_run)
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    local_run = pipelines_module("local_run")
     values = run_values(parsed)
     axes = sorted(set(values) & set(AXES))
     if axes:
@@ -64,7 +51,10 @@ def _run(parsed: argparse.Namespace) -> int:
         parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
     start = time.perf_counter()
     print(f"{_described(parameters)}; output in {output_dir}", flush=True)
-    local_run.run_pipeline(parameters, output_dir, parsed.runner)
+    if parsed.runner == "inline":
+        run_inline(parameters, output_dir)
+    else:
+        pipelines_module("local_run").run_pipeline(parameters, output_dir, parsed.runner)
     print(result_text(output_dir, time.perf_counter() - start))
     return 0
 

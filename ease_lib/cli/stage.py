@@ -14,10 +14,10 @@ from ease_lib.running.execution import LocalArtifact, execute
 from ease_lib.running.graph import Stage
 
 
-def add_stage(commands: Any, stage: Stage) -> None:
-    """Add the command of a stage."""
+def fill(command: argparse.ArgumentParser, stage: Stage) -> None:
+    """Describe the command of a stage, and add its options."""
     module = stage.module
-    command = commands.add_parser(stage.name.replace("_", "-"), help=stage.summary, description=module.__doc__)
+    command.description = module.__doc__
     files = command.add_argument_group("files")
     for kind, declared in (("read", module.Inputs), ("write", module.Outputs)):
         for field in dataclasses.fields(declared):

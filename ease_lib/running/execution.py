@@ -24,7 +24,7 @@ from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.artifacts.tables import write_text
 from ease_lib.config.parsing import declared_parameters, parse_stage_config
 from ease_lib.config.sections import OnlyLineage
-from ease_lib.errors import EaseError
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Part, Work, recording
 from ease_lib.lineage.redaction import redacted
@@ -36,9 +36,6 @@ from ease_lib.signals import sigterm_as_interrupt
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
 STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
-EXIT_ERROR = 2
-EXIT_STOPPED = 75
-"""EX_TEMPFAIL of sysexits.h: try again."""
 
 logger = logging.getLogger("ease")
 
@@ -47,8 +44,10 @@ class Artifact(Protocol):
     """What a `kfp.dsl.Artifact` is to us: the local file of an object, and what the dashboard shows of it."""
 
     path: str
-    uri: str
     metadata: dict[str, Any]
+
+    @property
+    def uri(self) -> str: ...
 
 
 class MetricsArtifact(Protocol):
@@ -118,18 +117,40 @@ def execute(
         lineage, chain: take the stage's lineage record, and a page about it for people.
         artifacts: by the names of the fields of `Inputs` and `Outputs`.
     """
-    name = stage.__name__.rpartition(".")[2]
-    inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
-    with user_errors(name):
-        values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
-        settings = parse_stage_config(stage.Config, config)
-        work = work_on(name, values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
-        made = list(outputs.values())
-        with stores_are_waited_for(), recorded(work, values["lineage_uri"], lineage, chain, made=made):
-            report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
+    with user_errors(_name_of(stage)):
+        report = perform(stage, config, artifacts, lineage=lineage, chain=chain)
     if metrics:
         report.publish(metrics)
     return report
+
+
+def perform(
+    stage: ModuleType,
+    config: str,
+    artifacts: Mapping[str, Artifact | Sequence[Artifact]],
+    *,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
+) -> StageReport:
+    """Run a stage and record what it did; takes what `execute` takes, and raises what goes wrong."""
+    inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
+    values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
+    settings = parse_stage_config(stage.Config, config)
+    made = list(outputs.values())
+    work = work_on(
+        _name_of(stage), values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts)
+    )
+    with (
+        timed(_name_of(stage)),
+        stores_are_waited_for(),
+        recorded(work, values["lineage_uri"], lineage, chain, made=made),
+    ):
+        report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
+    return report
+
+
+def _name_of(stage: ModuleType) -> str:
+    return stage.__name__.rpartition(".")[2]
 
 
 @contextmanager
@@ -214,11 +235,9 @@ def _shown(part: Record) -> dict[str, Any]:
 
 @contextmanager
 def user_errors(name: str) -> Iterator[None]:
-    """Log start and end of the work; an `EaseError` becomes its message and exit code 2, a signal exit code 75."""
+    """An `EaseError` becomes its message and exit code 2, a signal exit code 75."""
     log_to_stderr()
     limit_threads()
-    logger.info("%s: started", name)
-    start = time.perf_counter()
     try:
         with sigterm_as_interrupt():
             yield
@@ -229,6 +248,14 @@ def user_errors(name: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED) from None
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Log start and end of the work."""
+    logger.info("%s: started", name)
+    start = time.perf_counter()
+    yield
     logger.info("%s: done in %.1f s", name, time.perf_counter() - start)
 
 

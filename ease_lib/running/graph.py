@@ -7,9 +7,11 @@ the parameters that `check_prerequisites` passes on, and `ease STAGE` are made f
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 HOUR = 3600
@@ -57,9 +59,21 @@ class Stage:
         return {field.name: field.metadata["of"] for field in dataclasses.fields(self.module.Inputs)}
 
     @property
+    def outputs(self) -> list[str]:
+        """The names of its outputs."""
+        return [field.name for field in dataclasses.fields(self.module.Outputs)]
+
+    @property
+    def command(self) -> str:
+        """Of `ease`."""
+        return self.name.replace("_", "-")
+
+    @property
     def summary(self) -> str:
-        """What it does, in a sentence."""
-        paragraph = " ".join((self.module.__doc__ or "").partition("\n\n")[0].split())
+        """What it does, in a sentence; the module is not loaded for it."""
+        file = Path(__file__).parents[1] / "stages" / f"{self.name}.py"
+        documentation = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        paragraph = " ".join(documentation.partition("\n\n")[0].split())
         words = paragraph.partition(": ")[2]
         return words[:1].upper() + words[1:]
 

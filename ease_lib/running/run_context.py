@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ease_lib.lineage.recording import RunContext
 from ease_lib.lineage.redaction import secrets_of
+from ease_lib.processes import children_have
 
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
@@ -30,6 +34,21 @@ def run_context() -> RunContext:
         openlineage_key=os.environ.get(OPENLINEAGE_KEY, ""),
         secrets=secrets(),
     )
+
+
+@contextmanager
+def new_run(folder: Path) -> Iterator[None]:
+    """Inside, this process and its children work for a run of their own.
+
+    What libraries leave in TMPDIR goes to a folder below this one, and with the context; no module is taken from the
+    working folder.
+    """
+    tempfile.gettempdir()  # settles where temporary files of this process go, before TMPDIR is another
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="scratch-", ignore_cleanup_errors=True) as scratch,
+        children_have(TMPDIR=scratch, **{RUN_ID: str(uuid.uuid4())}),
+    ):
+        yield
 
 
 def secrets() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
-from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
+from ease_lib.running.execution import Artifact, logger, recorded, timed, user_errors, work_on
 from ease_lib.running.graph import PASSED
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
 from ease_lib.running.under_way import begun
@@ -37,14 +37,20 @@ def execute(
         lineage, chain: take the lineage record, and a page about it for people.
     """
     with user_errors("check_prerequisites"):
-        parameters = read_form(form, advanced)
-        work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=_as_time(scheduled))
-        try:
-            with recorded(work, parameters.lineage_root, lineage, chain):
-                return run(parameters)
-        except StoreError:
-            check(parameters)  # no record can be written: say what else is wrong before saying so
-            raise
+        return perform(read_form(form, advanced), scheduled=scheduled, lineage=lineage, chain=chain)
+
+
+def perform(
+    parameters: Parameters, *, scheduled: str = "", lineage: Artifact | None = None, chain: Artifact | None = None
+) -> dict[str, Any]:
+    """Check and record it; takes what `execute` takes, and raises what is wrong."""
+    work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=_as_time(scheduled))
+    try:
+        with timed("check_prerequisites"), recorded(work, parameters.lineage_root, lineage, chain):
+            return run(parameters)
+    except StoreError:
+        check(parameters)  # no record can be written: say what else is wrong before saying so
+        raise
 
 
 def run(parameters: Parameters) -> dict[str, Any]:

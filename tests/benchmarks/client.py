@@ -49,8 +49,8 @@ def best_rate(name: str, in_flight: int, arguments: argparse.Namespace) -> float
     requests = arguments.requests if name in FAST else arguments.requests // 6
     rates = []
     for _ in range(arguments.rounds):
-        with endpoint() as url, tempfile.TemporaryDirectory() as folder:
-            command = [python, "-m", "tests.benchmarks.client", "--one", url, folder, "--clients", name]
+        with endpoint() as served, tempfile.TemporaryDirectory() as folder:
+            command = [python, "-m", "tests.benchmarks.client", "--one", served.url, folder, "--clients", name]
             sizes = ["--in-flight", str(in_flight), "--requests", str(requests)]
             environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # it would ask the internet
             rates.append(float(subprocess.check_output([*command, *sizes], text=True, env=environment).split()[-1]))

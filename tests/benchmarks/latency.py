@@ -1,7 +1,8 @@
-"""Where does the time of a search go when every request takes 200 ms? `python -m tests.benchmarks.latency --help`
+"""How busy does a search keep an endpoint whose answers take 100 to 300 ms? `python -m tests.benchmarks.latency --help`
 
-Runs the search stage in this process against a real HTTP endpoint with that latency, and prints the time split of the
-report: waiting for the endpoint, and our own work. "The endpoint alone" is requests x latency / requests in flight.
+Runs the search stage in this process against a real HTTP endpoint with that latency. "Slots busy" is the mean number of
+requests that the endpoint has under way, from the first request to the last, of the `--in-flight` it takes. "Same
+history" compares with the same search without latency, whose answers come in another order.
 """
 
 import argparse
@@ -9,64 +10,75 @@ import sys
 import tempfile
 from pathlib import Path
 
-import torch
-
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_document
+from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
-from ease_lib.simulation.in_context_learner import answer
 from ease_lib.stages import optimize
-from ease_lib.testing.faulty_endpoint import faulty_endpoint
+from tests.benchmarks.endpoint import MODEL, endpoint
 
-SETTINGS = ({"parallel": 1, "llm_concurrency": 1}, {"parallel": 8, "llm_concurrency": 8})
-"""The endpoint takes one request at a time for each sequence, as a rate-limited account does."""
+SETTINGS = (
+    *((method, 1) for method in ("best_of_n", "influence", "cosine", "bm25", "active", "evolution", "ease")),
+    *((method, 16) for method in ("active", "evolution", "ease")),
+)
+"""Methods, with `parallel`."""
 ROWS = 20
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=int, default=40, help="evaluations (default: 40)")
-    parser.add_argument("--initial-design", type=int, default=8, help="of them at random (default: 8)")
-    parser.add_argument("--latency-seconds", type=float, default=0.2)
-    parser.add_argument("--methods", nargs="+", default=["best_of_n", "ease"])
+    parser.add_argument("--budget", type=int, default=165, help="evaluations (default: 165)")
+    parser.add_argument("--latency-seconds", type=float, default=0.2, help="mean (default: 0.2)")
+    parser.add_argument("--spread-seconds", type=float, default=0.1, help="to either side (default: 0.1)")
+    parser.add_argument("--in-flight", type=int, default=20)
+    parser.add_argument("--methods", nargs="+", default=sorted({method for method, _ in SETTINGS}))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    print("| Method | parallel | the endpoint alone | the search | waiting for the endpoint | our own |")
-    print("|---|--:|--:|--:|--:|--:|")
-    for method in arguments.methods:
-        for settings in SETTINGS:
-            seconds = measure(arguments, {"method": method, **settings})
-            total, waiting = seconds["total"], seconds["llm"]
-            least = arguments.budget * ROWS * arguments.latency_seconds / settings["llm_concurrency"]
-            print(
-                f"| {method} | {settings['parallel']} | {least:.0f} s | {total:.0f} s "
-                f"| {waiting / total:.1%} | {1 - waiting / total:.1%} |",
-                flush=True,
-            )
+    print("| Method | parallel | evaluations | the endpoint alone | the search | slots busy | same history |")
+    print("|---|--:|--:|--:|--:|--:|---|")
+    for method, parallel in SETTINGS:
+        if method in arguments.methods:
+            print(measured(method, parallel, arguments), flush=True)
     return 0
 
 
-def measure(arguments: argparse.Namespace, settings: dict[str, object]) -> dict[str, float]:
-    """The time split of one search with the paper's sizes, journal and cache on local files."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        faulty_endpoint(answer, latency_seconds=arguments.latency_seconds) as endpoint,
-    ):
+def measured(method: str, parallel: int, arguments: argparse.Namespace) -> str:
+    """A row of the table."""
+    mean, spread, in_flight = arguments.latency_seconds, arguments.spread_seconds, arguments.in_flight
+    history, seconds, busy = searched(method, parallel, arguments.budget, in_flight, mean, spread)
+    at_once, *_ = searched(method, parallel, arguments.budget, in_flight, 0.0, 0.0)
+    least = len(history) * ROWS * mean / in_flight
+    same = "yes" if history == at_once else "NO"
+    evaluations = len(history)
+    return (
+        f"| {method} | {parallel} | {evaluations} | {least:.0f} s | {seconds:.0f} s | {busy / in_flight:.1%} | {same} |"
+    )
+
+
+def searched(
+    method: str, parallel: int, budget: int, in_flight: int, mean: float, spread: float
+) -> tuple[list[tuple[object, object]], float, float]:
+    """Sequences with their scores, the seconds of the search, and the requests that the endpoint had under way.
+
+    With the paper's sizes, journal and cache on local files.
+    """
+    with tempfile.TemporaryDirectory() as folder, endpoint(mean, spread) as served:
         at = Artifacts(Path(folder))
+        table = Path(folder, "questions.csv")
+        table.write_text("question,answer\n" + "".join(f"question {n},{('yes', 'no')[n % 2]}\n" for n in range(200)))
         parameters = parse_parameters(
             {
-                **{"task": "lr", "noise_ratio": 0.5, "llm_base_url": endpoint.base_url, "store_uri": at.store},
-                **{"validation_size": ROWS, "budget": arguments.budget, "initial_design": arguments.initial_design},
-                **settings,
+                **{"task": "table", "task_uri": str(table), "input_columns": "question", "output_column": "answer"},
+                **{"validation_size": ROWS, "store_uri": at.store},
+                **{"llm_base_url": served.url, "llm_model": MODEL, "llm_concurrency": in_flight},
+                **{"method": method, "budget": budget, "parallel": parallel},
             }
         )
         at.run(parameters, *modules_between("", "optimize"), optimize)
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
-    if summary["evaluations"] != arguments.budget:
-        raise RuntimeError(f"stopped after {summary['evaluations']} evaluations: {summary['stopped']}")
-    return summary["seconds"]
+        table = read_table(Path(at.history), contracts.HISTORY)
+        history = [(row["exemplar_ids"], row["score"]) for row in table.to_pylist()]
+    return history, summary["seconds"]["total"], served.mean_under_way
 
 
 if __name__ == "__main__":

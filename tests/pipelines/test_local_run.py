@@ -12,8 +12,8 @@ import pytest
 
 from ease_lib.cli import __main__ as cli
 from ease_lib.deletion.verification import verify_place
+from ease_lib.errors import EXIT_STOPPED
 from ease_lib.lineage.chain import follow
-from ease_lib.running.execution import EXIT_STOPPED
 from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
 
@@ -66,9 +66,37 @@ def test_smoke_run_from_data_to_report(tmp_path):
     verdict = verify_place(str(tmp_path / "out"))
     assert verdict.problems == ()
     assert verdict.checked > 100
+    assert_the_same_in_one_process(tmp_path / "out", tmp_path / "inline")
     (tmp_path / "out" / "prompt.txt").write_text("another prompt")
     (problem,) = verify_place(str(tmp_path / "out")).problems
     assert (problem.uri, problem.stage) == (str(tmp_path / "out" / "prompt.txt"), "report")
+
+
+def assert_the_same_in_one_process(out, inline):
+    """What differs are times, addresses and the records that hold them."""
+    finished = ease_run(*QUICK, "--output-dir", inline, "--runner", "inline")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert (finished.stderr, "evaluation 7/7" in finished.stdout) == ("", True)
+    timed = {"history", "history.parquet", "summary", "predictions", "numbers", "page", "report.json", "report.html"}
+    once = {"lineage", "chain", "publication"}
+    artifacts = [
+        {
+            f"{path.parent.name}/{path.name}": path
+            for path in (folder / "pipeline").glob("ease-*/**/*")
+            if path.is_file()
+        }
+        for folder in (out, inline)
+    ]
+    by_process, in_one = artifacts
+    kept = {name for name in by_process if name.split("/")[1] not in ("executor_output.json", "metrics")}
+    assert {name.replace("0/", "rank-pool/") for name in in_one} == kept
+    for name, path in in_one.items():
+        if path.name not in timed | once:
+            assert path.read_bytes() == by_process[name.replace("0/", "rank-pool/")].read_bytes(), name
+    columns = ["iteration", "phase", "exemplar_ids", "score", "incumbent_score", "acquisition"]
+    histories = [pq.read_table(folder / "history.parquet", columns=columns) for folder in (out, inline)]
+    assert histories[0].equals(histories[1])
+    assert verify_place(str(inline)).problems == ()
 
 
 @pytest.mark.long
