@@ -79,15 +79,8 @@ def assert_the_same_in_one_process(out, inline):
     assert (finished.stderr, "evaluation 7/7" in finished.stdout) == ("", True)
     timed = {"history", "history.parquet", "summary", "predictions", "numbers", "page", "report.json", "report.html"}
     once = {"lineage", "chain", "publication"}
-    artifacts = [
-        {
-            f"{path.parent.name}/{path.name}": path
-            for path in (folder / "pipeline").glob("ease-*/**/*")
-            if path.is_file()
-        }
-        for folder in (out, inline)
-    ]
-    by_process, in_one = artifacts
+    found = [[path for path in folder.glob("pipeline/ease-*/**/*") if path.is_file()] for folder in (out, inline)]
+    by_process, in_one = ({f"{path.parent.name}/{path.name}": path for path in paths} for paths in found)
     kept = {name for name in by_process if name.split("/")[1] not in ("executor_output.json", "metrics")}
     assert {name.replace("0/", "rank-pool/") for name in in_one} == kept
     for name, path in in_one.items():
