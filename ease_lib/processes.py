@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from pathlib import Path
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 """Lines `number:controllers:path`; without controllers in cgroup v2."""
+CPUS = Path("/proc/cpuinfo")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
 """Objects and rounds between collections; Python's own are (700, 10, 10). Some 10 MB of garbage may wait."""
@@ -61,6 +63,14 @@ def _folders(groups: Path, own: Path) -> Iterator[Path]:
         if not controllers or "cpu" in controllers.split(","):
             inner = Path(path.lstrip("/"))
             yield from (groups / controllers / folder for folder in (inner, *inner.parents))
+
+
+def computes_in_bfloat16(cpus: Path = CPUS) -> bool:
+    """Whether the CPU has instructions for products of bfloat16 numbers (x86); others compute in it more slowly."""
+    try:
+        return bool(re.search(r"^flags\s*:.*\b(avx512_bf16|amx_bf16)\b", cpus.read_text(), re.MULTILINE))
+    except OSError:
+        return False
 
 
 def limit_threads() -> None:

@@ -195,6 +195,11 @@ class HardwareConfig(Section):
         "Where embedder and surrogate compute: cpu, cuda, or auto, a GPU where there is one.",
         choices=("auto", "cpu", "cuda"),
     )
+    embedder_precision: str = param(
+        "auto",
+        "In which the embedder computes: float32, bfloat16, or auto, bfloat16 on GPUs and CPUs made for it.",
+        choices=("auto", "float32", "bfloat16"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

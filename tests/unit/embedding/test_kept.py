@@ -8,6 +8,7 @@ from ease_lib.config.sections import EmbeddingConfig, HardwareConfig
 from ease_lib.embedding import opening as stage
 from ease_lib.embedding.kept import KeptEmbedder
 from ease_lib.embedding.opening import embedder_identity, open_embedder
+from ease_lib.observations import collecting
 
 TEXTS = ["a", "b", "ü \U0001f600"]
 
@@ -81,3 +82,21 @@ def test_other_weights_in_the_same_folder_are_another_embedder(tmp_path):
     files_identity.cache_clear()
     (tmp_path / "weights").write_bytes(b"two")
     assert embedder_identity(EmbeddingConfig(embedder=str(tmp_path))) != first
+
+
+def test_vectors_of_another_precision_are_others_and_the_record_says_so(tmp_path, monkeypatch):
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        hardware = HardwareConfig(device="cpu", embedder_precision=precision)
+        with collecting() as observed:
+            found[precision] = open_embedder(EmbeddingConfig(), hardware, str(tmp_path)).embed(["a", "b"])
+        assert observed.embedder.get("precision", "float32") == precision
+    assert not np.array_equal(found["float32"], found["bfloat16"])
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_a_cpu_computes_in_what_it_has_instructions_for(monkeypatch, has_it):
+    monkeypatch.setattr(stage, "computes_in_bfloat16", lambda: has_it)
+    with collecting() as observed:
+        open_embedder(EmbeddingConfig(), HardwareConfig(device="cpu"))
+    assert ("precision" in observed.embedder) == has_it

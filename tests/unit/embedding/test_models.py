@@ -6,7 +6,7 @@ import pytest
 
 from ease_lib.embedding import embedder as embedder_module
 from ease_lib.embedding import models
-from ease_lib.embedding.models import BUNDLED, SentenceEmbedder, check_embedder, load_embedder
+from ease_lib.embedding.models import BFLOAT16, BUNDLED, SentenceEmbedder, check_embedder, load_embedder
 from ease_lib.errors import ConfigError
 
 
@@ -115,15 +115,19 @@ def test_short_work_logs_no_progress(caplog):
     assert caplog.messages == []
 
 
-def test_half_precision_vectors_are_the_same_but_for_rounding():
-    """What a GPU computes with; unit length all the same."""
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_half_precision_vectors_are_the_same_but_for_rounding(where):
+    """On a CPU the products are of it, on a GPU the weights too; unit length all the same."""
     full = load_embedder(BUNDLED)
-    half = SentenceEmbedder("half", copy.deepcopy(full._model).bfloat16())
+    of_gpu = SentenceEmbedder("half", copy.deepcopy(full._model).bfloat16())
+    half = of_gpu if where == "cuda" else load_embedder(BUNDLED, "cpu", BFLOAT16)
+    assert half is not full
     texts = ["a cat", "a kitten", "income tax return " * 40]
     vectors = half.embed(texts)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert (vectors * full.embed(texts)).sum(axis=1).min() > 0.999
+    assert not np.array_equal(vectors, full.embed(texts))
 
 
 def test_no_texts_have_no_vectors():
