@@ -20,7 +20,7 @@ only adds noise. No sequence is proposed twice, so an episode takes the best act
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ class Active:
         """Whether the policy is trained anew once a sequence of this length is the last of so many observations."""
         return length == self._problem.space.k and observations >= 2 * self._policy.observations
 
-    def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: set[Chosen]) -> Chosen | None:
+    def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: Collection[Chosen]) -> Chosen | None:
         """The episode's sequence with one more exemplar; None where every one was proposed before."""
         sequence = (pending[-1] if pending else self._history.observations[-1].candidate).sequence
         if len(sequence) == self._problem.space.k:
@@ -110,7 +110,7 @@ class Active:
         explored = generator.random() < epsilon or not self._policy.trained
         return (*sequence, int(generator.choice(new)) if explored else self._policy.best(sequence, new))
 
-    def _greedy(self, proposed: set[Chosen]) -> Chosen | None:
+    def _greedy(self, proposed: Collection[Chosen]) -> Chosen | None:
         """The sequence of the policy's best actions; the last one of those that lead to something new."""
         if self._policy.observations < len(self._history):
             self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
@@ -146,7 +146,7 @@ class _Policy:
             with one_thread():
                 self._train(steps, generator)
 
-    def new_actions(self, sequence: Chosen, proposed: set[Chosen]) -> list[int]:
+    def new_actions(self, sequence: Chosen, proposed: Collection[Chosen]) -> list[int]:
         """Exemplars that may be added and lead to no proposed sequence."""
         return [action for action in self.actions if action not in sequence and (*sequence, action) not in proposed]
 

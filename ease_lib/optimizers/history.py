@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,6 +43,24 @@ class Observation:
     failed_rows: int = 0
 
 
+class Proposed(Collection[Sequence]):
+    """Two sets as one, without copying the larger: a long search asks at every iteration."""
+
+    def __init__(self, seen: set[Sequence], coming: set[Sequence]) -> None:
+        self._seen = seen
+        self._coming = coming - seen
+
+    def __contains__(self, sequence: object) -> bool:
+        return sequence in self._seen or sequence in self._coming
+
+    def __iter__(self) -> Iterator[Sequence]:
+        yield from self._seen
+        yield from self._coming
+
+    def __len__(self) -> int:
+        return len(self._seen) + len(self._coming)
+
+
 @dataclass
 class History:
     """All observations in order.
@@ -53,17 +71,20 @@ class History:
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
     seen: set[tuple[int, Sequence]] = field(default_factory=set)
+    _seen_with: dict[int, set[Sequence]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)
-        self.seen.add((observation.candidate.instruction, observation.candidate.sequence))
+        candidate = observation.candidate
+        self.seen.add((candidate.instruction, candidate.sequence))
+        self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
         if not observation.partial and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
 
-    def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> set[Sequence]:
+    def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:
         """Sequences that must not be proposed again with this instruction: observed, or being evaluated."""
-        coming = {(candidate.instruction, candidate.sequence) for candidate in pending}
-        return {sequence for given, sequence in self.seen | coming if given == instruction}
+        coming = {candidate.sequence for candidate in pending if candidate.instruction == instruction}
+        return Proposed(self._seen_with.get(instruction, set()), coming)
 
     def __len__(self) -> int:
         return len(self.observations)

@@ -19,8 +19,9 @@ from ease_lib.artifacts.tables import read_document, read_exemplars
 from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.embedding.models import BUNDLED, load_embedder
+from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.running.graph import modules_between
@@ -50,6 +51,7 @@ def main() -> int:
     parser.add_argument("--sequences", type=int, default=300, help="random sequences of each task (default: 300)")
     parser.add_argument("--seeds", type=int, default=2, help="seeds 0, 1, ... (default: 2)")
     parser.add_argument("--local-seeds", type=int, default=1, help="of the tasks with the slow local LLM (default: 1)")
+    parser.add_argument("--precision", default="auto", help="`embedder_precision` (default: auto)")
     parser.add_argument("--no-local-llm", action="store_true", help="leave out the tasks with the local LLM")
     arguments = parser.parse_args()
     print("| Task | endpoint | " + " | ".join(f"{name}, {t}" for name in NAMES for t in TRAINED_ON) + " |")
@@ -57,6 +59,7 @@ def main() -> int:
     rows = []
     for name, values, endpoint in studied(arguments):
         seeds = arguments.local_seeds if endpoint == "local" else arguments.seeds
+        values = {**values, "embedder_precision": arguments.precision}
         found = [correlations(values, endpoint, seed, arguments.sequences) for seed in range(seeds)]
         rows.append(np.mean(found, axis=0).ravel())
         print(f"| {name} | {endpoint} | " + " | ".join(f"{value:.2f}" for value in rows[-1]) + " |", flush=True)
@@ -94,11 +97,13 @@ def correlations(values, endpoint, seed, count):
     sequences = SequenceSpace(len(pool), 5).sample(rng(seed, "representations"), count)
     sampling = answer_sampling(pool, MOST_TOKENS)
     with open_black_box(parameters.endpoint, sampling=sampling, store_uri=STORE) as black_box:
-        objective = black_box.objective(validation, metric)
+        objective = Objective.of(black_box, validation, metric)
         asked = [Question(exemplars=[pool[position] for position in sequence]) for sequence in sequences]
         scores = np.array([objective.evaluate(question).score for question in asked])
     representations = (
-        SequenceRepresentation(load_embedder(BUNDLED), [exemplar_text(row) for row in pool]),
+        SequenceRepresentation(
+            open_embedder(parameters.embedding, parameters.hardware), [exemplar_text(row) for row in pool]
+        ),
         AverageRepresentation(embeddings.pool),
         PositionalRepresentation(embeddings.pool, embeddings.pool_outputs),
     )

@@ -1,0 +1,69 @@
+"""How many prompt tokens does the local LLM really compute? `python -m tests.benchmarks.prefix_cache`
+
+Evaluates random sequences of the shipped task, several under way at once, with the local LLM, which keeps the prefix of
+the prompt it had last. "In turn" is what a search does with it: one evaluation after another, the first prompt alone.
+"All at once" is what it does with endpoints that have many slots. Tokens are those that the server says it computed.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_exemplars
+from ease_lib.black_box.opening import open_black_box
+from ease_lib.black_box.transport import Transport
+from ease_lib.candidates.sampling import SequenceSpace
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.running.one_process import Artifacts
+from ease_lib.seeding import rng
+from ease_lib.stages import build_dataset
+
+ROWS = 20
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--evaluations", type=int, default=8, help="under way at once (default: 8)")
+    arguments = parser.parse_args()
+    computed: list[int] = []
+    post = Transport.post
+
+    async def counted(transport: Transport, path: str, content: dict[str, object]) -> object:
+        response = await post(transport, path, content)
+        computed.append(response["timings"]["prompt_n"])
+        return response
+
+    Transport.post = counted  # type: ignore[method-assign]
+    print("| Evaluations | prompt tokens | really computed | share |\n|---|--:|--:|--:|")
+    for name, in_turn in (("in turn", True), ("all at once", False)):
+        computed.clear()
+        tokens = evaluated(arguments.evaluations, in_turn)
+        print(f"| {name} | {tokens} | {sum(computed)} | {sum(computed) / tokens:.0%} |", flush=True)
+    return 0
+
+
+def evaluated(count: int, in_turn: bool) -> int:
+    """Prompt tokens of so many evaluations at once."""
+    parameters = parse_parameters({"task": "customer_feedback", "llm_base_url": "local", "validation_size": ROWS})
+    with tempfile.TemporaryDirectory() as folder:
+        at = Artifacts(Path(folder))
+        at.run(parameters, build_dataset)
+        pool = read_exemplars(Path(at.pool), contracts.EXEMPLAR_POOL)
+        rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
+    sequences = SequenceSpace(len(pool), 5).sample(rng(0, "prefix cache"), count)
+    with open_black_box(parameters.endpoint, sampling=answer_sampling(pool, 0), store_uri="") as black_box:
+        objective = Objective(
+            black_box.client, black_box.runner, rows, metric="exact_match", ask_first_alone=in_turn
+        )  # fmt: skip
+        for number, sequence in enumerate(sequences):
+            objective.start(number, Question(exemplars=[pool[position] for position in sequence]))
+        return sum(objective.wait()[1].usage.prompt_tokens for _ in range(count))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
