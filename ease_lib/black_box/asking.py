@@ -15,24 +15,19 @@ GRACE_SECONDS = 10.0
 """How long requests in flight may still end after another one failed: their answers are paid for, and are cached."""
 
 
-async def complete_all(
-    client: LLMClient, prompts: Sequence[str], account: str, *, first_alone: bool = False
-) -> list[Completion]:
-    """Ask all prompts at once, or the first one before the others.
+async def complete_all(client: LLMClient, prompts: Sequence[str], account: str) -> list[Completion]:
+    """Ask all prompts at once.
 
     Raises:
         EndpointError: when an answer could not be had.
     """
-    return await all_answers([partial(client.complete, prompt, account) for prompt in prompts], first_alone=first_alone)
+    return await all_answers([partial(client.complete, prompt, account) for prompt in prompts])
 
 
-async def all_answers(
-    questions: Sequence[Callable[[], Coroutine[Any, Any, Answer]]], *, first_alone: bool
-) -> list[Answer]:
-    first = [await question() for question in questions[: int(first_alone)]]
-    tasks = [asyncio.ensure_future(question()) for question in questions[int(first_alone) :]]
+async def all_answers(questions: Sequence[Callable[[], Coroutine[Any, Any, Answer]]]) -> list[Answer]:
+    tasks = [asyncio.ensure_future(question()) for question in questions]
     try:
-        return first + [await task for task in await _all_or_first_failure(tasks)]
+        return [await task for task in await _all_or_first_failure(tasks)]
     finally:
         await cancelled(tasks)
 

@@ -52,7 +52,6 @@ class BlackBox:
     meter: MeteredClient
     answers: str
     runner: asyncio.Runner
-    ask_first_alone: bool
     failures: FailurePolicy
 
     @property
@@ -99,7 +98,6 @@ def open_black_box(
             meter=meter,
             answers=generation,
             runner=runner,
-            ask_first_alone=config.llm_base_url == LOCAL,
             failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,8 +71,6 @@ class Evaluator:
 
     Args:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
-        ask_first_alone: ask the first query alone and the rest once it has answered, so that an endpoint with a prompt
-            cache computes the common prefix once.
         failures: what becomes of rows that the endpoint refuses.
     """
 
@@ -84,31 +80,27 @@ class Evaluator:
         rows: Sequence[Exemplar],
         *,
         metric: str,
-        ask_first_alone: bool,
         failures: FailurePolicy,
     ) -> None:
         self._client = client
         self._rows = rows
         self._metric = METRICS[metric]
-        self._ask_first_alone = ask_first_alone
         self._failures = failures
-        self._turn = asyncio.Lock()
         self.given_up = Usage()
         """Of evaluations that did not get to their end."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask block by block; without a race all rows are one block.
 
-        Where the first query is asked alone, so that an endpoint computes a prefix once, evaluations take turns too:
-        the next one would take the prefix's place.
+        All requests of a sequence are sent before those of the next one, so that an endpoint that keeps the prefix of
+        its last prompts computes each once.
 
         Raises:
             EndpointError: when an answer could not be had.
         """
         answered: list[_Row] = []
         try:
-            async with self._turn if self._ask_first_alone else nullcontext():
-                return await self._evaluated(question, answered)
+            return await self._evaluated(question, answered)
         except BaseException:
             self.given_up += _usage_of_rows(answered, 0.0)
             raise
@@ -123,8 +115,7 @@ class Evaluator:
             known = [row.score for row in asked if row.score is not None]
             if race and race.lost(known, len(rows)):
                 break
-            alone = self._ask_first_alone and not asked
-            asked += await self._answers([rows[position] for position in block], question, answered, first_alone=alone)
+            asked += await self._answers([rows[position] for position in block], question, answered)
         self._check_coverage(asked)
         known = [row.score for row in asked if row.score is not None]
         return Evaluation(
@@ -137,9 +128,7 @@ class Evaluator:
             partial=len(asked) < len(rows),
         )
 
-    async def _answers(
-        self, rows: Sequence[Exemplar], question: Question, answered: list[_Row], *, first_alone: bool
-    ) -> list[_Row]:
+    async def _answers(self, rows: Sequence[Exemplar], question: Question, answered: list[_Row]) -> list[_Row]:
         async def noted(row: Exemplar) -> _Row:
             answered.append(await ask(row))
             return answered[-1]
@@ -156,7 +145,7 @@ class Evaluator:
                 return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
             return _Row(prompt, completion=completion, score=self._metric(completion.text, row.outputs))
 
-        return await all_answers([partial(noted, row) for row in rows], first_alone=first_alone)
+        return await all_answers([partial(noted, row) for row in rows])
 
     def _check_coverage(self, rows: Sequence[_Row]) -> None:
         """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task."""

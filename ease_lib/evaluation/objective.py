@@ -26,7 +26,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, ask_first_alone, failures: see `Evaluator`.
+        client, rows, metric, failures: see `Evaluator`.
     """
 
     def __init__(
@@ -36,10 +36,9 @@ class Objective:
         rows: Sequence[Exemplar],
         *,
         metric: str,
-        ask_first_alone: bool,
         failures: FailurePolicy = STOP,
     ) -> None:
-        self._evaluator = Evaluator(client, rows, metric=metric, ask_first_alone=ask_first_alone, failures=failures)
+        self._evaluator = Evaluator(client, rows, metric=metric, failures=failures)
         self._runner = runner
         self._rows = rows
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
@@ -52,7 +51,6 @@ class Objective:
             black_box.runner,
             rows,
             metric=metric,
-            ask_first_alone=black_box.ask_first_alone,
             failures=black_box.failures,
         )
 

@@ -247,9 +247,9 @@ def _searched(
 def evaluations_ahead(rows: int, concurrency: int, black_box: BlackBox) -> int:
     """Evaluations that keep so many requests in flight while the oldest of them waits for its slowest answer.
 
-    An endpoint that is asked one prefix at a time, or that answers in this process, is kept busy by one.
+    One that answers in this process is kept busy by one.
     """
-    if black_box.ask_first_alone or black_box.simulated:
+    if black_box.simulated:
         return 1
     return 1 + math.ceil(2 * concurrency / rows)
 

@@ -201,7 +201,6 @@ class OptimizerConformance:
             client = CachingClient(asking, cache, {})
             objective = Objective(
                 _KillingClient(client, asking, kill_after_answers), runner, rows, metric="exact_match",
-                ask_first_alone=bool(kill_after_answers),
             )  # fmt: skip
             search(
                 self.create(problem),

@@ -76,7 +76,7 @@ class _Evaluations(ExitStack):
         asking = AdaptiveClient(client, maximum=20)
         if place:
             asking = CachingClient(asking, self.enter_context(open_cache(place)), {})
-        self._objective = Objective(asking, runner, ROWS, metric="exact_match", ask_first_alone=False)
+        self._objective = Objective(asking, runner, ROWS, metric="exact_match")
         self._journal = self.enter_context(open_journal(place, "key")) if place else None
 
     def evaluate(self, number: int) -> Evaluation:

@@ -1,8 +1,8 @@
 """How many prompt tokens does the local LLM really compute? `python -m tests.benchmarks.prefix_cache`
 
-Evaluates random sequences of the shipped task, several under way at once, with the local LLM, which keeps the prefix of
-the prompt it had last. "In turn" is what a search does with it: one evaluation after another, the first prompt alone.
-"All at once" is what it does with endpoints that have many slots. Tokens are those that the server says it computed.
+Evaluates random sequences of the shipped task with the local LLM, which keeps the prefix of its last prompt: one after
+another, and several under way at once as a search has them, whose requests go in the order of the sequences. Tokens are
+those that the server says it computed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ROWS = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=8, help="under way at once (default: 8)")
+    parser.add_argument("--evaluations", type=int, default=8, help="default: 8")
     arguments = parser.parse_args()
     computed: list[int] = []
     post = Transport.post
@@ -40,15 +40,15 @@ def main() -> int:
 
     Transport.post = counted  # type: ignore[method-assign]
     print("| Evaluations | prompt tokens | really computed | share |\n|---|--:|--:|--:|")
-    for name, in_turn in (("in turn", True), ("all at once", False)):
+    for name, at_once in (("one after another", 1), ("all at once", arguments.evaluations)):
         computed.clear()
-        tokens = evaluated(arguments.evaluations, in_turn)
+        tokens = evaluated(arguments.evaluations, at_once)
         print(f"| {name} | {tokens} | {sum(computed)} | {sum(computed) / tokens:.0%} |", flush=True)
     return 0
 
 
-def evaluated(count: int, in_turn: bool) -> int:
-    """Prompt tokens of so many evaluations at once."""
+def evaluated(count: int, at_once: int) -> int:
+    """Prompt tokens of so many evaluations, so many under way at once."""
     parameters = parse_parameters({"task": "customer_feedback", "llm_base_url": "local", "validation_size": ROWS})
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
@@ -57,12 +57,13 @@ def evaluated(count: int, in_turn: bool) -> int:
         rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
     sequences = SequenceSpace(len(pool), 5).sample(rng(0, "prefix cache"), count)
     with open_black_box(parameters.endpoint, sampling=answer_sampling(pool, 0), store_uri="") as black_box:
-        objective = Objective(
-            black_box.client, black_box.runner, rows, metric="exact_match", ask_first_alone=in_turn
-        )  # fmt: skip
-        for number, sequence in enumerate(sequences):
-            objective.start(number, Question(exemplars=[pool[position] for position in sequence]))
-        return sum(objective.wait()[1].usage.prompt_tokens for _ in range(count))
+        objective = Objective.of(black_box, rows, "exact_match")
+        tokens = 0
+        for start in range(0, count, at_once):
+            for number, sequence in enumerate(sequences[start : start + at_once], start):
+                objective.start(number, Question(exemplars=[pool[position] for position in sequence]))
+            tokens += sum(objective.wait()[1].usage.prompt_tokens for _ in range(at_once))
+    return tokens
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def query_number(prompt):
 
 
 @contextmanager
-def objective_on(server, *, rows=ROWS, ask_first_alone=False, concurrency=4, cache_folder=None):
+def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None):
     client = OpenAIClient(
         base_url=server.base_url,
         model=MODEL,
@@ -52,7 +52,7 @@ def objective_on(server, *, rows=ROWS, ask_first_alone=False, concurrency=4, cac
         asking = AdaptiveClient(client, maximum=concurrency)
         if cache_folder:
             asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
-        yield Objective(asking, runner, rows, metric="exact_match", ask_first_alone=ask_first_alone)
+        yield Objective(asking, runner, rows, metric="exact_match")
 
 
 def evaluate(server, **settings):
@@ -72,19 +72,6 @@ def test_queries_run_concurrently_under_the_limit():
     with faulty_endpoint(query_number, latency_seconds=0.05) as server:
         evaluate(server, concurrency=4)
     assert server.script.most_running == 4
-
-
-def test_first_query_is_asked_alone_for_prompt_caches():
-    running = []
-
-    def answer(prompt):
-        running.append((query_number(prompt), server.script.running))
-        return query_number(prompt)
-
-    with faulty_endpoint(answer, latency_seconds=0.05) as server:
-        evaluate(server, ask_first_alone=True)
-    assert running[0] == ("0", 1)
-    assert max(count for _, count in running) > 1
 
 
 def test_a_failed_answer_is_no_score():
@@ -133,15 +120,15 @@ def wait_for(condition):
     time.sleep(0.1)  # from the server's socket to the client's
 
 
-def test_with_a_prefix_cache_evaluations_take_turns():
-    """So that no other prefix takes the place of one that is still needed."""
+def test_the_requests_of_a_sequence_go_before_those_of_the_next():
+    """So that an endpoint that keeps the prefix of its last prompt computes each prefix once."""
     seen = []
 
     def answer(prompt):
         seen.append("first" if "one" in prompt else "second")
         return query_number(prompt)
 
-    with faulty_endpoint(answer) as server, objective_on(server, ask_first_alone=True) as objective:
+    with faulty_endpoint(answer) as server, objective_on(server, concurrency=1) as objective:
         for number, text in enumerate(("one", "two")):
             objective.start(number, Question(exemplars=[Exemplar(100, text, ("b",))]))
         objective.wait()
@@ -227,7 +214,7 @@ TEN_ROWS = [Exemplar(100 + number, f"row {number}", ("yes" if number < 8 else "n
 def evaluated(client, kind, coverage=0.5):
     with asyncio.Runner() as runner:
         policy = FailurePolicy(kind=kind, coverage=coverage)
-        objective = Objective(client, runner, TEN_ROWS, metric="exact_match", ask_first_alone=False, failures=policy)
+        objective = Objective(client, runner, TEN_ROWS, metric="exact_match", failures=policy)
         return objective.evaluate(Question(exemplars=[]))
 
 
