@@ -9,7 +9,7 @@ nine are asked a third of the rows each, for the price of three.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,15 +75,16 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     tested = _tested(list(pool), best, len(test), config.run.seed)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens)
-    evaluations: dict[str, Evaluation] = {}
+    questions = {
+        name: Question(exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=account)
+        for name, (ids, _) in tested.items()
+    }
     with open_account(config, sampling, TEST) as (black_box, ledger):
-        for name, (ids, rows) in tested.items():
-            objective = Objective.of(black_box, [test[row] for row in rows], dataset["metric"])
-            exemplars = [pool[exemplar_id] for exemplar_id in ids]
-            question = Question(exemplars=exemplars, instruction=best["instruction"], account=account)
-            evaluations[name] = objective.evaluate(question)
-            if name == BEST:
-                logger.info("test set of %d rows, best sequence: %.3f", len(rows), evaluations[name].score)
+        objectives = {
+            name: Objective.of(black_box, [test[row] for row in rows], dataset["metric"])
+            for name, (_, rows) in tested.items()
+        }
+        evaluations = _evaluated(objectives, questions)
     ledger.book(TEST, _usage(evaluations))  # until now the search's estimate stands there, for others to see
     rows_of = {name: rows for name, (_, rows) in tested.items()}
     _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
@@ -91,6 +92,23 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     summary = _summary(evaluations, rows_of, config.endpoint, new_requests=black_box.innermost.answered)
     write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
     return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
+
+
+def _evaluated(objectives: Mapping[str, Objective], questions: Mapping[str, Question]) -> dict[str, Evaluation]:
+    """All at once: the requests of the winner go first, and the endpoint is not idle between two sequences."""
+    evaluations: dict[str, Evaluation] = {}
+    try:
+        for name, objective in objectives.items():
+            objective.start(0, questions[name])
+        for name, objective in objectives.items():
+            _, evaluations[name] = objective.wait()
+            if name == BEST:
+                rows = len(evaluations[name].scores)
+                logger.info("test set of %d rows, best sequence: %.3f", rows, evaluations[name].score)
+    finally:
+        for objective in objectives.values():
+            objective.stop()
+    return evaluations
 
 
 def _tested(ids: Sequence[int], best: dict[str, Any], rows: int, seed: int) -> dict[str, tuple[list[int], range]]:

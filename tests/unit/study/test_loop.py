@@ -1,4 +1,5 @@
 from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 
@@ -9,6 +10,7 @@ from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.history import History, Observation
 from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.journal import open_journal
+from ease_lib.study.ledger import Ledger
 from ease_lib.study.loop import Racing, search
 from ease_lib.testing.objectives import AtOnce, ordered_sum
 
@@ -22,7 +24,7 @@ def scored(score, *, rows=ROWS, partial=False):
     )
 
 
-def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, **settings):
+def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **settings):
     """A search on evaluations that score as listed, by iteration; an exception in the list is raised."""
 
     def evaluate(iteration, proposal):
@@ -32,12 +34,33 @@ def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, **settings):
         return result if isinstance(result, Evaluation) else scored(result)
 
     with open_journal(str(tmp_path), "key") as journal:
-        return search(optimizer(ordered_sum(seed=seed).problem), AtOnce(evaluate), journal, budget=budget, **settings)
+        evaluations = AtOnce(evaluate, choose)
+        return search(optimizer(ordered_sum(seed=seed).problem), evaluations, journal, budget=budget, **settings)
 
 
 def test_stops_at_a_perfect_score(tmp_path):
     study = run(tmp_path, [0.2, 1.0, 0.5], budget=10)
     assert (len(study.history), study.stopped) == (2, "perfect score")
+
+
+def test_what_was_under_way_at_a_perfect_score_is_paid_for_and_no_part_of_the_history(tmp_path):
+    ledger = Ledger()
+    scores = [0.2, 1.0, 0.5, 0.6, 0.7, 0.8]
+    study = run(tmp_path, scores, budget=6, ahead=4, choose=max, caps=Caps(ledger=ledger))
+    assert (study.history.scores.tolist(), study.stopped) == ([0.2, 1.0], "perfect score")
+    assert study.unused.requests == 2 * ROWS  # iterations 2 and 3 were scored before 0; 4 was begun and asked nothing
+    assert study.usage.requests == ledger.spent().requests == 4 * ROWS
+    again = run(tmp_path, [], budget=6, ahead=4)
+    assert (again.history, again.replayed, again.usage.requests) == (study.history, 2, study.usage.requests)
+
+
+def test_evaluations_ahead_are_those_of_a_search_without_and_obey_the_cap(tmp_path):
+    caps = Caps(limits=Limits(requests=5 * ROWS + 3), evaluation=Usage(requests=ROWS))
+    scores = [0.1, 0.3, 0.2, 0.4, 0.3, None, None]
+    one_by_one = run(tmp_path / "one", scores, budget=7, caps=caps)
+    ahead = run(tmp_path / "ahead", scores, budget=7, caps=caps, ahead=4, choose=max)
+    assert (ahead.history, ahead.stopped) == (one_by_one.history, one_by_one.stopped) == (ANY, "max_llm_requests=103")
+    assert ahead.unused.requests == 0
 
 
 def test_a_larger_budget_continues_and_a_smaller_one_replays_a_part(tmp_path):
