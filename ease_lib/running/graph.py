@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -71,11 +72,16 @@ class Stage:
     @property
     def summary(self) -> str:
         """What it does, in a sentence; the module is not loaded for it."""
-        file = Path(__file__).parents[1] / "stages" / f"{self.name}.py"
-        documentation = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        loaded = sys.modules.get(f"ease_lib.stages.{self.name}")
+        documentation = (loaded.__doc__ if loaded else _docstring(self.name)) or ""
         paragraph = " ".join(documentation.partition("\n\n")[0].split())
         words = paragraph.partition(": ")[2]
         return words[:1].upper() + words[1:]
+
+
+def _docstring(stage: str) -> str | None:
+    source = Path(__file__).parents[1] / "stages" / f"{stage}.py"
+    return ast.get_docstring(ast.parse(source.read_text(encoding="utf-8")))
 
 
 CHECK = Stage(
