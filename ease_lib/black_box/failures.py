@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,6 +98,10 @@ def named_failure(
         model: the value of the parameter `remedies.model`.
         key: a secret that the endpoint may repeat; it is taken out.
     """
+    if why := _why_untrusted(error):
+        return errors.AuthenticationFailed(
+            f"{where} shows a certificate that is not trusted here ({why}); set SSL_CERT_FILE to its authority's"
+        )
     match error:
         case openai.APITimeoutError() | TimeoutError():
             return errors.EndpointTimeout(f"{where} did not answer in time; {remedies.slow}")
@@ -111,6 +116,15 @@ def named_failure(
         case openai.APIResponseValidationError() | ValueError():
             return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
     return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")
+
+
+def _why_untrusted(error: BaseException | None) -> str:
+    """What is wrong with a certificate, however libraries wrap that; empty for another failure."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_message"):
+            return str(error.verify_message)
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def _named_refusal(refusal: Refusal, where: str, model: str, remedies: Remedies, key: str) -> errors.EndpointError:

@@ -35,7 +35,8 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
             ) from error
         except openai.OpenAIError as error:
             failure = named_failure(error, where=shown, model="", remedies=REMEDIES, key=key)
-            if failure.retryable and not isinstance(failure, errors.GarbledAnswer):
+            away = failure.retryable and not isinstance(failure, errors.GarbledAnswer)
+            if away or isinstance(failure, errors.AuthenticationFailed):
                 raise failure from error
             return []
         except (AttributeError, TypeError, ValueError):

@@ -69,9 +69,10 @@ class Transport:
 
     def _open(self) -> aiohttp.ClientSession:
         parts = urlsplit(self._base_url)
+        trusted = trusted_authorities() if parts.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             headers=self._headers,
-            connector=aiohttp.TCPConnector(limit=0, ssl=trusted_authorities(), keepalive_timeout=KEPT_SECONDS),
+            connector=aiohttp.TCPConnector(limit=0, ssl=trusted, keepalive_timeout=KEPT_SECONDS),
             timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=proxy_of(parts.scheme, parts.hostname or ""),

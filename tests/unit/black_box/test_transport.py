@@ -2,13 +2,19 @@
 
 import asyncio
 import gzip
+import shutil
 import ssl
+import subprocess
 from pathlib import Path
 
 import certifi
 import pytest
 
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.transport import Transport, proxy_of, trusted_authorities
+from ease_lib.config.sections import EndpointConfig
+from ease_lib.errors import AuthenticationFailed
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 
 
@@ -53,6 +59,52 @@ def test_a_private_authority_stands_in_for_all_others(monkeypatch, tmp_path):
     ours = trusted_authorities()
     assert ours.verify_mode is ssl.CERT_REQUIRED
     assert len(ours.get_ca_certs()) == 1 < len(everybody)
+
+
+@pytest.fixture
+def private_endpoint(tmp_path):
+    """An endpoint behind TLS, and the certificate that it signed itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate, and is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=private", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        certificate,
+        *subject,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with faulty_endpoint(lambda prompt: "in private") as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        yield server.base_url.replace("http:", "https:"), certificate
+
+
+def test_an_endpoint_with_a_private_authority_is_asked_once_that_is_trusted(private_endpoint, monkeypatch):
+    url, certificate = private_endpoint
+    for model in ("", MODEL):  # looked up first, through another library
+        config = EndpointConfig(llm_base_url=url, llm_model=model, llm_deadline_seconds=30.0)
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        with pytest.raises(
+            AuthenticationFailed, match=r"not trusted here \(self.signed certificate\); set SSL_CERT_FILE"
+        ):
+            answered(config)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert answered(config) == "in private"
+
+
+def answered(config):
+    with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
+        return black_box.runner.run(black_box.client.complete("hi")).text
 
 
 def test_a_compressed_answer_is_read():
