@@ -77,6 +77,7 @@ class SqliteCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=LOCK_SECONDS)
+            self._written = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)  # by the thread alone
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         self._run(self._prepare)
@@ -101,19 +102,20 @@ class SqliteCache:
         """Once all is written, also what nobody waits for any more: it is paid for."""
         self._coming.put(None)
         self._writer.join()
+        self._written.close()
         self._database.close()
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
+        self._written.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
         with self._database:
             columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
             self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
 
     def _write_all(self) -> None:
         """The thread that writes."""
-        with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS)) as database:
-            while entries := self._next_entries():
-                _settle(entries, self._failure_to_write(database, entries))
+        while entries := self._next_entries():
+            _settle(entries, self._failure_to_write(entries))
 
     def _next_entries(self) -> list[_Entry]:
         """Those that have come, at least one; none once the cache is closed."""
@@ -124,12 +126,12 @@ class SqliteCache:
             self._coming.put(None)  # for the next call
         return [entry for entry in entries if entry]
 
-    def _failure_to_write(self, database: sqlite3.Connection, entries: Sequence[_Entry]) -> Exception | None:
+    def _failure_to_write(self, entries: Sequence[_Entry]) -> Exception | None:
+        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+
         def store() -> None:
-            database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
-            with database:
-                insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
-                database.executemany(insert, [entry.row for entry in entries])
+            with self._written:
+                self._written.executemany(insert, [entry.row for entry in entries])
 
         try:
             self._run(store)

@@ -76,8 +76,10 @@ def open_black_box(
     with ExitStack() as stack:
         runner = stack.enter_context(open_event_loop())
         stack.enter_context(few_collections())
-        opened = _simulated if config.llm_base_url == SIMULATED else _served
-        endpoint, model, api, client, known = opened(config, sampling, store_uri, runner, stack)
+        if config.llm_base_url == SIMULATED:
+            endpoint, model, api, client, known = _simulated(config, store_uri)
+        else:
+            endpoint, model, api, client, known = _served(config, sampling, store_uri, runner, stack)
         stack.callback(lambda: runner.run(client.close()))
         meter = MeteredClient(client)
         bounded = AdaptiveClient(meter, maximum=config.llm_concurrency, outlives_prompts=config.llm_failures != "stop")
@@ -118,9 +120,7 @@ class _Opened(NamedTuple):
     notes: Notes
 
 
-def _simulated(
-    config: EndpointConfig, sampling: Sampling, store_uri: str, runner: asyncio.Runner, stack: ExitStack
-) -> _Opened:
+def _simulated(config: EndpointConfig, store_uri: str) -> _Opened:
     if find_spec("ease_lib.simulation") is None:
         raise ConfigError(
             f"llm_base_url={SIMULATED} is for studies in a checkout, and is not in this image; name an endpoint"

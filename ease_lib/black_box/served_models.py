@@ -12,6 +12,7 @@ from ease_lib.black_box.failures import Refusal, named_failure, what_it_said, wi
 from ease_lib.black_box.retries import with_retries
 from ease_lib.black_box.transport import openai_client
 from ease_lib.config.sections import EndpointConfig
+from ease_lib.endpoints.child import PROGRAMS
 from ease_lib.errors import ConfigError, ModelNotFound
 
 
@@ -50,7 +51,7 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
 
 async def asked_model(config: EndpointConfig, url: str, key: str) -> str:
     """The model to ask for: the one of the configuration, else the only one that is served, or the first of `local`."""
-    own = config.llm_base_url == "local"
+    own = config.llm_base_url in PROGRAMS
     if config.llm_model and not own:
         return config.llm_model
     served = await list_models(

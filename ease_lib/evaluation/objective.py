@@ -6,7 +6,7 @@ For callers that know no event loop: `Evaluator` asks, several evaluations side 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ease_lib.black_box.asking import cancelled
@@ -77,7 +77,7 @@ class Objective:
             EndpointError: when an answer could not be had; what was answered until then is in the client's cache.
         """
         if not any(task.done() for task in self._under_way):
-            self._runner.run(_first_of(self._under_way))
+            self._runner.run(asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED))
         done = [task for task in self._under_way if task.done()]
         task = min(done, key=lambda task: task.exception() is not None)  # failures last
         return self._under_way.pop(task), task.result()
@@ -101,7 +101,3 @@ class Objective:
         return Usage(
             requests=len(self._rows), prompt_tokens=sum(prompts) // len(sequences), completion_tokens=sum(answers)
         )
-
-
-async def _first_of(tasks: Iterable[asyncio.Task[Evaluation]]) -> None:
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

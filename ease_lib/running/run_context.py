@@ -1,4 +1,4 @@
-"""What the environment says of the run; set by `pipelines/placement.py` in a cluster, else `pipelines/local_run.py`."""
+"""What the environment says of the run; set by `pipelines/placement.py` in a cluster, else by `new_run`."""
 
 from __future__ import annotations
 
