@@ -63,6 +63,7 @@ _COLUMN_TYPES = {
     str: pa.string(),
     bool: pa.bool_(),
     list[int]: pa.list_(pa.int64()),
+    list[float | None]: pa.list_(pa.float64()),
     list[str]: pa.list_(pa.string()),
 }
 
@@ -88,6 +89,8 @@ class HistoryRow(NamedTuple):
     validation_rows: int
     failed_rows: int
     is_partial: bool
+    row_ids: list[int]
+    row_scores: list[float | None]
     acquisition: float | None
     seconds: float
     llm_seconds: float
@@ -183,7 +186,7 @@ EXEMPLAR_EMBEDDINGS = TableContract(
 
 HISTORY = TableContract(
     name="history",
-    version=2,
+    version=3,
     schema=schema_of(HistoryRow),
     checks=(_not_empty,),
 )
@@ -212,12 +215,15 @@ DATASET_SUMMARY = DocumentContract(
 )
 BEST_SEQUENCE = DocumentContract(
     name="best_sequence",
-    version=1,
+    version=2,
     fields={
         "exemplars": list,
         "exemplar_ids": list,
         "instruction": str,
         "validation_score": (int, float),
+        "estimate": (int, float),
+        "estimate_interval": list,
+        "validation_rows": int,
         "k": int,
         "metric": str,
         "task": str,
@@ -228,12 +234,14 @@ BEST_SEQUENCE = DocumentContract(
 )
 SEARCH_SUMMARY = DocumentContract(
     name="search_summary",
-    version=1,
+    version=2,
     fields={
         "method": str,
         "seed": int,
         "evaluations": int,
         "stopped": str,
+        "token_front": list,
+        "harmful_exemplars": list,
         "resumed": bool,
         "simulated": bool,
         "seconds.total": (int, float),
@@ -245,17 +253,22 @@ SEARCH_SUMMARY = DocumentContract(
     },
 )
 TEST_SUMMARY = DocumentContract(
-    name="test_summary", version=1, fields={"best": dict, "random": dict, "gain": dict, "llm.requests": int}
+    name="test_summary",
+    version=2,
+    fields={"best": dict, "random": dict, "gain": dict, "zero_shot": dict, "llm.requests": int},
 )
 REPORT = DocumentContract(
     name="report",
-    version=1,
+    version=2,
     fields={
         "method": str,
         "task": str,
         "seed": int,
         "best.validation_score": (int, float),
         "best.test_score": (int, float),
+        "best.estimate": (int, float),
+        "best.estimate_interval": list,
+        "verdict": dict,
         "best.exemplar_ids": list,
         "evaluations": int,
         "llm.requests": int,

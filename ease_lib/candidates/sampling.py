@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,28 +23,42 @@ PADDING = -1
 LISTABLE_SEQUENCES = 20_000
 """Spaces up to this size are enumerated to find the last unseen sequences."""
 REJECTION_TRIES = 1_000
+REDRAWS = 100
+"""Of sequences with too many tokens."""
 
 
 @dataclass(frozen=True)
 class SequenceSpace:
     """All ordered sequences of `k` out of `n` exemplars, given by their positions in the pool.
 
-    `k_min`: the shortest length (the paper's range of k); 0 is k.
+    Args:
+        k_min: the shortest length, 0 for none at all; None is k.
+        tokens: (n,) prompt tokens of each exemplar; None is no limit.
+        most_tokens: of a sequence.
     """
 
     n: int
     k: int
-    k_min: int = 0
+    k_min: int | None = None
+    tokens: IntArray | None = field(default=None, compare=False)
+    most_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= self.n:
             raise ValueError(f"k={self.k} must be between 1 and the pool's {self.n} exemplars")
-        if not 0 <= self.k_min <= self.k:
-            raise ValueError(f"k_min={self.k_min} must be between 1 and k={self.k}, or 0")
+        if self.k_min is not None and not 0 <= self.k_min <= self.k:
+            raise ValueError(f"k_min={self.k_min} must be between 0 and k={self.k}, or None")
 
     @property
     def lengths(self) -> range:
-        return range(self.k_min or self.k, self.k + 1)
+        return range(self.k if self.k_min is None else self.k_min, self.k + 1)
+
+    def allows(self, rows: IntArray) -> NDArray[np.bool_]:
+        """(b,) which sequences have no more than the most tokens."""
+        if self.tokens is None:
+            return np.ones(len(rows), dtype=bool)
+        sums = np.where(rows == PADDING, 0, self.tokens[rows]).sum(axis=1)
+        return np.asarray(sums <= self.most_tokens)
 
     @property
     def size(self) -> int:
@@ -54,8 +68,17 @@ class SequenceSpace:
     def sample(self, generator: np.random.Generator, count: int) -> IntArray:
         """(count, k) sequences, independent of each other, every length as likely as another.
 
-        Memory is O(count * k) unless k is close to n.
+        Memory is O(count * k) unless k is close to n. Fewer than `count` where hardly any keeps the limit of tokens.
         """
+        sequences = self._sample_any(generator, count)
+        for _ in range(REDRAWS):
+            excess = np.flatnonzero(~self.allows(sequences))
+            if not len(excess):
+                return sequences
+            sequences[excess] = self._sample_any(generator, len(excess))
+        return sequences[self.allows(sequences)]
+
+    def _sample_any(self, generator: np.random.Generator, count: int) -> IntArray:
         sequences = self._sample_longest(generator, count)
         if len(self.lengths) > 1:
             lengths = generator.integers(self.lengths.start, self.lengths.stop, size=count)
@@ -75,9 +98,9 @@ class SequenceSpace:
     def sample_unseen(self, generator: np.random.Generator, seen: Collection[Sequence]) -> Sequence | None:
         """One sequence that is not in `seen`, as `sample` draws; None when there is none left."""
         for _ in range(REJECTION_TRIES):
-            sequence = as_tuples(self.sample(generator, 1))[0]
-            if sequence not in seen:
-                return sequence
+            for sequence in as_tuples(self.sample(generator, 1)):
+                if sequence not in seen:
+                    return sequence
         if self.size > LISTABLE_SEQUENCES:
             return None
         unseen = [sequence for sequence in self._all() if sequence not in seen]
@@ -89,7 +112,9 @@ class SequenceSpace:
 
     def _all(self) -> Iterator[Sequence]:
         for length in self.lengths:
-            yield from itertools.permutations(range(self.n), length)
+            for sequence in itertools.permutations(range(self.n), length):
+                if self.tokens is None or sum(self.tokens[list(sequence)]) <= self.most_tokens:
+                    yield sequence
 
     def _sample_by_shuffling(self, generator: np.random.Generator, count: int) -> IntArray:
         sequences = np.empty((count, self.k), dtype=np.int64)

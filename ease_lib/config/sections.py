@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-FLEXIBLE_METHODS = ("ease", "best_of_n", "evolution")
+ROW_METHODS = ("adaptive", "local_search", "halving")
+"""Methods that choose the rows of every evaluation, and by default any number of exemplars up to k."""
+FLEXIBLE_METHODS = (*ROW_METHODS, "ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
+EVALUATIONS_UNDER_WAY = 8
+"""Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
@@ -90,7 +94,13 @@ class TaskConfig(Section):
         high=10_000_000,
         form=True,
     )
-    validation_size: int = param(20, "Rows that guide the search (|D_V|).", low=1, high=10_000, form=True)
+    validation_size: int = param(
+        -1,
+        "Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, 20 to 200 rows.",
+        low=-1,
+        high=10_000,
+        form=True,
+    )
     test_size: int = param(100, "Rows that are only reported.", low=1, high=100_000, form=True)
     noise_ratio: float = param(
         0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
@@ -110,6 +120,8 @@ class TaskConfig(Section):
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
+        if not self.validation_size:
+            yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
         if self.task == "instruction_induction" and not self.task_uri:
             yield f"task={self.task} needs task_uri: the folder with induce/, valid/ and execute/"
         if self.task in ("gsm8k", "aqua", "math") and not self.task_uri:
@@ -204,22 +216,42 @@ class HardwareConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig(Section):
-    """The search method and its settings; defaults are the paper's (Sec. 4) unless the help says otherwise."""
+    """The search method and its settings; those of `ease` are the paper's (Sec. 4) unless the help says otherwise."""
 
     method: str = param(
-        "ease",
-        "ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.",
+        "adaptive",
+        "adaptive, local_search, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
+        "dpp, mmd, ot, llm_select or zero_shot.",
         choices=(
+            *ROW_METHODS,
             *("ease", "best_of_n", "evolution", "influence", "active", "cosine", "bm25", "dpp", "mmd", "ot"),
             *("llm_select", "zero_shot"),
         ),
         form=True,
     )
-    k: int = param(5, "Exemplars in the prompt.", low=1, high=1000, form=True)
+    k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
     k_min: int = param(
-        0, "Fewest exemplars in the prompt, for a search over a range up to k; 0 is k.", low=0, high=1000
+        -1,
+        "Fewest exemplars in the prompt; -1 is 0 for adaptive, local_search and halving, and k for all others.",
+        low=-1,
+        high=1000,
     )
-    budget: int = param(165, "Evaluations of a sequence on the validation set (T).", low=1, high=100_000, form=True)
+    max_prompt_tokens: int = param(
+        0, "Longest prompt in tokens, as far as they can be estimated; 0 is no limit.", low=0, high=10_000_000
+    )
+    budget: int = param(
+        165,
+        "Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.",
+        low=0,
+        high=100_000,
+        form=True,
+    )
+    evaluation_rows: int = param(
+        20,
+        "Validation rows of an evaluation, 0 for all; adaptive, local_search and halving spread them as they like.",
+        low=0,
+        high=10_000,
+    )
     initial_design: int = param(
         40,
         "Random sequences before the model guides the search (T_init); fewer for a small budget.",
@@ -255,18 +287,57 @@ class OptimizerConfig(Section):
     racing_confidence: float = param(
         0.95, "Confidence that racing needs to drop a sequence; 1 drops only what cannot win any more.", low=0.5, high=1
     )
-    parallel: int = param(1, "Sequences evaluated at once (b), to hide the endpoint's latency.", low=1, high=256)
+    parallel: int = param(
+        0,
+        "Evaluations under way at once (b), against the endpoint's latency; 0 is 8 where the method chooses rows, or 1.",
+        low=0,
+        high=256,
+    )
+    order_report: int = param(
+        0,
+        "Permutations of the winner that are asked evaluation_rows rows each, to tell how much its order matters.",
+        low=0,
+        high=1000,
+    )
+
+    @property
+    def shortest(self) -> int:
+        """Fewest exemplars of a sequence."""
+        if self.k_min >= 0:
+            return self.k_min
+        return 0 if self.method in ROW_METHODS else self.k
+
+    @property
+    def under_way(self) -> int:
+        """b."""
+        return self.parallel or (EVALUATIONS_UNDER_WAY if self.method in ROW_METHODS else 1)
+
+    def answers(self, validation_rows: int, affordable: float) -> int:
+        """Answers that the search plans for.
+
+        Args:
+            affordable: those that max_llm_requests leaves it; infinite without that cap.
+        """
+        evaluation = min(self.evaluation_rows or validation_rows, validation_rows)
+        planned = self.budget * evaluation or affordable
+        return int(max(0, min(planned, affordable)))
 
     @property
     def scaled_design(self) -> int:
         """T_init; where that would leave nothing of the budget for the search, the paper's share of it (40 of 165)."""
-        if self.initial_design < self.budget:
+        if self.initial_design < self.budget or not self.budget:
             return self.initial_design
         return max(1, self.budget * OptimizerConfig.initial_design // OptimizerConfig.budget)
 
     def problems(self) -> Iterator[str]:
         if self.k_min > self.k:
             yield f"k_min={self.k_min} exceeds k={self.k}; lower k_min or raise k"
+        if not self.k_min and self.method not in ROW_METHODS:
+            yield f"k_min=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
+        if self.racing and self.method in ROW_METHODS:
+            yield f"racing is not for method={self.method}, which asks rows only where they matter; leave it out"
+        if not self.budget and self.method not in ROW_METHODS:
+            yield f"budget=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
         if self.method in ("cosine", "bm25") and self.k > self.nearest:
             yield f"k={self.k} exceeds nearest={self.nearest}; lower k or raise nearest"
         if self.shortlist_size > self.sampled_candidates:
@@ -439,10 +510,14 @@ class Parameters:
         if self.prefilter.prefilter != "none" and search.k > self.prefilter.retained:
             yield f"k={search.k} exceeds retained={self.prefilter.retained}; lower k or raise retained"
         if search.method not in FLEXIBLE_METHODS:
-            wanted = {name: getattr(self.instructions, name) for name in INSTRUCTION_SOURCES} | {"k_min": search.k_min}
+            wanted = {name: getattr(self.instructions, name) for name in INSTRUCTION_SOURCES} | {
+                "k_min": max(0, search.k_min)
+            }
             for name, value in wanted.items():
                 if value:
                     yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+        if not search.budget and not self.caps.max_llm_requests:
+            yield "budget=0 plans by max_llm_requests, which is 0 too; set one of them"
         if self.caps.max_cost_usd and not any(self.endpoint.prices.values()):
             yield f"max_cost_usd={self.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
 

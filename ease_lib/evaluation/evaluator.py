@@ -29,12 +29,15 @@ class Evaluation:
     """Answers and scores in the order the rows were asked, and the mean score of those that have one.
 
     Args:
+        score: 0 where no row has one.
+        rows: positions of the rows.
         scores: None of a row that was refused and is left out.
         failures: why a row was refused; empty where it was answered.
         partial: racing stopped it, and rows were not asked.
     """
 
     score: float
+    rows: tuple[int, ...]
     scores: tuple[float | None, ...]
     answers: tuple[str, ...]
     prompts: tuple[str, ...]
@@ -57,12 +60,14 @@ class Question:
 
     Args:
         account: whom its answers are paid for (`Completion.account`).
+        rows: positions of the rows to ask; None is all.
         race: when to stop early; None asks every row.
     """
 
     exemplars: Sequence[Exemplar]
     instruction: str = ""
     account: str = ""
+    rows: Sequence[int] | None = None
     race: Race | None = None
 
 
@@ -88,6 +93,7 @@ class Evaluator:
         self._failures = failures
         self.given_up = Usage()
         """Of evaluations that did not get to their end."""
+        self._asked = self._refused = 0
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask block by block; without a race all rows are one block.
@@ -108,18 +114,23 @@ class Evaluator:
     async def _evaluated(self, question: Question, answered: list[_Row]) -> Evaluation:
         """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
-        race, rows = question.race, self._rows
+        race = question.race
+        rows = range(len(self._rows)) if question.rows is None else question.rows
         blocks = race.blocks(len(rows)) if race else iter([list(range(len(rows)))])
         asked: list[_Row] = []
+        positions: list[int] = []
         for block in blocks:
             known = [row.score for row in asked if row.score is not None]
             if race and race.lost(known, len(rows)):
                 break
-            asked += await self._answers([rows[position] for position in block], question, answered)
-        self._check_coverage(asked)
+            coming = [rows[place] for place in block]
+            asked += await self._answers([self._rows[position] for position in coming], question, answered)
+            positions += coming
+        self._check_coverage(asked, whole=question.rows is None)
         known = [row.score for row in asked if row.score is not None]
         return Evaluation(
-            score=sum(known) / len(known),
+            score=sum(known) / max(1, len(known)),
+            rows=tuple(positions),
             scores=tuple(row.score for row in asked),
             answers=tuple(row.answer for row in asked),
             prompts=tuple(row.prompt for row in asked),
@@ -147,13 +158,22 @@ class Evaluator:
 
         return await all_answers([partial(noted, row) for row in rows])
 
-    def _check_coverage(self, rows: Sequence[_Row]) -> None:
-        """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task."""
+    def _check_coverage(self, rows: Sequence[_Row], *, whole: bool) -> None:
+        """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task.
+
+        Args:
+            whole: every row was asked. Of parts it is the sum that counts, once they add up to as many.
+        """
         failed = [row for row in rows if row.failure]
-        least = max(1.0, self._failures.coverage * len(rows) - 1e-9)
-        if failed and len(rows) - len(failed) < least:
+        asked, refused = len(rows), len(failed)
+        if not whole:
+            self._asked += asked
+            self._refused += refused
+            asked, refused = self._asked, self._refused
+        least = max(1.0, self._failures.coverage * asked - 1e-9)
+        if failed and asked - refused < least and (whole or asked >= len(self._rows)):
             raise errors.TooManyFailures(
-                f"{len(failed)} of {len(rows)} rows were refused, and llm_coverage={self._failures.coverage:g} of them "
+                f"{refused} of {asked} rows were refused, and llm_coverage={self._failures.coverage:g} of them "
                 f"must be answered; the first: {failed[0].failure}"
             )
 

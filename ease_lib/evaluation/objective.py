@@ -94,10 +94,13 @@ class Objective:
         self._under_way.clear()
         return unseen + self._evaluator.given_up
 
-    def estimate(self, sequences: Sequence[Sequence[Exemplar]]) -> Usage:
-        """About what one evaluation costs, judged by the lengths of texts behind examples of sequences."""
+    def estimate(self, sequences: Sequence[Sequence[Exemplar]], rows: int) -> Usage:
+        """About what one evaluation of so many rows costs, judged by the texts of examples of sequences."""
         prompts = [estimated_tokens(render_prompt(sequence, row.input)) for sequence in sequences for row in self._rows]
         answers = [estimated_tokens(row.output) for row in self._rows]
+        share = rows / len(self._rows)
         return Usage(
-            requests=len(self._rows), prompt_tokens=sum(prompts) // len(sequences), completion_tokens=sum(answers)
+            requests=rows,
+            prompt_tokens=round(sum(prompts) / len(sequences) * share),
+            completion_tokens=round(sum(answers) * share),
         )

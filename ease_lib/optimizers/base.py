@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.candidates.optimal_transport import cosine_cost
+from ease_lib.candidates.prompts import Prompt
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.seeding import rng
@@ -56,6 +57,43 @@ class PreparingOptimizer(Protocol):
         ...
 
 
+PERFECT_SCORE = 1.0
+BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
+"""Why a search ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """The prompt that a search ends with, and what is known of its score on new rows.
+
+    Args:
+        score: posterior mean, corrected for having been chosen; error: its standard deviation.
+        rows: answers it rests on.
+    """
+
+    candidate: Candidate
+    score: float
+    error: float
+    rows: int
+
+
+@runtime_checkable
+class RowAllocating(Protocol):
+    """An optimizer that chooses the rows of its candidates, keeps to a number of them, and names the winner."""
+
+    def recommend(self) -> Recommendation | None:
+        """The best prompt by all that was told; None before anything was."""
+        ...
+
+    def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
+        """Learn answers that an earlier search was given, which cost this one nothing; before all else."""
+        ...
+
+    def ended(self) -> str:
+        """Why `ask` has no candidate any more: one of the reasons above."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """What a search method may know: how many exemplars, what they look like, and what the validation set looks like.
@@ -67,6 +105,8 @@ class Problem:
         inputs, validation_inputs: the input texts, for lexical similarity.
         device: where a surrogate computes, `cpu` or `cuda`.
         instructions: how many there are to choose from; position 0 is the empty one.
+        outputs: (n,) first output of each exemplar; validation_outputs: (m,) of the validation rows.
+        answers: that a method that chooses rows may ask for.
         ask_llm: the black-box's answer to a prompt, for the one method that asks it which exemplars to take.
     """
 
@@ -77,9 +117,12 @@ class Problem:
     exemplars: Sequence[str]
     inputs: Sequence[str]
     validation_inputs: Sequence[str]
+    outputs: Sequence[str]
+    validation_outputs: Sequence[str]
     seed: int
     device: str = "cpu"
     instructions: int = 1
+    answers: int = 0
     ask_llm: Callable[[str], str] | None = None
 
     @cached_property

@@ -19,55 +19,19 @@ From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.candidates.optimal_transport import shortlist
-from ease_lib.candidates.sampling import among, as_rows, as_tuples, lengths_of
+from ease_lib.candidates.prompts import Prompt, Prompts
+from ease_lib.candidates.sampling import among, as_tuples, lengths_of
 from ease_lib.optimizers.base import Problem, ask_random
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.seeding import derive_seed, rng
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.neural_ucb import Acquisition
-
-PROMPTS_PER_BLOCK = 4096
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """Sequences (b, k) with the instruction (b,) that stands before each."""
-
-    sequences: NDArray[np.integer]
-    instructions: NDArray[np.integer]
-
-    @classmethod
-    def of(cls, candidates: Collection[Candidate], k: int) -> Prompts:
-        return cls(
-            as_rows((candidate.sequence for candidate in candidates), k),
-            np.array([candidate.instruction for candidate in candidates], dtype=np.int64),
-        )
-
-    @classmethod
-    def paired(cls, sequences: NDArray[np.integer], instructions: NDArray[np.integer]) -> Prompts:
-        """Every sequence with every instruction."""
-        return cls(np.repeat(sequences, len(instructions), axis=0), np.tile(instructions, len(sequences)))
-
-    def without(self, proposed: Collection[tuple[int, tuple[int, ...]]]) -> Prompts:
-        keys = zip(self.instructions.tolist(), as_tuples(self.sequences), strict=True)
-        new = [key not in proposed for key in keys]
-        return Prompts(self.sequences[new], self.instructions[new])
-
-    def blocks(self) -> Iterator[Prompts]:
-        """Parts whose features fit into memory."""
-        for start in range(0, len(self), PROMPTS_PER_BLOCK):
-            part = slice(start, start + PROMPTS_PER_BLOCK)
-            yield Prompts(self.sequences[part], self.instructions[part])
-
-    def __len__(self) -> int:
-        return len(self.sequences)
 
 
 class Ease:
@@ -141,7 +105,7 @@ class Ease:
 
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
         """Shortlists, which depend on no score."""
-        coming = {(candidate.instruction, candidate.sequence) for candidate in pending}
+        coming = {candidate.prompt for candidate in pending}
         self._prepared = {
             iteration: self._candidates(iteration, self._history.seen | coming)
             for iteration in iterations
@@ -152,9 +116,9 @@ class Ease:
         candidates = self._prepared.pop(iteration, None)
         if candidates is None:
             candidates = self._candidates(iteration, self._history.seen)
-        return candidates.without({(candidate.instruction, candidate.sequence) for candidate in pending})
+        return candidates.without({candidate.prompt for candidate in pending})
 
-    def _candidates(self, iteration: int, proposed: Collection[tuple[int, tuple[int, ...]]]) -> Prompts:
+    def _candidates(self, iteration: int, proposed: Collection[Prompt]) -> Prompts:
         """At most q' prompts that are not proposed yet, their sequences most like the validation set of q sampled."""
         instructions = self._drawn_instructions(iteration)
         used_up = set.intersection(
@@ -207,8 +171,8 @@ class Ease:
 
     def _observed(self, pending: Sequence[Candidate] = ()) -> Prompts:
         """What was told, and what is pending: its features are certain, or soon will be."""
-        told = [observation.candidate for observation in self._history]
-        return Prompts.of([*told, *pending], self._problem.space.k)
+        told = [observation.candidate.prompt for observation in self._history]
+        return Prompts.of([*told, *(candidate.prompt for candidate in pending)], self._problem.space.k)
 
     def _trust(self) -> NDArray[np.float64]:
         """(t,) weight of each score: 1 for a full evaluation, the share of rows asked for one that racing stopped."""

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.candidates.prompts import Prompt
 from ease_lib.candidates.sampling import Sequence, as_rows
 
 Phase = Literal["initial", "search"]
@@ -18,13 +19,19 @@ Phase = Literal["initial", "search"]
 class Candidate:
     """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
 
-    `instruction`: its position among the instructions; 0 is the empty one.
+    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows to
+    ask, of a method that chooses them; none are those that every evaluation asks.
     """
 
     sequence: Sequence
     phase: Phase
     acquisition: float | None = None
     instruction: int = 0
+    rows: tuple[int, ...] = ()
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.instruction, self.sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +40,8 @@ class Observation:
 
     `partial`: racing stopped the evaluation before it had asked every row, so the score is noisier and can never make
     the candidate the incumbent. `failed_rows`: rows that the endpoint refused; they are among the `validation_rows`
-    only where they count as wrong.
+    only where they count as wrong. `rows`: positions of those that were asked, in order, and `scores`: of each, None
+    where it was refused and left out.
     """
 
     candidate: Candidate
@@ -41,6 +49,13 @@ class Observation:
     validation_rows: int
     partial: bool = False
     failed_rows: int = 0
+    rows: tuple[int, ...] = ()
+    scores: tuple[float | None, ...] = ()
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the method chose the rows, so that the score is one of a part, and not to be compared with others."""
+        return bool(self.candidate.rows)
 
 
 class Proposed(Collection[Sequence]):
@@ -65,20 +80,22 @@ class Proposed(Collection[Sequence]):
 class History:
     """All observations in order.
 
-    The incumbent is replaced by a strictly better score of a full evaluation only: ties keep the earlier one.
+    The incumbent is replaced by a strictly better score of a full evaluation only: ties keep the earlier one. Methods
+    that choose rows have none; they say themselves which prompt they recommend (`optimizers/base.py`).
     """
 
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
-    seen: set[tuple[int, Sequence]] = field(default_factory=set)
+    seen: set[Prompt] = field(default_factory=set)
     _seen_with: dict[int, set[Sequence]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)
         candidate = observation.candidate
-        self.seen.add((candidate.instruction, candidate.sequence))
+        self.seen.add(candidate.prompt)
         self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
-        if not observation.partial and (self.incumbent is None or observation.score > self.incumbent.score):
+        comparable = not (observation.partial or observation.is_block)
+        if comparable and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
 
     def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:

@@ -55,7 +55,17 @@ def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
     return Retrieval(problem, similarity, nearest=config.nearest)
 
 
+def _halving(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.optimizers.halving import Halving, NewSequences
+
+    sources: dict[str, NewSequences] = {"adaptive": "model", "local_search": "neighbours", "halving": "random"}
+    return Halving(problem, new_sequences=sources[config.method])
+
+
 OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
+    "adaptive": _halving,
+    "local_search": _halving,
+    "halving": _halving,
     "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),
     "evolution": lambda problem, config: Evolution(problem, initial_design=config.scaled_design),

@@ -16,10 +16,12 @@ _SEQUENCE = ("exemplars", "instruction")
 
 def first_refusal(report: Mapping[str, Any]) -> str:
     """Why a prompt is not worth being the first that applications use; empty when it is."""
-    score, random = report["best"]["test_score"], report["random"]["test_score"]
-    if random is None or score >= random:
-        return ""
-    return f"it scores {score:.3f} on the test set, below the {random:.3f} of random exemplars"
+    score = report["best"]["test_score"]
+    others = {"random exemplars": report["random"]["test_score"], "no exemplars": report["zero_shot"].get("score")}
+    for name, other in others.items():
+        if other is not None and score < other:
+            return f"it scores {score:.3f} on the test set, below the {other:.3f} of {name}"
+    return ""
 
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

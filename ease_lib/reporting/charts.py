@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ease_lib.reporting.statistics import Z_95
+
 WIDTH, HEIGHT = 860, 300
 COLORS = (
     *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#111827", "#0891b2", "#db2777", "#65a30d", "#94a3b8", "#ca8a04"),
@@ -16,9 +18,15 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 
 def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None) -> str:
     """Score of every evaluation (grey: initial design, blue: proposed, hollow: stopped early by racing), the
-    incumbent's line, the random mean."""
+    incumbent's line, the random mean. Of a sequence that is evaluated in parts, a dot is the mean of all rows that it
+    was asked until then, the larger the more they are."""
     plot = _Plot(len(history))
-    dots = "".join(_dot(plot, index, row, partial=row["is_partial"]) for index, row in enumerate(history))
+    so_far = _so_far(history)
+    most = max(rows for _, rows in so_far)
+    dots = "".join(
+        _dot(plot, index, row, score, rows, most)
+        for index, (row, (score, rows)) in enumerate(zip(history, so_far, strict=True))
+    )
     steps = [f"{plot.x(0):.1f},{plot.y(history[0]['incumbent_score']):.1f}"]
     for index in range(1, len(history)):
         before, now = history[index - 1]["incumbent_score"], history[index]["incumbent_score"]
@@ -88,12 +96,47 @@ def _level(y: float) -> str:
     return f'<line class="random" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
-def _dot(plot: _Plot, index: int, row: Mapping[str, Any], *, partial: bool) -> str:
-    kind, rows = (f"{row['phase']} partial", f" of {row['validation_rows']} rows") if partial else (row["phase"], "")
+def _so_far(history: Sequence[Mapping[str, Any]]) -> list[tuple[float, int]]:
+    """Mean score of the sequence over all rows that it was asked until then, and how many they are."""
+    sums: dict[tuple[int, ...], tuple[float, int]] = {}
+    means = []
+    for row in history:
+        key = row["instruction_id"], *row["exemplar_ids"]
+        total, rows = sums.get(key, (0.0, 0))
+        sums[key] = total + row["score"] * row["validation_rows"], rows + row["validation_rows"]
+        total, rows = sums[key]
+        means.append((total / rows if rows else 0.0, rows))
+    return means
+
+
+def _dot(plot: _Plot, index: int, row: Mapping[str, Any], score: float, rows: int, most: int) -> str:
+    kind = f"{row['phase']} partial" if row["is_partial"] else row["phase"]
+    radius = 1.4 + 1.8 * (rows / most) ** 0.5
     return (
-        f'<circle class="{kind}" cx="{plot.x(index):.1f}" cy="{plot.y(row["score"]):.1f}" r="3.2">'
-        f"<title>evaluation {index + 1}: {row['score']:.3f}{rows}</title></circle>"
+        f'<circle class="{kind}" cx="{plot.x(index):.1f}" cy="{plot.y(score):.1f}" r="{radius:.1f}">'
+        f"<title>evaluation {index + 1}: {score:.3f} of {rows} rows</title></circle>"
     )
+
+
+def front_chart(front: Sequence[Mapping[str, Any]]) -> str:
+    """Expected score, with its 95 % interval, against tokens of the prompt before the query; both from 0."""
+    widest = max(1, *(point["tokens"] for point in front)) if front else 1
+    plot = _Plot(2)
+    parts = []
+    steps = []
+    for point in front:
+        x = LEFT + 8 + point["tokens"] / widest * (WIDTH - LEFT - RIGHT - 16)
+        low, high = (point["estimate"] + sign * Z_95 * point["error"] for sign in (-1, 1))
+        steps.append(f"{x:.1f},{plot.y(point['estimate']):.1f}")
+        spread = f'y1="{plot.y(max(0.0, low)):.1f}" y2="{plot.y(min(1.0, high)):.1f}"'
+        parts.append(f'<line class="split" x1="{x:.1f}" x2="{x:.1f}" {spread}/>')
+        parts.append(
+            f'<circle class="search" cx="{x:.1f}" cy="{plot.y(point["estimate"]):.1f}" r="4">'
+            f"<title>{point['tokens']} tokens, {point['exemplars']} exemplars: {point['estimate']:.3f}</title></circle>"
+        )
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{point["tokens"]}</text>')
+    line = f'<polyline class="incumbent" points="{" ".join(steps)}"/>'
+    return plot.framed(line + "".join(parts), "Expected score against tokens", axis="tokens", marked=False)
 
 
 class _Plot:
@@ -109,7 +152,7 @@ class _Plot:
     def y(self, score: float) -> float:
         return HEIGHT - BOTTOM - score * (HEIGHT - TOP - BOTTOM)
 
-    def framed(self, content: str, title: str) -> str:
+    def framed(self, content: str, title: str, *, axis: str = "evaluation", marked: bool = True) -> str:
         grid = "".join(
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(tick):.1f}" y2="{self.y(tick):.1f}"/>'
             f'<text x="{LEFT - 8}" y="{self.y(tick) + 4:.1f}" text-anchor="end">{tick:.2g}</text>'
@@ -117,11 +160,11 @@ class _Plot:
         )
         marks = "".join(
             f'<text x="{self.x(index):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{index + 1}</text>'
-            for index in self._ticks()
+            for index in (self._ticks() if marked else ())
         )
         return (
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{grid}{marks}'
-            f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 2}" text-anchor="end">evaluation</text>{content}</svg>'
+            f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 2}" text-anchor="end">{axis}</text>{content}</svg>'
         )
 
     def _ticks(self) -> list[int]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from ease_lib import __version__
 from ease_lib.evaluation.metrics import normalise
-from ease_lib.reporting.charts import search_curve
+from ease_lib.reporting.charts import front_chart, search_curve
 
 MOST_LABELS = 12
 MOST_MISTAKES = 25
@@ -26,12 +26,14 @@ def render_page(
     history: Sequence[Mapping[str, Any]],
     prompt: str,
     predictions: Sequence[Mapping[str, Any]],
+    harmful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The page of a run.
 
     Args:
         report: what `summarise` gives.
         history, predictions: rows of the contracts of these names.
+        harmful: the report's harmful exemplars, with their texts.
         prompt: the winning prompt with a placeholder for the query.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
@@ -43,11 +45,12 @@ def render_page(
         history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
+        harmful=harmful,
         confusion=confusion(scored),
         mistakes=[row for row in scored if row["score"] < 1][:MOST_MISTAKES],
         wrong=sum(row["score"] < 1 for row in scored),
         refused=[row for row in answered if row["failure"]],
-        verdict=verdict(report),
+        front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
         version=__version__,
     )
 
@@ -64,19 +67,6 @@ def page_template(name: str) -> Template:
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)
-
-
-def verdict(report: Mapping[str, Any]) -> str:
-    """One sentence on whether the search helped, for the test set alone decides that."""
-    gain = report["gain"]
-    if not gain:
-        return "There is no random sequence to compare the winner with."
-    low, high = gain["interval"]
-    difference = f"{gain['mean']:+.3f} on the test set against the mean of {gain['sequences']} random sequences"
-    spread = f"(against one more of them: {low:+.3f} to {high:+.3f} in 95 % of cases)"
-    if gain["evidence"]:
-        return f"The winner beats random exemplars: {difference} {spread}."
-    return f"There is no evidence that the winner beats random exemplars: {difference} {spread}."
 
 
 def confusion(answered: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

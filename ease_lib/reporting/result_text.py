@@ -22,8 +22,13 @@ def result_text(output_dir: Path, seconds: float) -> str:
     report = json.loads((output_dir / "report.json").read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     low, high = best["test_interval"]
+    expected = best["estimate_interval"]
     lines = [
         _Line("", "winner    random exemplars"),
+        _Line(
+            "expected on new rows",
+            f"{best['estimate']:.3f}     ({expected[0]:.3f} to {expected[1]:.3f}, from {best['validation_rows']} rows)",
+        ),
         _Line(
             "validation score",
             f"{best['validation_score']:.3f}     {_number(random['validation_score'])} (mean of {random['sequences']})",
@@ -33,7 +38,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
         ),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
-        _Line("evaluations", f"{report['evaluations']} of {report['budget']}, stopped: {report['stopped']}"),
+        _Line("search", f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}"),
         _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
         *(
             [_Line("oldest answer", f"{report['oldest_answer'][:16].replace('T', ' ')} UTC")]
@@ -46,13 +51,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         _Line("artifacts", str(output_dir / "pipeline")),
     ]
     prompt = (output_dir / "prompt.txt").read_text(encoding="utf-8")
-    gain = report["gain"]
-    verdict = (
-        ""
-        if not gain or gain["evidence"]
-        else "\n  There is no evidence on the test set that the winner beats random exemplars."
-    )
-    return f"\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines)) + verdict
+    return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines))
 
 
 def _requests(llm: dict[str, Any], *, simulated: bool) -> str:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,15 +64,25 @@ def paired_p_value(scores: Sequence[float], others: Sequence[float]) -> float:
     return (extreme + 1) / (RANDOM_FLIPS + 1)  # the signs that were observed are one of the draws
 
 
-def paired_gain(scores: Sequence[float], others: Sequence[float]) -> dict[str, float | bool]:
+def paired_gain(scores: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
     """Whether one prompt is better than another one, from their scores on the same rows.
 
     Returns:
-        `mean` difference, `p` that it is none (two-sided), and `evidence`: better, and not by luck.
+        `mean` difference, its 95 % `interval` (Agresti & Min, 2005, Stat. Med. 24(5): one pair more for and one more
+        against), `p` that there is none (two-sided), and `evidence`: better, and not by luck.
     """
-    mean = float(np.mean(np.subtract(scores, others)))
+    differences = np.subtract(scores, others, dtype=np.float64)
+    mean = float(np.mean(differences))
     p = paired_p_value(scores, others)
-    return {"mean": mean, "p": p, "evidence": mean > 0 and p < SIGNIFICANCE and len(scores) >= FEWEST_ROWS}
+    n, total = len(differences) + 2, float(differences.sum())
+    half = Z_95 * math.sqrt(max(0.0, float(np.square(differences).sum()) + 2 - total**2 / n)) / n
+    interval = [max(-1.0, total / n - half), min(1.0, total / n + half)]
+    return {
+        "mean": mean,
+        "interval": interval,
+        "p": p,
+        "evidence": mean > 0 and p < SIGNIFICANCE and len(scores) >= FEWEST_ROWS,
+    }
 
 
 @dataclass(frozen=True)

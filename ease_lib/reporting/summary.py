@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
+from ease_lib.reporting.verdict import verdict
+
 
 def summarise(
     *,
@@ -24,9 +26,9 @@ def summarise(
     """
     initial = [row for row in history if row["phase"] == "initial"]
     proposed = [row for row in history if row["phase"] == "search"]
-    rows = dataset["validation"]
-    full = [row for row in history if not row["is_partial"]]
-    first_best = next(row["iteration"] for row in full if row["score"] == best["validation_score"])
+    full = max(len(row["row_ids"]) for row in history)
+    chosen = (best["exemplar_ids"], best["instruction_id"])
+    found = next(row["iteration"] for row in history if (row["exemplar_ids"], row["instruction_id"]) == chosen)
     of_dataset = ("pool", "validation", "test", "noisy", "unused", "classes", "notices")
     counted = ("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
     return {
@@ -39,7 +41,9 @@ def summarise(
         "replayed_evaluations": search["replayed"],
         "evaluations": search["evaluations"],
         "partial_evaluations": search["partial_evaluations"],
-        "requests_saved_by_racing": sum(rows - row["validation_rows"] for row in history if row["is_partial"]),
+        "requests_saved_by_racing": sum(full - len(row["row_ids"]) for row in history if row["is_partial"]),
+        "answers": sum(len(row["row_ids"]) for row in history),
+        "sequences": len({(row["instruction_id"], tuple(row["exemplar_ids"])) for row in history}),
         "failed_rows": {"validation": max(row["failed_rows"] for row in history), "test": test["best"]["failed_rows"]},
         "budget": search["budget"],
         "instructions": search["instructions"],
@@ -52,17 +56,25 @@ def summarise(
             "instruction": best["instruction"],
             "exemplar_ids": best["exemplar_ids"],
             "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
-            "found_at_evaluation": first_best + 1,
+            "found_at_evaluation": found + 1,
+            "estimate": best["estimate"],
+            "estimate_interval": best["estimate_interval"],
+            "validation_rows": best["validation_rows"],
         },
         "random": {
             "validation_score": _mean_over_rows(initial),
-            "validation_standard_deviation": stdev(row["score"] for row in initial) if len(initial) > 1 else None,
+            "validation_standard_deviation": _deviation(initial, full),
             "test_score": test["random"]["score"],
             "test_scores": test["random"]["scores"],
             "sequences": len(initial),
         },
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
         "gain": test["gain"],
+        "zero_shot": test["zero_shot"],
+        "verdict": verdict(test),
+        "order": search["order"],
+        "token_front": search["token_front"],
+        "harmful_exemplars": [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search["harmful_exemplars"]],
         "dataset": {key: dataset[key] for key in of_dataset},
         "llm": {
             "endpoint": search["llm"]["endpoint"],
@@ -78,6 +90,12 @@ def summarise(
         "truncated_sequences": search["truncated_sequences"],
         "parameters": {"task": dict(task_parameters), **search["parameters"]},
     }
+
+
+def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | None:
+    """Standard deviation of their scores; None where they are of a few rows each, and differ by luck most of all."""
+    comparable = len(evaluations) > 1 and all(len(row["row_ids"]) == full for row in evaluations)
+    return stdev(row["score"] for row in evaluations) if comparable else None
 
 
 def _mean_over_rows(evaluations: Sequence[Mapping[str, Any]]) -> float | None:

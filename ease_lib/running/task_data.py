@@ -11,7 +11,14 @@ from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.tasks.base import TaskData
-from ease_lib.tasks.catalog import build_task, check_heads, check_hub_task, is_hub, task_tables
+from ease_lib.tasks.catalog import (
+    build_task,
+    check_heads,
+    check_hub_task,
+    is_hub,
+    most_validation_rows,
+    task_tables,
+)
 from ease_lib.tasks.table import SUFFIXES
 
 READ_WHOLE_BYTES = 16 * 2**20
@@ -29,7 +36,7 @@ def check_data(task: TaskConfig) -> None:
     if is_hub(task):
         return check_hub_task(task)
     if not task.task_uri:
-        rows = max(task.pool_size, 0) + task.validation_size + task.test_size
+        rows = max(task.pool_size, 0) + most_validation_rows(task) + task.test_size
         return None if rows > MOST_GENERATED else _try_out(task)
     store, names = task_files(task.task_uri)
     tables = task_tables(task, store.data_file, lambda: names or store.list_names())

@@ -1,9 +1,10 @@
-"""Stage `evaluate`: score the winner and random sequences on the test set.
+"""Stage `evaluate`: score the winner, random sequences and no exemplars at all on the test set.
 
 The random sequences stand for "k exemplars picked at random", behind the winner's instruction if it has one: what they
 lack is the search alone. At one seed they are the same for every method: those that open the initial design of the
 methods that have one. How much random sequences differ among each other says more than how they score on every row, so
-nine are asked a third of the rows each, for the price of three.
+nine are asked a third of the rows each, for the price of three. Without exemplars, behind the same instruction, every
+row is asked.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
-from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval
+from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
+from ease_lib.reporting.verdict import verdict
 from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import TEST
@@ -37,9 +39,9 @@ from ease_lib.tasks.base import Exemplar
 
 RANDOM_SEQUENCES, ROW_SHARES = 9, 3
 """Random sequences, each of which is asked every third row."""
-TEST_PASSES = 1 + RANDOM_SEQUENCES // ROW_SHARES
+TEST_PASSES = 2 + RANDOM_SEQUENCES // ROW_SHARES
 """How often the test set is asked in all."""
-BEST = "best"
+BEST, ZERO_SHOT = "best", "zero_shot"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
-    """Ask the test set once for the winner, and a share of it for each random sequence."""
+    """Ask the test set once for the winner and for no exemplars, and a share of it for each random sequence."""
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
@@ -88,10 +90,19 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     ledger.book(TEST, _usage(evaluations))  # until now the search's estimate stands there, for others to see
     rows_of = {name: rows for name, (_, rows) in tested.items()}
     _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
-    logger.info("%d random sequences, each on a part of it", len(evaluations) - 1)
     summary = _summary(evaluations, rows_of, config.endpoint, new_requests=black_box.innermost.answered)
     write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
-    return StageReport(metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]})
+    logger.info("%s", verdict(summary)["text"])
+    return StageReport(
+        metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]}
+        | _gains(summary)
+    )
+
+
+def _gains(summary: Mapping[str, Any]) -> dict[str, float]:
+    """For the dashboard."""
+    named = {"gain_over_random": summary["gain"], "gain_over_zero_shot": summary["zero_shot"]}
+    return {name: gain["mean"] for name, gain in named.items() if gain}
 
 
 def _evaluated(objectives: Mapping[str, Objective], questions: Mapping[str, Question]) -> dict[str, Evaluation]:
@@ -115,6 +126,8 @@ def _tested(ids: Sequence[int], best: dict[str, Any], rows: int, seed: int) -> d
     """Exemplar ids by the name of the sequence, and the rows of the test set that it is asked."""
     shares = min(ROW_SHARES, rows)
     tested = {BEST: (list(best["exemplar_ids"]), range(rows))}
+    if best["exemplar_ids"]:
+        tested[ZERO_SHOT] = [], range(rows)
     for number, chosen in enumerate(_random_sequences(ids, best["k"], seed)):
         if chosen != best["exemplar_ids"]:
             tested[f"random {number + 1}"] = chosen, range(number % shares, rows, shares)
@@ -136,7 +149,7 @@ def _summary(
 ) -> dict[str, Any]:
     best = evaluations[BEST]
     usage = _usage(evaluations)
-    randoms = [name for name in evaluations if name != BEST]
+    randoms = [name for name in evaluations if name not in (BEST, ZERO_SHOT)]
     scores = {
         name: [math.nan if score is None else score for score in evaluations[name].scores] for name in evaluations
     }
@@ -153,12 +166,28 @@ def _summary(
             "score": sum(of_randoms) / len(of_randoms) if of_randoms else None,
             "scores": [evaluations[name].score for name in randoms],
         },
+        "zero_shot": _zero_shot(scores),
         "gain": gain_over_random(scores[BEST], [SequenceScores(rows_of[name], scores[name]) for name in randoms]),
         "rows": len(best.scores),
         "seconds": usage.seconds,
         "oldest_answer": usage.oldest_answer,
         "llm": {"new_requests": new_requests, **usage.counts(**endpoint.prices)},
     }
+
+
+def _zero_shot(scores: Mapping[str, list[float]]) -> dict[str, Any]:
+    """The score without exemplars, and what the winner gains over it; nothing where the winner has none."""
+    if ZERO_SHOT not in scores:
+        return {}
+    pairs = [
+        (winner, without)
+        for winner, without in zip(scores[BEST], scores[ZERO_SHOT], strict=True)
+        if not (math.isnan(winner) or math.isnan(without))
+    ]
+    if not pairs:
+        return {}
+    with_exemplars, without = zip(*pairs, strict=True)
+    return {"score": sum(without) / len(without), **paired_gain(with_exemplars, without)}
 
 
 def _usage(evaluations: dict[str, Evaluation]) -> Usage:

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ease_lib import observations
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
-from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.opening import BlackBox
+from ease_lib.candidates.prompts import Prompt
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import (
+    ROW_METHODS,
     CapsConfig,
     ContinuationConfig,
     EmbeddingConfig,
@@ -29,11 +33,14 @@ from ease_lib.config.sections import (
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import exemplar_text, prompt_prefix
+from ease_lib.evaluation.prompt import exemplar_text, prompt_prefix, render_prompt
+from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
-from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.history import Observation
+from ease_lib.evaluation.usage import Usage
+from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.optimizers.halving import BLOCK_ROWS
 from ease_lib.optimizers.registry import create_optimizer
 from ease_lib.running.accounts import limits_of, open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
@@ -42,13 +49,17 @@ from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
 from ease_lib.stages.evaluate import TEST_PASSES
 from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.study.caps import Caps
+from ease_lib.study.exemplar_effects import harmful_exemplars
 from ease_lib.study.identity import journal_key
 from ease_lib.study.journal import open_journal, usage_of_records
-from ease_lib.study.ledger import PROPOSALS, SEARCH, Ledger
+from ease_lib.study.ledger import PROPOSALS, SEARCH, TEST, Ledger
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
-from ease_lib.study.progress import announce, log_evaluation
-from ease_lib.study.search_artifacts import search_summary, write_best_sequence, write_history
+from ease_lib.study.order_report import order_report, permutations_of
+from ease_lib.study.outcome import Outcome, outcome_of
+from ease_lib.study.progress import Progress, announce
+from ease_lib.study.search_artifacts import incumbent_scores, search_summary, write_best_sequence, write_history
 from ease_lib.study.selection import Selection
+from ease_lib.study.token_front import token_front
 from ease_lib.surrogate.representations import (
     Representation,
     SequenceRepresentation,
@@ -105,27 +116,37 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens)
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
-        key = _key(inputs, config, data, black_box, sampling)
-        selection = Selection(black_box, f"{key}/selection", ledger)
-        problem = _problem(config, data, representation, selection)
         objective = Objective.of(black_box, data.validation, data.dataset["metric"])
-        caps = _caps(config, data, objective, problem.space, ledger)
-        study = _searched(key, config, data, problem, objective, caps, black_box)
-    incumbent = _incumbent(study, caps)
+        answers = _answers(config, data, ledger)
+        key = _key(inputs, config, data, black_box, sampling, answers)
+        selection = Selection(black_box, f"{key}/selection", ledger)
+        problem = _problem(config, data, representation, selection, answers)
+        caps = _caps(config, data, objective, problem, ledger)
+        optimizer = create_optimizer(config.optimizer, problem)
+        study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
+        outcome = _outcome(study, optimizer, problem, caps)
+        order = _order(config, data, problem, objective, outcome, f"{key}/order")
     write_best_sequence(
         output_path(outputs.best_sequence),
-        incumbent,
+        outcome,
         config.optimizer.k,
         data.pool,
         data.instructions.texts,
         data.dataset,
         black_box,
     )
-    write_history(output_path(outputs.history), study, data.ids, config.endpoint.prices)
-    summary = _summary(config, data, study, black_box, representation, selection)
-    write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, summary)
+    incumbents = incumbent_scores(study.history, lambda: create_optimizer(config.optimizer, problem))
+    row_ids = [row.exemplar_id for row in data.validation]
+    write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, config.endpoint.prices)
+    summary = _summary(config, data, study, black_box, representation, selection.usage + order.usage)
+    findings = {
+        "order": order.report,
+        "token_front": token_front(outcome, lambda prompt: _prompt_tokens(data, prompt)),
+        "harmful_exemplars": harmful_exemplars(outcome, data.ids, row_ids, config.run.seed),
+    }
+    write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, {**summary, **findings})
     logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
-    return StageReport(metrics={"validation_score": incumbent.score, "evaluations": len(study.history)})
+    return StageReport(metrics={"validation_score": outcome.score, "evaluations": len(study.history)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,11 +193,11 @@ def _representation(config: Config, data: _Data) -> Representation:
         data.embeddings.pool,
         data.embeddings.pool_outputs,
         data.embeddings.instructions,
-        varies_length=0 < settings.k_min < settings.k,
+        varies_length=settings.shortest < settings.k,
     )
 
 
-def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampling: Sampling) -> str:
+def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampling: Sampling, answers: int) -> str:
     return journal_key(
         files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)],
         optimizer=config.optimizer,
@@ -185,18 +206,62 @@ def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampl
         sampling=sampling,
         instructions=data.instructions.texts,
         seed=config.run.seed,
+        answers=answers,
+        recalled="",
     )
 
 
-def _problem(config: Config, data: _Data, representation: Representation, selection: Selection) -> Problem:
+def _answers(config: Config, data: _Data, ledger: Ledger) -> int:
+    """That the search plans for; a cap that is shared by a whole comparison is not this search's to plan for."""
+    cap, affordable = config.caps.max_llm_requests, math.inf
+    if cap and "/" not in config.continuation.ledger:
+        others = TEST_PASSES * data.dataset["test"] + _order_requests(config, data)
+        spent = ledger.spent(without=[SEARCH, TEST])
+        affordable = cap - others - spent.requests - spent.retries
+    return config.optimizer.answers(len(data.validation), affordable)
+
+
+def _space(config: Config, data: _Data) -> SequenceSpace:
+    settings, tokens, most = config.optimizer, None, 0
+    if settings.max_prompt_tokens:
+        tokens = np.array([estimated_tokens(prompt_prefix([row])) for row in data.pool])
+        longest = max(_query_tokens(data, row.input) for row in data.validation)
+        most = settings.max_prompt_tokens - longest
+        if most < (np.sort(tokens)[: settings.shortest].sum() if settings.shortest else 0):
+            raise ConfigError(
+                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {most} tokens for {settings.shortest} exemplars "
+                f"beside a query of {longest}; raise it, or lower k or k_min"
+            )
+    return SequenceSpace(len(data.pool), settings.k, settings.shortest, tokens, most)
+
+
+def _query_tokens(data: _Data, query: str) -> int:
+    """Of the prompt without exemplars, with the longest instruction."""
+    return max(estimated_tokens(render_prompt([], query, instruction)) for instruction in data.instructions.texts)
+
+
+def _prompt_tokens(data: _Data, prompt: Prompt) -> int:
+    """Of a prompt before the query."""
+    instruction, sequence = prompt
+    return estimated_tokens(
+        prompt_prefix([data.pool[position] for position in sequence], data.instructions.texts[instruction])
+    )
+
+
+def _problem(
+    config: Config, data: _Data, representation: Representation, selection: Selection, answers: int
+) -> Problem:
     return Problem(
-        space=SequenceSpace(len(data.pool), config.optimizer.k, config.optimizer.k_min),
+        space=_space(config, data),
         representation=representation,
         pool=data.embeddings.pool,
         validation=data.embeddings.validation,
         exemplars=[exemplar_text(row) for row in data.pool],
         inputs=[row.input for row in data.pool],
         validation_inputs=[row.input for row in data.validation],
+        outputs=[row.output for row in data.pool],
+        validation_outputs=[row.output for row in data.validation],
+        answers=answers,
         seed=config.run.seed,
         device=resolve_device(config.hardware.device),
         instructions=len(data.instructions.texts),
@@ -204,43 +269,58 @@ def _problem(config: Config, data: _Data, representation: Representation, select
     )
 
 
-def _caps(config: Config, data: _Data, objective: Objective, space: SequenceSpace, ledger: Ledger) -> Caps:
+def _caps(config: Config, data: _Data, objective: Objective, problem: Problem, ledger: Ledger) -> Caps:
     """The caps of the configuration, with the run's ledger and what an evaluation and the test set will take."""
-    sampled = as_tuples(space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES))
+    sampled = as_tuples(problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES))
+    shown = [[data.pool[position] for position in sequence] for sequence in sampled] or [[]]
+    rows = _rows(config, data)
     return Caps(
         limits=limits_of(config),
         seconds=config.caps.max_seconds,
-        evaluation=objective.estimate([[data.pool[position] for position in sequence] for sequence in sampled]),
-        test_requests=TEST_PASSES * data.dataset["test"],
+        evaluation=objective.estimate(shown, BLOCK_ROWS if config.optimizer.method in ROW_METHODS else len(rows)),
+        test_requests=TEST_PASSES * data.dataset["test"] + _order_requests(config, data),
         ledger=ledger,
     )
+
+
+def _rows(config: Config, data: _Data) -> tuple[int, ...]:
+    """Of the validation set, that an evaluation asks."""
+    order = row_order([row.output for row in data.validation], config.run.seed)
+    return order[: config.optimizer.evaluation_rows or None]
+
+
+def _order_requests(config: Config, data: _Data) -> int:
+    return config.optimizer.order_report * len(_rows(config, data))
 
 
 def _searched(
     key: str,
     config: Config,
     data: _Data,
+    optimizer: ExemplarOptimizer,
     problem: Problem,
     objective: Objective,
     caps: Caps,
     black_box: BlackBox,
 ) -> Study:
     """Alg. 1, from where the journal ends."""
-    settings, seed = config.optimizer, config.run.seed
+    settings, seed, rows = config.optimizer, config.run.seed, _rows(config, data)
+    spreads = isinstance(optimizer, RowAllocating)
+    evaluation_rows = BLOCK_ROWS if spreads else len(rows)
     with _journal_place(config.run) as place, open_journal(place, key) as journal:
         known = journal.replay()
-        announce(len(known), caps, settings, black_box)
+        announce(known, caps, settings, problem, black_box)
         black_box.meter.allow(caps.allowance(own=usage_of_records(known)))
         return search(
-            create_optimizer(settings, problem),
-            EvaluationsOn(objective, data.pool, data.instructions.texts, key),
+            optimizer,
+            EvaluationsOn(objective, data.pool, data.instructions.texts, key, rows),
             journal,
-            budget=settings.budget,
-            parallel=settings.parallel,
-            ahead=evaluations_ahead(len(data.validation), config.endpoint.llm_concurrency, black_box),
+            budget=max(1, problem.answers) if spreads else settings.budget,
+            parallel=settings.under_way,
+            ahead=evaluations_ahead(evaluation_rows, config.endpoint.llm_concurrency, black_box),
             racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
             caps=caps,
-            on_record=lambda record, history: log_evaluation(record, history, settings.budget),
+            on_record=Progress(optimizer, settings, problem),
         )
 
 
@@ -265,13 +345,46 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
         observations.discard(folder)
 
 
-def _incumbent(study: Study, caps: Caps) -> Observation:
-    if study.history.incumbent is None:
+def _outcome(study: Study, optimizer: ExemplarOptimizer, problem: Problem, caps: Caps) -> Outcome:
+    outcome = outcome_of(study.history, optimizer, problem)
+    if outcome is None:
         raise ConfigError(
             f"{study.stopped} does not allow a single evaluation of {caps.evaluation.requests} requests beside the "
             f"{caps.test_requests} of the test set; raise it, or lower validation_size and test_size"
         )
-    return study.history.incumbent
+    return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """What was found of the winner's order, and what it cost."""
+
+    report: dict[str, Any] | None = None
+    usage: Usage = dataclasses.field(default_factory=Usage)
+
+
+def _order(
+    config: Config, data: _Data, problem: Problem, objective: Objective, outcome: Outcome, account: str
+) -> _Order:
+    """The winner in other orders, where that is asked for and there are any."""
+    instruction, sequence = outcome.candidate.prompt
+    if not config.optimizer.order_report or len(sequence) < 2:
+        return _Order()
+    permutations = permutations_of(sequence, problem, config.optimizer.order_report)
+    scores: dict[str, tuple[float | None, ...]] = {}
+    usage = Usage()
+    for name, order in permutations.items():
+        question = Question(
+            exemplars=[data.pool[position] for position in order],
+            instruction=data.instructions.texts[instruction],
+            account=account,
+            rows=_rows(config, data),
+        )
+        evaluation = objective.evaluate(question)
+        scores[name] = evaluation.scores
+        usage += evaluation.usage
+    logger.info("asked %d orders of the winner", len(scores))
+    return _Order(report=order_report(scores, outcome.model.variances.sequences), usage=usage)
 
 
 def _summary(
@@ -280,7 +393,7 @@ def _summary(
     study: Study,
     black_box: BlackBox,
     representation: Representation,
-    selection: Selection,
+    extra: Usage,
 ) -> dict[str, Any]:
     summary = search_summary(
         study,
@@ -290,7 +403,7 @@ def _summary(
         representation=representation,
         instructions=len(data.instructions.texts) - 1,
         proposals=data.instructions.usage,
-        selection=selection.usage,
+        extra=extra,
         new_requests=black_box.innermost.answered + data.instructions.new_requests,
         prices=config.endpoint.prices,
     )

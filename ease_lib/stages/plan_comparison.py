@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from ease_lib.running.execution import Artifact, logger, recorded, user_errors, 
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.under_way import NOT_COMPARED
 from ease_lib.stages.evaluate import TEST_PASSES
+from ease_lib.tasks.catalog import most_validation_rows
 
 
 def execute(
@@ -42,8 +44,10 @@ def most_requests(cells: Sequence[Cell]) -> int:
     """LLM requests of all cells if none shares an answer with another."""
     total = 0
     for run in (parse_parameters(cell.parameters) for cell in cells):
-        evaluations = 1 if run.optimizer.method in ONE_EVALUATION else run.optimizer.budget
-        total += evaluations * run.task.validation_size + TEST_PASSES * run.task.test_size
+        search, rows = run.optimizer, most_validation_rows(run.task)
+        if search.method in ONE_EVALUATION:
+            search = replace(search, budget=1)
+        total += search.answers(rows, run.caps.max_llm_requests or math.inf) + TEST_PASSES * run.task.test_size
     return total
 
 

@@ -158,6 +158,7 @@ def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
         "llm_model": best["llm_model"],
         "validation_score": report["best"]["validation_score"],
         "test_score": report["best"]["test_score"],
+        "verdict": report["verdict"]["text"],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.evaluation.prompt import render_prompt
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
-from ease_lib.running.execution import StageReport, artifact, output_path
+from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
 
-RESULT_FILES = ("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html")
+HARMFUL_FILE = "harmful_exemplars.jsonl"
+RESULT_FILES = (
+    *("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html"),
+    HARMFUL_FILE,
+)
 QUERY_PLACEHOLDER = "{input}"
 
 
@@ -64,24 +69,32 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     exemplars = [_exemplar(entry) for entry in best["exemplars"]]
     prompt = render_prompt(exemplars, QUERY_PLACEHOLDER, best["instruction"])
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
-    page = render_page(summary, history, prompt, predictions)
+    harmful = [
+        {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
+        for each in summary["harmful_exemplars"]
+    ]
+    page = render_page(summary, history, prompt, predictions, harmful)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
-    _write_results(Path(outputs.results), inputs, outputs, prompt)
-    return StageReport(
-        metrics={"validation_score": summary["best"]["validation_score"], "test_score": summary["best"]["test_score"]}
-    )
+    _write_results(Path(outputs.results), inputs, outputs, prompt, harmful)
+    logger.info("%s", summary["verdict"]["text"])
+    scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
+    gains = {"gain_over_random": summary["gain"], "gain_over_zero_shot": summary["zero_shot"]}
+    return StageReport(metrics=scores | {name: gain["mean"] for name, gain in gains.items() if gain})
 
 
 def _exemplar(entry: dict[str, Any]) -> Exemplar:
     return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]))
 
 
-def _write_results(folder: Path, inputs: Inputs, outputs: Outputs, prompt: str) -> None:
+def _write_results(
+    folder: Path, inputs: Inputs, outputs: Outputs, prompt: str, harmful: Sequence[dict[str, Any]]
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "prompt.txt", prompt)
     messages = [{"role": "user", "content": prompt}]
     write_text(folder / "messages.json", json.dumps(messages, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / HARMFUL_FILE, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in harmful))
     shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
     shutil.copyfile(inputs.history, folder / "history.parquet")
     shutil.copyfile(outputs.numbers, folder / "report.json")

@@ -13,7 +13,7 @@ from ease_lib.artifacts.tables import sha256_of_files
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.endpoint_notes import FIRST
 from ease_lib.black_box.opening import BlackBox
-from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
+from ease_lib.config.sections import ROW_METHODS, EmbeddingConfig, OptimizerConfig
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.evaluation.prompt import TEMPLATE
 from ease_lib.optimizers.registry import BUDGET_METHODS
@@ -28,6 +28,8 @@ def journal_key(
     sampling: Sampling,
     instructions: Sequence[str],
     seed: int,
+    answers: int,
+    recalled: str,
 ) -> str:
     """Hash of the search, by which its journal is found again.
 
@@ -35,10 +37,16 @@ def journal_key(
 
     Args:
         files: pool, validation set and what is said of the data.
+        answers: that the search plans for; a method that chooses rows spreads them.
+        recalled: digest of what earlier searches were answered; empty where nothing is known of them.
     """
     settings = dataclasses.asdict(optimizer)
     settings["initial_design"] = optimizer.scaled_design
-    if optimizer.method not in BUDGET_METHODS:
+    settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
+    del settings["order_report"]
+    if optimizer.method in ROW_METHODS:
+        settings["budget"] = answers
+    elif optimizer.method not in BUDGET_METHODS:
         del settings["budget"]
     identity: dict[str, Any] = {
         "files": sha256_of_files(list(files)),
@@ -49,6 +57,8 @@ def journal_key(
         "template": TEMPLATE,
         "seed": seed,
     }
+    if recalled:
+        identity["recalled"] = recalled
     if black_box.answers != FIRST:
         identity["answers"] = black_box.answers
     if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused

@@ -286,7 +286,7 @@ def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
         observation = fields["observation"]
         return Record(
             iteration=fields["iteration"],
-            observation=Observation(**{**observation, "candidate": _candidate(observation["candidate"])}),
+            observation=_observation(observation),
             usage=Usage(**fields["usage"]),
             seconds=fields["seconds"],
         )
@@ -294,8 +294,13 @@ def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
         raise _damaged(where) from error
 
 
+def _observation(fields: dict[str, Any]) -> Observation:
+    rows = {name: tuple(fields.get(name, ())) for name in ("rows", "scores")}
+    return Observation(**{**fields, **rows, "candidate": _candidate(fields["candidate"])})
+
+
 def _candidate(fields: dict[str, Any]) -> Candidate:
-    return Candidate(**{**fields, "sequence": tuple(fields["sequence"])})
+    return Candidate(**{**fields, **{name: tuple(fields.get(name, ())) for name in ("sequence", "rows")}})
 
 
 def _parsed(line: bytes, where: str) -> dict[str, Any]:

@@ -5,7 +5,9 @@ while budget and caps allow it and the incumbent is not perfect:
     record durably what will be evaluated
     score     = F(candidate)                    through the black-box, on the validation set
     record it durably, then tell the optimizer
-return the incumbent
+return the incumbent, or what the method recommends
+
+Methods that choose the rows of every evaluation (`RowAllocating`) know themselves when their rows are spent.
 
 Observations are told in the order of iterations, however the answers come, so a history does not depend on latency.
 With parallel = b up to b evaluations are under way, and the optimizer is asked for the next b / 2 as soon as all but
@@ -29,16 +31,22 @@ from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.usage import Usage
-from ease_lib.optimizers.base import ExemplarOptimizer, PreparingOptimizer
+from ease_lib.optimizers.base import (
+    BUDGET,
+    EXHAUSTED,
+    PERFECT,
+    PERFECT_SCORE,
+    ExemplarOptimizer,
+    PreparingOptimizer,
+    RowAllocating,
+)
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.study.caps import Caps
 from ease_lib.study.journal import Journal, Record, usage_of_records
 from ease_lib.study.ledger import SEARCH
 from ease_lib.tasks.base import Exemplar
 
-PERFECT_SCORE = 1.0
 Result = TypeVar("Result")
-BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +89,22 @@ class EvaluationsOn:
     Args:
         instructions: texts by position; the first is empty.
         key: of the search's journal.
+        rows: positions of those that are asked of a candidate that names none; None is all.
     """
 
-    def __init__(self, objective: Objective, pool: Sequence[Exemplar], instructions: Sequence[str], key: str) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        pool: Sequence[Exemplar],
+        instructions: Sequence[str],
+        key: str,
+        rows: Sequence[int] | None = None,
+    ) -> None:
         self._objective = objective
         self._pool = pool
         self._instructions = instructions
         self._key = key
+        self._rows = rows
         self.wait, self.beside, self.stop = objective.wait, objective.beside, objective.stop
 
     def start(self, iteration: int, proposal: Proposal) -> None:
@@ -95,6 +112,7 @@ class EvaluationsOn:
             exemplars=[self._pool[position] for position in proposal.candidate.sequence],
             instruction=self._instructions[proposal.candidate.instruction],
             account=f"{self._key}/{iteration}",
+            rows=proposal.candidate.rows or self._rows,
             race=proposal.race,
         )
         self._objective.start(iteration, question)
@@ -240,7 +258,7 @@ class _Attempt:
             pending = tuple(self._under_way.values())
             candidate = self._found(iteration) or self._beside.ask(iteration, pending)
             if candidate is None:
-                ended = EXHAUSTED
+                ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
                 break
             if iteration not in self._scored:
                 new[iteration] = candidate
@@ -388,6 +406,8 @@ def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited
         validation_rows=evaluation.scored_rows,
         partial=evaluation.partial,
         failed_rows=evaluation.failed_rows,
+        rows=evaluation.rows,
+        scores=evaluation.scores,
     )
     usage = replace(evaluation.usage, seconds=waited)
     return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from ease_lib.black_box.opening import BlackBox
-from ease_lib.config.sections import OptimizerConfig
+from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
+from ease_lib.optimizers.base import ExemplarOptimizer, Problem, Recommendation, RowAllocating
 from ease_lib.optimizers.history import History
 from ease_lib.study.caps import Caps
 from ease_lib.study.journal import Record
 
 logger = logging.getLogger("ease")
 
+PARTS = 20
+"""Of a search, that the log has a line for each."""
 
-def announce(replayed: int, caps: Caps, settings: OptimizerConfig, black_box: BlackBox) -> None:
+
+def announce(
+    known: Sequence[Record], caps: Caps, settings: OptimizerConfig, problem: Problem, black_box: BlackBox
+) -> None:
     """What lies ahead, and about what it will cost, before the first request.
 
     Args:
-        replayed: evaluations that are in the journal.
+        known: records that are in the journal.
     """
-    budget, rows = settings.budget, caps.evaluation.requests
-    if replayed:
-        logger.info("continuing: %d of %d evaluations are in the journal", min(replayed, budget), budget)
-    evaluations = max(0, budget - replayed)
-    requests = evaluations * rows
-    if settings.scaled_design != settings.initial_design:
+    spreads = settings.method in ROW_METHODS
+    rows = caps.evaluation.requests
+    if spreads:
+        done, budget, unit = sum(len(record.observation.rows) for record in known), problem.answers, "answers"
+    else:
+        done, budget, unit = len(known), settings.budget, "evaluations"
+    if known:
+        logger.info("continuing: %d of %d %s are in the journal", min(done, budget), budget, unit)
+    left = max(0, budget - done)
+    requests = left if spreads else left * rows
+    if settings.scaled_design != settings.initial_design and not spreads:
         logger.info(
             "notice: initial_design=%d is scaled down to %d for a budget of %d",
             settings.initial_design,
@@ -32,19 +44,53 @@ def announce(replayed: int, caps: Caps, settings: OptimizerConfig, black_box: Bl
             budget,
         )
     logger.info(
-        "%s asks %s (%s): at most %d x %d = %d requests, %s; then %d for the test set",
+        "%s asks %s (%s): at most %s%d requests, %s; then %d for the test set",
         settings.method,
         black_box.model,
         black_box.endpoint,
-        evaluations,
-        rows,
+        "" if spreads else f"{left} x {rows} = ",
         requests,
         caps.described(requests),
         caps.test_requests,
     )
 
 
-def log_evaluation(record: Record, history: History, budget: int) -> None:
+class Progress:
+    """A line for each evaluation, or for every part of a search whose evaluations are of a few rows each."""
+
+    def __init__(self, optimizer: ExemplarOptimizer, settings: OptimizerConfig, problem: Problem) -> None:
+        self._optimizer = optimizer
+        self._budget = settings.budget
+        self._answers = problem.answers
+        self._asked = 0
+        self._shown = 0
+
+    def __call__(self, record: Record, history: History) -> None:
+        if isinstance(self._optimizer, RowAllocating):
+            self._asked += len(record.observation.rows)
+            if self._asked * PARTS >= self._answers * (self._shown + 1):
+                self._shown = self._asked * PARTS // self._answers
+                self._log_part(self._optimizer.recommend(), history)
+        else:
+            _log_evaluation(record, history, self._budget)
+
+    def _log_part(self, best: Recommendation | None, history: History) -> None:
+        if best is None:
+            return
+        told = sum(len(observation.rows) for observation in history)
+        logger.info(
+            "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, asked %d rows",
+            told,
+            self._answers,
+            len(history.seen),
+            best.score,
+            best.error,
+            len(best.candidate.sequence),
+            best.rows,
+        )
+
+
+def _log_evaluation(record: Record, history: History, budget: int) -> None:
     """Number, score, incumbent, requests and seconds."""
     observation = record.observation
     scores = [history.incumbent.score] if history.incumbent else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,22 @@ from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.prompt import TEMPLATE
 from ease_lib.evaluation.usage import Usage
-from ease_lib.optimizers.history import Observation
+from ease_lib.optimizers.base import ExemplarOptimizer, RowAllocating
+from ease_lib.optimizers.history import History
 from ease_lib.study.loop import Study
+from ease_lib.study.outcome import Outcome
 from ease_lib.surrogate.representations import Representation, SequenceRepresentation
 from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")
 
+LOOKS = 40
+"""At the incumbent of a method that chooses rows, for the search curve."""
+
 
 def write_best_sequence(
     path: Path,
-    incumbent: Observation,
+    outcome: Outcome,
     k: int,
     pool: Sequence[Exemplar],
     instructions: Sequence[str],
@@ -35,17 +40,21 @@ def write_best_sequence(
     Args:
         k: length of the sequences that were searched; the winner of `zero_shot` has none.
     """
-    chosen = [pool[position] for position in incumbent.candidate.sequence]
+    chosen = [pool[position] for position in outcome.candidate.sequence]
     document = {
         "task": dataset["task"],
         "metric": dataset["metric"],
-        "validation_score": incumbent.score,
+        "validation_score": outcome.score,
+        "estimate": outcome.estimate,
+        "estimate_interval": list(outcome.interval),
+        "validation_rows": outcome.rows,
         "k": k,
         "exemplar_ids": [row.exemplar_id for row in chosen],
         "exemplars": [
             {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen
         ],
-        "instruction": instructions[incumbent.candidate.instruction],
+        "instruction_id": outcome.candidate.instruction,
+        "instruction": instructions[outcome.candidate.instruction],
         "template": TEMPLATE,
         "llm_model": black_box.model,
         "llm_endpoint": black_box.endpoint,
@@ -62,7 +71,7 @@ def search_summary(
     representation: Representation,
     instructions: int,
     proposals: Usage,
-    selection: Usage,
+    extra: Usage,
     new_requests: int,
     prices: dict[str, float],
 ) -> dict[str, Any]:
@@ -70,14 +79,14 @@ def search_summary(
 
     Args:
         instructions: how many there were beside the empty one.
-        proposals, selection: what they cost, and the question of `llm_select`.
+        proposals, extra: what they cost, and what was asked beside the evaluations.
         new_requests: answers that the endpoint gave for this run now, proposals included.
     """
     truncated = None
     if isinstance(representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
-    usage = study.usage + proposals + selection
+    usage = study.usage + proposals + extra
     seconds = study.seconds + proposals.seconds
     return {
         "method": settings.method,
@@ -103,12 +112,45 @@ def search_summary(
     }
 
 
-def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str, float]) -> None:
-    """All observations in order, with the exemplars' ids, and what each cost."""
-    incumbent, rows = 0.0, []
-    for observation, record in zip(study.history, study.records, strict=True):
+def incumbent_scores(history: History, create: Callable[[], ExemplarOptimizer]) -> list[float]:
+    """After each observation, the score of what the search would end with.
+
+    Of a method that chooses rows it is the posterior mean, computed a few times only.
+
+    Args:
+        create: the optimizer before the search.
+    """
+    optimizer, scores = create(), []
+    incumbent = 0.0
+    every = max(1, len(history) // LOOKS)
+    for number, observation in enumerate(history):
+        if not isinstance(optimizer, RowAllocating):
+            incumbent = incumbent if observation.partial else max(incumbent, observation.score)
+        else:
+            optimizer.tell(observation)
+            if number % every == every - 1 or number == len(history) - 1:
+                recommended = optimizer.recommend()
+                incumbent = recommended.score if recommended else 0.0
+        scores.append(incumbent)
+    return scores
+
+
+def write_history(
+    path: Path,
+    study: Study,
+    incumbents: Sequence[float],
+    ids: Sequence[int],
+    row_ids: Sequence[int],
+    prices: dict[str, float],
+) -> None:
+    """All observations in order, with the ids of exemplars and validation rows, and what each cost.
+
+    Args:
+        incumbents: what `incumbent_scores` gives.
+    """
+    rows = []
+    for observation, record, incumbent in zip(study.history, study.records, incumbents, strict=True):
         candidate, usage = observation.candidate, record.usage
-        incumbent = incumbent if observation.partial else max(incumbent, observation.score)
         rows.append(
             contracts.HistoryRow(
                 iteration=record.iteration,
@@ -120,6 +162,8 @@ def write_history(path: Path, study: Study, ids: Sequence[int], prices: dict[str
                 validation_rows=observation.validation_rows,
                 failed_rows=observation.failed_rows,
                 is_partial=observation.partial,
+                row_ids=[row_ids[position] for position in observation.rows],
+                row_scores=list(observation.scores),
                 acquisition=candidate.acquisition,
                 seconds=record.seconds,
                 llm_seconds=usage.seconds,

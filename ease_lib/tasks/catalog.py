@@ -21,8 +21,18 @@ from ease_lib.tasks.pig_latin import pig_latin_variant
 from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
 from ease_lib.tasks.remapping import remap_labels
 from ease_lib.tasks.sample import LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED, Limit
-from ease_lib.tasks.splits import AUTOMATIC, EVERYTHING, PAPER_POOL, SMALL_TABLE, deal
+from ease_lib.tasks.splits import (
+    AUTOMATIC,
+    EVERYTHING,
+    FEWEST_VALIDATION_ROWS,
+    MOST_VALIDATION_ROWS,
+    PAPER_POOL,
+    SMALL_TABLE,
+    deal,
+)
 
+GENERATED = ("lr", "lp_variant")
+"""Tasks that make as many rows as are asked for."""
 HEAD_ROWS = 100
 """Of a large file, looked at before a run."""
 LocateFile = Callable[[str], Readable]
@@ -50,7 +60,7 @@ def build_task(
     data = deal(
         source,
         pool_size=config.pool_size,
-        validation_size=config.validation_size,
+        validation_size=most_validation_rows(config) if config.task in GENERATED else config.validation_size,
         test_size=config.test_size,
         seed=seed,
     )
@@ -81,8 +91,8 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
 def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskSource:
     """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
     generated = PAPER_POOL if config.pool_size == AUTOMATIC else config.pool_size
-    rows = generated + config.validation_size + config.test_size
-    if config.task in ("lr", "lp_variant") and config.pool_size == EVERYTHING:
+    rows = generated + most_validation_rows(config) + config.test_size
+    if config.task in GENERATED and config.pool_size == EVERYTHING:
         raise ConfigError(
             f"pool_size=0 takes all rows there are, but {config.task} makes as many as asked; set pool_size"
         )
@@ -145,19 +155,25 @@ def check_hub_task(config: TaskConfig) -> None:
         _check_count(config, config.task_name, count)
 
 
+def most_validation_rows(config: TaskConfig) -> int:
+    """Rows that the validation set may have."""
+    return MOST_VALIDATION_ROWS if config.validation_size == AUTOMATIC else config.validation_size
+
+
 def _check_count(config: TaskConfig, name: str, rows: int) -> None:
-    needed = max(config.pool_size, 1) + config.validation_size + config.test_size
+    validation = FEWEST_VALIDATION_ROWS if config.validation_size == AUTOMATIC else config.validation_size
+    needed = max(config.pool_size, 1) + validation + config.test_size
     if rows < needed:
         raise DataError(
             f"{name}: {rows} rows are fewer than pool_size={max(config.pool_size, 1)}, validation_size="
-            f"{config.validation_size} and test_size={config.test_size} together; lower a size"
+            f"{validation} and test_size={config.test_size} together; lower a size"
         )
 
 
 def _limits(config: TaskConfig, seed: int) -> Callable[[str], Limit]:
     """How many rows of a split's file are kept: all where the pool shall be all there are, but never the test set's."""
     pool = SMALL_TABLE if config.pool_size == AUTOMATIC else config.pool_size
-    needed = pool + config.validation_size + config.test_size
+    needed = pool + most_validation_rows(config) + config.test_size
     most = max(LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED * needed)
 
     def limit(split: str) -> Limit:

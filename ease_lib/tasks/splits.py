@@ -28,7 +28,9 @@ ROWS_OF_A_CLASS = 4
 SMALL_TABLE = 500
 """Rows left for the pool that are all taken unless a size is asked for."""
 AUTOMATIC, EVERYTHING = -1, 0
-"""Values of `pool_size`."""
+"""Values of `pool_size`; the first of `validation_size` too."""
+FEWEST_VALIDATION_ROWS, MOST_VALIDATION_ROWS = 20, 200
+"""Unless a size is asked for."""
 
 
 def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size: int, seed: int) -> TaskData:
@@ -37,6 +39,8 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     Args:
         pool_size: rows of the pool; 0 takes all that remain, and -1 too where they are at most `SMALL_TABLE`, else the
             paper's 100. The two other sets are drawn first, so that their rows do not depend on `pool_size`.
+        validation_size: -1 takes a third of the rows that the test set leaves, or all of the source's own validation
+            rows, but no fewer than 20 and no more than 200.
 
     Raises:
         DataError: naming the split, the rows wanted and the rows there are.
@@ -46,6 +50,8 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     drawn: dict[str, list[Row]] = {}
     for split, own, size in (("test", own_test, test_size), ("validation", own_validation, validation_size)):
         groups = left if own is None else _Groups(own, seed, split)
+        if split == "validation" and size == AUTOMATIC:
+            size = validation_size = _validation_rows(len(groups) if own is not None else len(groups) // 3)
         if own is not None and len(own) < size:
             raise DataError(
                 f"{source.name} has {len(own)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
@@ -80,6 +86,10 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     )
 
 
+def _validation_rows(there: int) -> int:
+    return max(FEWEST_VALIDATION_ROWS, min(MOST_VALIDATION_ROWS, there))
+
+
 def same_input(text: str) -> str:
     """What inputs have in common that are the same to a reader: case, blanks and forms of characters do not count."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
@@ -111,7 +121,7 @@ class _Groups:
         groups = list(by_input.values())
         self.inputs = by_input.keys()
         self._left = [groups[int(index)] for index in rng(seed, "splits", stream).permutation(len(groups))]
-        self._classes = classes_of([group.rows[0] for group in groups])
+        self._classes = classes_of([group.label for group in groups])
 
     def __len__(self) -> int:
         return sum(len(group.rows) for group in self._left)
@@ -141,10 +151,10 @@ class _Groups:
         return sum(len(group.rows) for group in self._left if group.label == label)
 
 
-def classes_of(rows: Sequence[Row]) -> list[str]:
+def classes_of(outputs: Sequence[str]) -> list[str]:
     """The outputs that are classes, the most frequent first; none where outputs are answers of their own."""
-    counts = Counter(row.outputs[0] for row in rows)
-    if not 1 < len(counts) <= MOST_CLASSES or len(rows) < ROWS_OF_A_CLASS * len(counts):
+    counts = Counter(outputs)
+    if not 1 < len(counts) <= MOST_CLASSES or len(outputs) < ROWS_OF_A_CLASS * len(counts):
         return []
     return [label for label, _ in counts.most_common()]
 
@@ -197,7 +207,10 @@ def _class_counts(
 ) -> dict[str, tuple[int, int, int]]:
     """Rows of each class in pool, validation and test set."""
     counts = [Counter(row.outputs[0] for row in split) for split in (pool, validation, test)]
-    return {label: (counts[0][label], counts[1][label], counts[2][label]) for label in classes_of(rows)}
+    return {
+        label: (counts[0][label], counts[1][label], counts[2][label])
+        for label in classes_of([row.outputs[0] for row in rows])
+    }
 
 
 def _needs(own: object, split: str, size: int) -> str:

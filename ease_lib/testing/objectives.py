@@ -12,11 +12,15 @@ from ease_lib.candidates.sampling import Sequence, SequenceSpace
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.history import Candidate
 from ease_lib.seeding import rng
 from ease_lib.study.loop import Proposal
 from ease_lib.surrogate.representations import PositionalRepresentation
 
 Result = TypeVar("Result")
+
+ANSWERS = 60
+"""That a method which chooses rows may ask for."""
 
 
 class AtOnce:
@@ -59,22 +63,29 @@ class OrderedSum:
     values: np.ndarray
     evaluations: int = 0
 
-    def __call__(self, sequence: Sequence) -> Evaluation:
+    def __call__(self, sequence: Sequence, rows: Iterable[int] = (0,)) -> Evaluation:
         self.evaluations += 1
-        score = self.raw(sequence) / self.raw(self.optimum)
+        score = float(self.raw(sequence) / self.raw(self.optimum))
+        asked = tuple(rows)
+        blank = ("",) * len(asked)
         return Evaluation(
-            score=float(score),
-            scores=(float(score),),
-            answers=("",),
-            prompts=("",),
-            failures=("",),
-            usage=Usage(requests=1),
+            score=score,
+            rows=asked,
+            scores=(score,) * len(asked),
+            answers=blank,
+            prompts=blank,
+            failures=blank,
+            usage=Usage(requests=len(asked)),
         )
+
+    def of(self, candidate: Candidate) -> Evaluation:
+        """Of the rows that it names, or of one."""
+        return self(candidate.sequence, candidate.rows or (0,))
 
     @property
     def at_once(self) -> AtOnce:
         """As `study.loop.search` wants it."""
-        return AtOnce(lambda iteration, proposal: self(proposal.candidate.sequence))
+        return AtOnce(lambda iteration, proposal: self.of(proposal.candidate))
 
     def raw(self, sequence: Sequence) -> float:
         weights = np.arange(1, len(sequence) + 1)
@@ -100,6 +111,9 @@ def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -
         exemplars=[f"Input: exemplar {position}\nOutput: yes" for position in range(n)],
         inputs=[f"exemplar {position}" for position in range(n)],
         validation_inputs=[f"row {position}" for position in range(5)],
+        outputs=["yes"] * n,
+        validation_outputs=["yes"] * 5,
+        answers=ANSWERS,
         seed=seed,
     )
     return OrderedSum(problem, values=1 + exemplars[:, 0] + 0.05 * draw.normal(size=n))

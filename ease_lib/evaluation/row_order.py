@@ -1,0 +1,27 @@
+"""The order in which validation rows are asked where they are asked in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ease_lib.seeding import rng
+from ease_lib.tasks.splits import classes_of
+
+
+def row_order(outputs: Sequence[str], seed: int) -> tuple[int, ...]:
+    """Positions of all rows, so that every stretch of them is a small validation set.
+
+    At random by seed; where outputs are classes, each class is spread evenly, so a stretch has them in their
+    proportion.
+
+    Args:
+        outputs: the first output of each row.
+    """
+    draw = rng(seed, "row order")
+    classes = classes_of(outputs) or [""]
+    places: list[tuple[float, int]] = []
+    for label in classes:
+        rows = [position for position, output in enumerate(outputs) if len(classes) == 1 or output == label]
+        start = draw.random()
+        places += [((rank + start) / len(rows), row) for rank, row in enumerate(draw.permutation(rows).tolist())]
+    return tuple(row for _, row in sorted(places))

@@ -1,0 +1,328 @@
+"""Successive halving over single answers: `adaptive` (the default), `local_search` and `halving`.
+
+Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
+most requests go to the last contenders, which end with the most rows. With B requests, R validation rows and n0 rows
+for a first look, a part c = B / (1 + ln(R / n0)) goes to first looks; after that
+
+    n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
+    A(t) = c / n(t)                 contenders: the A best by posterior mean
+
+and the one whose posterior is the widest of them is asked a block of rows that it was not asked yet. That is successive
+halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that nobody has tried
+compete by what is predicted of them. All estimates are posteriors of one model (`surrogate/answers.py`). The methods
+differ in what the model may see, and in where new sequences come from:
+
+    adaptive       all components; first looks at random sequences, then at local maxima of draws from the posterior
+                   (Thompson sampling), a quarter still at random; later on challengers: the local maxima of a draw and
+                   of the posterior mean. Where the components explain nothing, their variances are estimated as next to
+                   nothing, and what is left is `halving`
+    local_search   no components; neighbours of the best sequences
+    halving        no components; random sequences
+
+The winner is the sequence with the best posterior mean, or a shorter one within half a point of it that was asked at
+least half as many rows. That mean is shrunk to the population's, so it is no luckiest score, and its error says what is
+known of a score on new rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.candidates.neighbours import climb, neighbours
+from ease_lib.candidates.prompts import Prompt
+from ease_lib.evaluation.row_order import row_order
+from ease_lib.optimizers.base import (
+    BUDGET,
+    EXHAUSTED,
+    PERFECT,
+    PERFECT_SCORE,
+    Problem,
+    Recommendation,
+    ask_random,
+)
+from ease_lib.optimizers.history import Candidate, History, Observation
+from ease_lib.seeding import rng
+from ease_lib.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model, kept_prompts
+from ease_lib.tasks.splits import classes_of
+
+NewSequences = Literal["model", "neighbours", "random"]
+FIRST_ROWS = 4
+"""n0."""
+BLOCK_ROWS = 8
+"""Rows of every further look."""
+INITIAL_SEQUENCES = 16
+"""Random ones before the model guides first looks."""
+RANDOM_SHARE = 0.25
+"""Of first looks that stay random when the model guides them."""
+EQUAL = 0.005
+"""Difference of scores below which the shorter sequence is better."""
+KINSHIP = 0.75
+"""How much of what makes a sequence better than others its neighbours are expected to have, without a model."""
+FIRST_CHECKPOINT, CHECKPOINT_GROWTH = 40, 1.2
+"""Answers after which variances are estimated, and again when there are so many times more."""
+MOST_INSERTED = 150
+"""Exemplars that a step of the local search tries; of larger pools the best ones and random ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How requests are spread.
+
+    Args:
+        rows: B, answers to pay for.
+        validation_rows: R.
+    """
+
+    rows: int
+    validation_rows: int
+
+    @cached_property
+    def first_looks(self) -> float:
+        """c."""
+        return self.rows / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
+
+    def contenders(self, spent: int) -> int:
+        """A."""
+        due = FIRST_ROWS * math.exp((spent - self.first_looks) / self.first_looks)
+        return max(1, math.ceil(self.first_looks / due))
+
+
+class Halving:
+    """See above.
+
+    Args:
+        problem: `answers` of it are paid for at most.
+        new_sequences: where they come from; with `model` all components of the model are used.
+    """
+
+    def __init__(self, problem: Problem, *, new_sequences: NewSequences) -> None:
+        self._problem = problem
+        self._schedule = Schedule(rows=problem.answers, validation_rows=len(problem.validation_outputs))
+        self._order = row_order(problem.validation_outputs, problem.seed)
+        self._place = {row: place for place, row in enumerate(self._order)}
+        self._new_sequences = new_sequences
+        self._features = features_of(problem, components=new_sequences == "model")
+        self._answers = Answers()
+        self._history = History()
+        self._spent = 0
+        self._model: tuple[int, AnswerModel, NDArray[np.int64]] | None = None
+        self._variances: dict[int, Variances] = {}
+
+    def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
+        self._answers.add(prompt, rows, scores)
+
+    def tell(self, observation: Observation) -> None:
+        self._history.add(observation)
+        self._spent += len(observation.candidate.rows)
+        self._answers.add(observation.candidate.prompt, observation.rows, observation.scores)
+
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return not self._looks_at_random(pending)
+
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        if self._left(pending) <= 0 or self._is_perfect():
+            return None
+        if self._looks_at_random(pending):
+            return self._random(iteration, pending) or self._contender(iteration, pending)
+        if self._spent_with(pending) < self._schedule.first_looks:
+            draw = rng(self._problem.seed, "origin", iteration)
+            found = None if draw.random() < RANDOM_SHARE else self._new(iteration, pending)
+            look = self._look(found[0], pending, found[1]) if found else self._random(iteration, pending, "search")
+            return look or self._contender(iteration, pending)
+        return self._contender(iteration, pending)
+
+    def recommend(self) -> Recommendation | None:
+        if not len(self._answers):
+            return None
+        model, numbers = self._fitted()
+        lengths = [len(self._answers.prompts[number][1]) for number in numbers]
+        asked = np.array([len(self._answers.rows_of[number]) for number in numbers])
+        known = asked >= asked[int(np.argmax(model.mean))] / 2
+        equal = np.flatnonzero(known & (model.mean >= model.mean.max() - EQUAL))
+        best = int(min(equal, key=lambda place: (lengths[place], -model.mean[place])))
+        instruction, sequence = self._answers.prompts[numbers[best]]
+        return Recommendation(
+            candidate=Candidate(sequence=sequence, phase="search", instruction=instruction),
+            score=float(np.clip(model.mean[best], 0.0, 1.0)),
+            error=float(np.sqrt(max(model.covariance[best, best], 0.0))),
+            rows=len(self._answers.rows_of[numbers[best]]),
+        )
+
+    def ended(self) -> str:
+        if self._spent >= self._schedule.rows:
+            return BUDGET
+        return PERFECT if self._is_perfect() else EXHAUSTED
+
+    def _is_perfect(self) -> bool:
+        """A prompt was asked every row and answered all of them rightly."""
+        return max(self._answers.sums, default=0.0) >= PERFECT_SCORE * len(self._order) - 1e-9
+
+    def _spent_with(self, pending: Sequence[Candidate]) -> int:
+        return self._spent + sum(len(candidate.rows) for candidate in pending)
+
+    def _left(self, pending: Sequence[Candidate]) -> int:
+        return self._schedule.rows - self._spent_with(pending)
+
+    def _looks_at_random(self, pending: Sequence[Candidate]) -> bool:
+        """Whether the next is a random sequence, whatever the answers are."""
+        if self._new_sequences == "random":
+            return self._spent_with(pending) < self._schedule.first_looks
+        looked_at = self._history.seen | {candidate.prompt for candidate in pending}
+        return len(looked_at) < INITIAL_SEQUENCES and self._spent_with(pending) < self._schedule.first_looks
+
+    def _random(
+        self, iteration: int, pending: Sequence[Candidate], phase: Literal["initial", "search"] = "initial"
+    ) -> Candidate | None:
+        drawn = ask_random(self._problem, self._history, iteration, pending)
+        if iteration == 0 and not self._problem.space.lengths.start:
+            return self._look((0, ()), pending, None, phase)
+        return drawn and self._look(drawn.prompt, pending, None, phase)
+
+    def _look(
+        self,
+        prompt: Prompt,
+        pending: Sequence[Candidate],
+        acquisition: float | None,
+        phase: Literal["initial", "search"] = "search",
+    ) -> Candidate:
+        """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
+        asked = self._asked(prompt, pending)
+        size = min(BLOCK_ROWS if asked else FIRST_ROWS, self._left(pending))
+        start = self._place[asked[-1]] + 1 if asked else self._spent_with(pending)
+        count, already = len(self._order), set(asked)
+        following = (self._order[(start + step) % count] for step in range(count))
+        rows = [row for row in following if row not in already][:size]
+        return Candidate(
+            sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows)
+        )
+
+    def _asked(self, prompt: Prompt, pending: Sequence[Candidate]) -> list[int]:
+        number = self._answers.number(prompt)
+        told = [] if number is None else self._answers.rows_of[number]
+        return [*told, *(row for candidate in pending if candidate.prompt == prompt for row in candidate.rows)]
+
+    def _contender(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        """Of the best, the one that least is known of."""
+        model, numbers = self._fitted()
+        prompts = [self._answers.prompts[number] for number in numbers]
+        means, variances = model.mean, model.covariance.diagonal()
+        challengers = self._challengers(iteration, pending)
+        if challengers:
+            prompts = [*prompts, *challengers]
+            predicted = self._predicted(challengers)
+            means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
+        under_way = {candidate.prompt for candidate in pending}
+        order = np.argsort(-means, kind="stable").tolist()
+        rows = len(self._order)
+        open_ = [place for place in order if len(self._asked(prompts[place], pending)) < rows]
+        if not open_:
+            return self._random(iteration, pending, "search")
+        best = set(order[: self._schedule.contenders(self._spent_with(pending))])
+        among = [place for place in open_ if place in best] or open_[:1]
+        among = [place for place in among if prompts[place] not in under_way] or among
+        chosen = max(among, key=lambda place: variances[place])
+        return self._look(prompts[chosen], pending, float(means[chosen]))
+
+    def _predicted(self, prompts: Sequence[Prompt]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        model, _ = self._fitted()
+        means, variances = model.predict(prompts)
+        if self._new_sequences == "neighbours":
+            parent = float(model.mean.max())
+            means = means + KINSHIP * (parent - means)
+        return means, variances
+
+    def _challengers(self, iteration: int, pending: Sequence[Candidate]) -> list[Prompt]:
+        """New prompts that could be better than those known."""
+        if self._new_sequences == "random":
+            return []
+        found = [self._new(iteration, pending)]
+        if self._new_sequences == "model":
+            model, numbers = self._fitted()
+            best = np.argsort(-model.mean, kind="stable")[:2]
+            function = model.posterior_mean()
+            found.append(self._climbed(function, [self._answers.prompts[numbers[place]] for place in best], iteration))
+        taken = self._taken(pending)
+        return list(dict.fromkeys(each[0] for each in found if each and each[0] not in taken))
+
+    def _new(self, iteration: int, pending: Sequence[Candidate]) -> tuple[Prompt, float] | None:
+        """A new prompt, with what it is thought to score; None where none was found."""
+        model, numbers = self._fitted()
+        draw = rng(self._problem.seed, "ask", iteration)
+        if self._new_sequences == "neighbours":
+            return self._neighbour(draw, pending)
+        function = model.sample(draw)
+        kept = [self._answers.prompts[number] for number in numbers]
+        sampled = function.at_observed()
+        starts = [kept[int(np.argmax(model.mean))], kept[int(np.argmax(sampled))]]
+        drawn = ask_random(self._problem, self._history, iteration, pending)
+        starts += [drawn.prompt] if drawn else []
+        found = self._climbed(function, starts, iteration)
+        return found if found[0] not in self._taken(pending) else None
+
+    def _neighbour(self, draw: np.random.Generator, pending: Sequence[Candidate]) -> tuple[Prompt, float] | None:
+        """A random neighbour of one of the best."""
+        model, numbers = self._fitted()
+        sampled = model.mean + np.sqrt(np.maximum(model.covariance.diagonal(), 0.0)) * draw.normal(size=len(numbers))
+        parent = self._answers.prompts[numbers[int(np.argmax(sampled))]]
+        inserted = draw.permutation(self._problem.space.n)[:MOST_INSERTED]
+        around = neighbours(parent, self._problem.space, inserted, instructions=self._problem.instructions)
+        around = around.without(self._taken(pending))
+        if not len(around):
+            return None
+        chosen = int(draw.integers(len(around)))
+        return around[chosen : chosen + 1].tuples()[0], float(sampled.max())
+
+    def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> tuple[Prompt, float]:
+        inserted = self._inserted(function, iteration)
+        instructions = self._problem.instructions
+        climbs = [
+            climb(function, start, self._problem.space, inserted, instructions=instructions)
+            for start in dict.fromkeys(starts)
+        ]
+        return max(climbs, key=lambda found: found[1])
+
+    def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
+        n = self._problem.space.n
+        if n <= MOST_INSERTED:
+            return np.arange(n)
+        best = np.argsort(-function.exemplar_effects, kind="stable")[: MOST_INSERTED * 2 // 3]
+        others = rng(self._problem.seed, "inserted", iteration).permutation(n)[: MOST_INSERTED - len(best)]
+        return np.union1d(best, others)
+
+    def _taken(self, pending: Sequence[Candidate]) -> Collection[Prompt]:
+        return {*self._answers.prompts, *(candidate.prompt for candidate in pending)}
+
+    def _fitted(self) -> tuple[AnswerModel, NDArray[np.int64]]:
+        """The model of all answers told, and the numbers of its prompts; variances are those of the last checkpoint."""
+        if self._model is None or self._model[0] != len(self._history):
+            rows = len(self._order)
+            checkpoint = checkpoint_before(len(self._answers))
+            if checkpoint not in self._variances:
+                at = fitted_model(self._features, self._answers, rows, first=checkpoint)
+                self._variances = {checkpoint: at.variances}
+            model = fitted_model(self._features, self._answers, rows, self._variances[checkpoint])
+            self._model = len(self._history), model, kept_prompts(self._answers)
+        return self._model[1], self._model[2]
+
+
+def checkpoint_before(answers: int) -> int:
+    """The number of answers, at most so many, that variances are estimated from: a function of the history alone."""
+    if answers <= FIRST_CHECKPOINT:
+        return answers
+    steps = math.floor(math.log(answers / FIRST_CHECKPOINT) / math.log(CHECKPOINT_GROWTH) + 1e-9)
+    return math.floor(FIRST_CHECKPOINT * CHECKPOINT_GROWTH**steps + 1e-9)
+
+
+def features_of(problem: Problem, *, components: bool = True) -> Features:
+    """What the model may see of a problem's sequences."""
+    classes = {label: number for number, label in enumerate(classes_of(problem.outputs))}
+    labels = np.array([classes[output] for output in problem.outputs], dtype=np.int64) if classes else None
+    features = Features(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)
+    return features if components else features.without_components()

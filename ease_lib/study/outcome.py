@@ -1,0 +1,71 @@
+"""What a search ends with: the winner, and what is known of its score on rows that nobody has seen.
+
+The best of many noisy scores is too good. What a model of all answers (`surrogate/answers.py`) expects of the winner is
+not: it is shrunk to the population's mean by as much as scores differ by luck. That holds for every method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.optimizers.halving import features_of
+from ease_lib.optimizers.history import Candidate, History
+from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model, kept_prompts
+
+Z_95 = 1.959964
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The winner of a search.
+
+    Args:
+        score: on the validation rows it was asked, as the method sees it: the mean, or a posterior mean.
+        estimate: of its score on new rows, corrected for having been chosen; interval: 95 % of that.
+        rows: validation rows it was asked.
+        answers, model, prompts: of the whole search, and the numbers of the model's prompts.
+    """
+
+    candidate: Candidate
+    score: float
+    estimate: float
+    interval: tuple[float, float]
+    rows: int
+    answers: Answers
+    model: AnswerModel
+    prompts: Sequence[int]
+
+
+def outcome_of(history: History, optimizer: ExemplarOptimizer, problem: Problem) -> Outcome | None:
+    """None where nothing was evaluated in full, or asked at all."""
+    answers = Answers()
+    for observation in history:
+        answers.add(observation.candidate.prompt, observation.rows, observation.scores)
+    recommended = optimizer.recommend() if isinstance(optimizer, RowAllocating) else None
+    if recommended is None and history.incumbent is None:
+        return None
+    candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
+    model = fitted_model(features_of(problem), answers, len(problem.validation_outputs))
+    numbers = kept_prompts(answers).tolist()
+    if recommended:
+        score = estimate = recommended.score
+        error, rows = recommended.error, recommended.rows
+    else:
+        place = numbers.index(answers.number(candidate.prompt))
+        score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
+        estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
+    estimate = float(np.clip(estimate, 0.0, 1.0))
+    return Outcome(
+        candidate=candidate,
+        score=score,
+        estimate=estimate,
+        interval=(max(0.0, estimate - Z_95 * error), min(1.0, estimate + Z_95 * error)),
+        rows=rows,
+        answers=answers,
+        model=model,
+        prompts=numbers,
+    )
