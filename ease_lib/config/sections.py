@@ -289,7 +289,7 @@ class OptimizerConfig(Section):
     )
     parallel: int = param(
         0,
-        "Evaluations under way at once (b), against the endpoint's latency; 0 is 8 where the method chooses rows, or 1.",
+        "Evaluations under way at once (b), against latency; 0 is 8 where the method chooses rows, else 1.",
         low=0,
         high=256,
     )

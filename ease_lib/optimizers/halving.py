@@ -1,8 +1,8 @@
 """Successive halving over single answers: `adaptive` (the default), `local_search` and `halving`.
 
 Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
-most requests go to the last contenders, which end with the most rows. With B requests, R validation rows and n0 rows
-for a first look, a part c = B / (1 + ln(R / n0)) goes to first looks; after that
+most requests go to the last contenders. With B requests, R validation rows and n0 rows for a first look, a part
+c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after that
 
     n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
     A(t) = c / n(t)                 contenders: the A best by posterior mean
@@ -10,18 +10,18 @@ for a first look, a part c = B / (1 + ln(R / n0)) goes to first looks; after tha
 and the one whose posterior is the widest of them is asked a block of rows that it was not asked yet. That is successive
 halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that nobody has tried
 compete by what is predicted of them. All estimates are posteriors of one model (`surrogate/answers.py`). The methods
-differ in what the model may see, and in where new sequences come from:
+differ in what the model may see, and in who the challengers are:
 
-    adaptive       all components; first looks at random sequences, then at local maxima of draws from the posterior
-                   (Thompson sampling), a quarter still at random; later on challengers: the local maxima of a draw and
-                   of the posterior mean. Where the components explain nothing, their variances are estimated as next to
-                   nothing, and what is left is `halving`
+    adaptive       all components; local maxima of the posterior mean, and of a draw from the posterior (Thompson
+                   sampling). Where the components explain nothing, their variances are estimated as next to nothing,
+                   and what is left is `halving`
     local_search   no components; neighbours of the best sequences
-    halving        no components; random sequences
+    halving        no components; none
 
-The winner is the sequence with the best posterior mean, or a shorter one within half a point of it that was asked at
-least half as many rows. That mean is shrunk to the population's, so it is no luckiest score, and its error says what is
-known of a score on new rows.
+The last part of the requests is for confirmation: a few finalists, the best by then, are asked rows that they have not
+seen. The winner is the one with the best posterior mean, or a shorter one within half a point of it. Its score on new
+rows is estimated from the confirmation alone, by a model of the finalists: all answers before were looked at to choose
+them, and the posterior of a model that is not quite right believes them too much.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ease_lib.optimizers.base import (
     Recommendation,
     ask_random,
 )
-from ease_lib.optimizers.history import Candidate, History, Observation
+from ease_lib.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.seeding import rng
 from ease_lib.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model, kept_prompts
 from ease_lib.tasks.splits import classes_of
@@ -57,10 +57,8 @@ FIRST_ROWS = 4
 """n0."""
 BLOCK_ROWS = 8
 """Rows of every further look."""
-INITIAL_SEQUENCES = 16
-"""Random ones before the model guides first looks."""
-RANDOM_SHARE = 0.25
-"""Of first looks that stay random when the model guides them."""
+CONFIRMATION, FINALISTS = 0.2, 3
+"""Share of the requests, and of how many prompts."""
 EQUAL = 0.005
 """Difference of scores below which the shorter sequence is better."""
 KINSHIP = 0.75
@@ -124,36 +122,52 @@ class Halving:
         self._answers.add(observation.candidate.prompt, observation.rows, observation.scores)
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
-        return not self._looks_at_random(pending)
+        return not self._looks_first(pending)
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if self._left(pending) <= 0 or self._is_perfect():
             return None
-        if self._looks_at_random(pending):
+        if self._looks_first(pending):
             return self._random(iteration, pending) or self._contender(iteration, pending)
-        if self._spent_with(pending) < self._schedule.first_looks:
-            draw = rng(self._problem.seed, "origin", iteration)
-            found = None if draw.random() < RANDOM_SHARE else self._new(iteration, pending)
-            look = self._look(found[0], pending, found[1]) if found else self._random(iteration, pending, "search")
-            return look or self._contender(iteration, pending)
-        return self._contender(iteration, pending)
+        if self._spent_with(pending) < (1 - CONFIRMATION) * self._schedule.rows:
+            return self._contender(iteration, pending)
+        finalist = self._finalist(pending) if len(self._answers) else None
+        return finalist or self._contender(iteration, pending)
 
     def recommend(self) -> Recommendation | None:
         if not len(self._answers):
             return None
         model, numbers = self._fitted()
-        lengths = [len(self._answers.prompts[number][1]) for number in numbers]
-        asked = np.array([len(self._answers.rows_of[number]) for number in numbers])
-        known = asked >= asked[int(np.argmax(model.mean))] / 2
-        equal = np.flatnonzero(known & (model.mean >= model.mean.max() - EQUAL))
-        best = int(min(equal, key=lambda place: (lengths[place], -model.mean[place])))
-        instruction, sequence = self._answers.prompts[numbers[best]]
+        finalists = self._finalists(())
+        among = [place for place, number in enumerate(numbers) if self._answers.prompts[number] in finalists]
+        among = among or list(range(len(numbers)))
+        top = max(float(model.mean[place]) for place in among) - EQUAL
+        equal = [place for place in among if model.mean[place] >= top]
+        if not finalists:  # what was hardly looked at is not known to be equal
+            equal = [int(np.argmax(model.mean))]
+        best = min(equal, key=lambda place: (len(self._answers.prompts[numbers[place]][1]), -model.mean[place]))
+        prompt = self._answers.prompts[numbers[best]]
+        score, error = float(model.mean[best]), float(np.sqrt(max(model.covariance[best, best], 0.0)))
+        if prompt in finalists:
+            score, error = self._confirmed(prompt)
         return Recommendation(
-            candidate=Candidate(sequence=sequence, phase="search", instruction=instruction),
-            score=float(np.clip(model.mean[best], 0.0, 1.0)),
-            error=float(np.sqrt(max(model.covariance[best, best], 0.0))),
+            candidate=Candidate(sequence=prompt[1], phase="search", instruction=prompt[0]),
+            score=float(np.clip(score, 0.0, 1.0)),
+            error=error,
             rows=len(self._answers.rows_of[numbers[best]]),
         )
+
+    def _confirmed(self, prompt: Prompt) -> tuple[float, float]:
+        """Mean and standard deviation of its score on new rows, from the answers of the confirmation alone."""
+        confirmed = Answers()
+        for observation in self._history:
+            if observation.candidate.phase == "confirmation":
+                confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
+        if not len(confirmed):
+            return 0.0, 1.0
+        model = fitted_model(self._features.without_components(), confirmed, len(self._order))
+        place = kept_prompts(confirmed).tolist().index(confirmed.number(prompt))
+        return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
 
     def ended(self) -> str:
         if self._spent >= self._schedule.rows:
@@ -170,27 +184,45 @@ class Halving:
     def _left(self, pending: Sequence[Candidate]) -> int:
         return self._schedule.rows - self._spent_with(pending)
 
-    def _looks_at_random(self, pending: Sequence[Candidate]) -> bool:
-        """Whether the next is a random sequence, whatever the answers are."""
-        if self._new_sequences == "random":
-            return self._spent_with(pending) < self._schedule.first_looks
-        looked_at = self._history.seen | {candidate.prompt for candidate in pending}
-        return len(looked_at) < INITIAL_SEQUENCES and self._spent_with(pending) < self._schedule.first_looks
+    def _looks_first(self, pending: Sequence[Candidate]) -> bool:
+        """Whether the next is a first look at a random sequence, whatever the answers are."""
+        return self._spent_with(pending) < self._schedule.first_looks
 
-    def _random(
-        self, iteration: int, pending: Sequence[Candidate], phase: Literal["initial", "search"] = "initial"
-    ) -> Candidate | None:
-        drawn = ask_random(self._problem, self._history, iteration, pending)
+    def _random(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        """A first look; the first of all without exemplars, where that is allowed."""
         if iteration == 0 and not self._problem.space.lengths.start:
-            return self._look((0, ()), pending, None, phase)
-        return drawn and self._look(drawn.prompt, pending, None, phase)
+            return self._look((0, ()), pending, None, "initial")
+        drawn = ask_random(self._problem, self._history, iteration, pending)
+        return drawn and self._look(drawn.prompt, pending, None, "initial")
+
+    def _finalists(self, pending: Sequence[Candidate]) -> dict[Prompt, int]:
+        """Rows that each was asked for confirmation."""
+        asked: dict[Prompt, int] = {}
+        for candidate in (*(observation.candidate for observation in self._history), *pending):
+            if candidate.phase == "confirmation":
+                asked[candidate.prompt] = asked.get(candidate.prompt, 0) + len(candidate.rows)
+        return asked
+
+    def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
+        """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
+        model, numbers = self._fitted()
+        finalists, rows = self._finalists(pending), len(self._order)
+        unfinished = [prompt for prompt in finalists if len(self._asked(prompt, pending)) < rows]
+        if len(finalists) < FINALISTS or not unfinished:
+            order = np.argsort(-model.mean, kind="stable")
+            others = (self._answers.prompts[numbers[place]] for place in order)
+            new = (each for each in others if each not in finalists and len(self._asked(each, pending)) < rows)
+            chosen = next(new, None)
+        else:
+            chosen = min(unfinished, key=lambda prompt: finalists[prompt])
+        return chosen and self._look(chosen, pending, None, "confirmation")
 
     def _look(
         self,
         prompt: Prompt,
         pending: Sequence[Candidate],
         acquisition: float | None,
-        phase: Literal["initial", "search"] = "search",
+        phase: Phase = "search",
     ) -> Candidate:
         """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
         asked = self._asked(prompt, pending)
@@ -209,7 +241,9 @@ class Halving:
         return [*told, *(row for candidate in pending if candidate.prompt == prompt for row in candidate.rows)]
 
     def _contender(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        """Of the best, the one that least is known of."""
+        """Of the best, the one that least is known of; a random one while no answer is told."""
+        if not len(self._answers):
+            return self._random(iteration, pending)
         model, numbers = self._fitted()
         prompts = [self._answers.prompts[number] for number in numbers]
         means, variances = model.mean, model.covariance.diagonal()
@@ -223,7 +257,7 @@ class Halving:
         rows = len(self._order)
         open_ = [place for place in order if len(self._asked(prompts[place], pending)) < rows]
         if not open_:
-            return self._random(iteration, pending, "search")
+            return self._random(iteration, pending)
         best = set(order[: self._schedule.contenders(self._spent_with(pending))])
         among = [place for place in open_ if place in best] or open_[:1]
         among = [place for place in among if prompts[place] not in under_way] or among
@@ -252,7 +286,7 @@ class Halving:
         return list(dict.fromkeys(each[0] for each in found if each and each[0] not in taken))
 
     def _new(self, iteration: int, pending: Sequence[Candidate]) -> tuple[Prompt, float] | None:
-        """A new prompt, with what it is thought to score; None where none was found."""
+        """A challenger, with what it is thought to score; None where none was found."""
         model, numbers = self._fitted()
         draw = rng(self._problem.seed, "ask", iteration)
         if self._new_sequences == "neighbours":

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ease_lib.candidates.prompts import Prompt
 from ease_lib.candidates.sampling import Sequence, as_rows
 
-Phase = Literal["initial", "search"]
+Phase = Literal["initial", "search", "confirmation"]
+"""The last is of methods that choose rows: answers that nothing but the winner was chosen by."""
 
 
 @dataclass(frozen=True, kw_only=True)

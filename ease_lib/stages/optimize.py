@@ -229,8 +229,8 @@ def _space(config: Config, data: _Data) -> SequenceSpace:
         most = settings.max_prompt_tokens - longest
         if most < (np.sort(tokens)[: settings.shortest].sum() if settings.shortest else 0):
             raise ConfigError(
-                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {most} tokens for {settings.shortest} exemplars "
-                f"beside a query of {longest}; raise it, or lower k or k_min"
+                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {most} tokens for {settings.shortest} "
+                f"exemplars beside a query of {longest}; raise it, or lower k or k_min"
             )
     return SequenceSpace(len(data.pool), settings.k, settings.shortest, tokens, most)
 

@@ -6,7 +6,7 @@ The paper's surrogate learns the mean of an evaluation. Here every answer counts
 different rows and of few of them, and what makes rows easy or hard is told apart from what makes sequences good. f is a
 Gaussian process whose kernel is a sum of linear ones (a variance component each):
 
-    length                  how many exemplars
+    length, none            how many exemplars; whether there are any
     instruction             which one stands before them
     exemplar, text, label   which exemplars there are: each one's own effect, what follows from its embedding, and from
                             its output where outputs are classes; wherever it stands, weighted by how late it stands,
@@ -47,6 +47,9 @@ TEXT_DIMENSIONS = 32
 MOST_SEQUENCES = 800
 """That a model is fitted to: those with the most answers, the latest of equals."""
 LEAST_VARIANCE = 1e-7
+LEAST_OWN, LEAST_OWN_SHARE = 0.001, 0.3
+"""Of the variance that is the sequences' own, and as a share of what the components explain: from few answers it would
+be estimated as nothing, and the model believed more than sequences' own answers (CONTRIBUTING.md, Decisions)."""
 ROUNDS = 15
 """Of the estimation of variances."""
 
@@ -149,7 +152,7 @@ class Features:
 
     @cached_property
     def others(self) -> list[str]:
-        names = ["length", "pair"]
+        names = ["length", "none", "pair"]
         names += ["coverage"] if self.classes else []
         names += ["instruction"] if self.instructions > 1 else []
         return [name for name in names if name not in self.left_out]
@@ -194,7 +197,8 @@ class Features:
                 self._occurrences(prompts, self.place_weights[kind]) @ self.bases[name]
             ).tocsr()
         makers = {
-            "length": lambda: _one_hot(prompts.lengths, self.k + 1),
+            "length": lambda: _one_hot(np.maximum(prompts.lengths - 1, 0), self.k, where=prompts.lengths > 0),
+            "none": lambda: _one_hot(np.zeros(len(prompts), np.int64), 1, where=prompts.lengths == 0),
             "pair": lambda: self._seen(prompts, seen_pairs),
             "coverage": lambda: _one_hot(self.coverage(prompts), self.classes + 1),
             "instruction": lambda: _one_hot(prompts.instructions, self.instructions),
@@ -338,6 +342,8 @@ class AnswerModel:
             fitted, expected = self._weights @ gram @ self._weights, float(np.sum(self._inverse * gram))
             step = np.sqrt(max(fitted, 1e-12) / max(expected, 1e-12))
             components[name] = max(float(variances.components[name] * step), LEAST_VARIANCE)
+        explained = sum(variance for name, variance in components.items() if name != "own")
+        components["own"] = max(components["own"], LEAST_OWN_SHARE * explained, LEAST_OWN)
         rows, noise = self._data.residual_variances(variances, self.mean - self._level, self.covariance)
         return Variances(components=components, rows=rows, noise=noise)
 
@@ -386,7 +392,7 @@ class AnswerModel:
             seen_pairs=self._seen_pairs,
             mean=level + MEAN_VARIANCE * float(weights.sum()),
             places=places,
-            length=found.get("length", np.zeros(features.k + 1)),
+            length=np.append(found.get("none", np.zeros(1)), found.get("length", np.zeros(features.k))),
             instruction=found.get("instruction", np.zeros(features.instructions)),
             coverage=found.get("coverage", np.zeros(0)),
             pair=found.get("pair", np.zeros(0)),
@@ -495,8 +501,9 @@ def _sums(groups: Ints, values: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(groups, values, minlength=size), dtype=np.float64)
 
 
-def _one_hot(values: NDArray[np.integer], size: int) -> sparse.csr_matrix:
-    return sparse.csr_matrix((np.ones(len(values)), (np.arange(len(values)), values)), shape=(len(values), size))
+def _one_hot(values: NDArray[np.integer], size: int, where: NDArray[np.bool_] | None = None) -> sparse.csr_matrix:
+    ones = np.ones(len(values)) if where is None else where.astype(np.float64)
+    return sparse.csr_matrix((ones, (np.arange(len(values)), values)), shape=(len(values), size))
 
 
 def _mean_square(phi: sparse.csr_matrix) -> float:

@@ -26,18 +26,18 @@ import pytest
 
 from ease_lib.black_box.cache import CachingClient, open_cache, response_key
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
+from ease_lib.candidates.prompts import Prompt
 from ease_lib.evaluation.objective import Objective
-from ease_lib.optimizers.base import ExemplarOptimizer, Problem
+from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.signals import open_event_loop
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
-from ease_lib.testing.objectives import AtOnce, OrderedSum, ordered_sum
+from ease_lib.testing.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_sum
 
 BUDGET = 14
-ROWS = 8
 MOST_ATTEMPTS = 4 * BUDGET
 KEY = "key"
 _fork_or_look = threading.Lock()
@@ -51,6 +51,7 @@ class OptimizerConformance:
     """
 
     most_evaluations = BUDGET
+    answers_before_kill = ROWS + ROWS // 2
     seeded = True
 
     @abstractmethod
@@ -101,7 +102,7 @@ class OptimizerConformance:
         first, last = ordered_sum(), ordered_sum()
         with open_journal(str(tmp_path / "last"), KEY) as journal:
             optimizer = self.create(last.problem)
-            evaluations = AtOnce(lambda iteration, proposal: last(proposal.candidate.sequence), choose=max)
+            evaluations = AtOnce(lambda iteration, proposal: last.of(proposal.candidate), choose=max)
             study = search(optimizer, evaluations, journal, budget=BUDGET, parallel=parallel, ahead=ahead)
         assert study.history == self.run(first, tmp_path / "first", parallel=parallel).history
 
@@ -144,7 +145,7 @@ class OptimizerConformance:
         self._check_resume(tmp_path, parallel=parallel, racing=racing, kill_after_records=1)
 
     def test_killed_in_the_middle_of_evaluations_it_pays_for_no_answer_twice(self, tmp_path: Path) -> None:
-        self._check_resume(tmp_path, parallel=1, racing=False, kill_after_answers=ROWS + ROWS // 2)
+        self._check_resume(tmp_path, parallel=1, racing=False, kill_after_answers=self.answers_before_kill)
 
     def _check_resume(self, folder: Path, *, parallel: int, racing: bool, **kill: int) -> None:
         with faulty_endpoint(_pseudo_random_answer) as quiet, faulty_endpoint(_pseudo_random_answer) as killed:
@@ -214,6 +215,45 @@ class OptimizerConformance:
             runner.run(asking.close())
 
 
+class RowAllocatingConformance(OptimizerConformance):
+    """The same of a method that chooses the rows of its evaluations."""
+
+    answers_before_kill = ANSWERS // 10
+
+    @pytest.mark.parametrize("parallel", [1, 4, 50])
+    def test_budget_is_kept_and_no_sequence_is_evaluated_twice(self, tmp_path: Path, parallel: int) -> None:
+        """Its budget are answers, and no row is asked twice of a sequence."""
+        study = self.run(ordered_sum(), tmp_path, budget=ANSWERS, parallel=parallel)
+        asked = _asked(study)
+        assert len(asked) == len(set(asked)) == ANSWERS
+        assert study.stopped == "budget"
+
+    @pytest.mark.parametrize("parallel", [1, 4])
+    def test_ends_when_every_sequence_is_evaluated(self, tmp_path: Path, parallel: int) -> None:
+        objective = ordered_sum(n=3, k=2)
+        objective.values[:] = [0.0, 0.0, 0.1]
+        study = self.run(objective, tmp_path, budget=ANSWERS, parallel=parallel)
+        asked = _asked(study)
+        assert len(asked) == len(set(asked)) <= ROWS * 6
+        assert study.stopped in ("every sequence evaluated", "perfect score")
+
+    def test_it_recommends_what_was_told_and_says_how_sure_it_is(self) -> None:
+        objective = ordered_sum()
+        optimizer = self.create(objective.problem)
+        assert isinstance(optimizer, RowAllocating)
+        assert optimizer.recommend() is None
+        told = _told(optimizer, objective, BUDGET)
+        recommended = optimizer.recommend()
+        assert recommended is not None
+        assert recommended.candidate.prompt in {candidate.prompt for candidate in told}
+        assert 0 <= recommended.score <= 1
+        assert 0 < recommended.error < 1
+
+
+def _asked(study: Study) -> list[tuple[Prompt, int]]:
+    return [(each.candidate.prompt, row) for each in study.history for row in each.rows]
+
+
 class _KillingClient:
     """Asks one question at a time and kills the process once so many new answers are stored (0: never)."""
 
@@ -243,8 +283,16 @@ def _told(optimizer: ExemplarOptimizer, objective: OrderedSum, evaluations: int)
     for iteration in range(evaluations):
         candidate = optimizer.ask(iteration)
         assert candidate is not None
-        score = objective(candidate.sequence).score
-        optimizer.tell(Observation(candidate=candidate, score=score, validation_rows=ROWS))
+        evaluation = objective.of(candidate)
+        optimizer.tell(
+            Observation(
+                candidate=candidate,
+                score=evaluation.score,
+                validation_rows=len(evaluation.rows),
+                rows=evaluation.rows,
+                scores=evaluation.scores,
+            )
+        )
         candidates.append(candidate)
     return candidates
 

@@ -19,8 +19,8 @@ from ease_lib.surrogate.representations import PositionalRepresentation
 
 Result = TypeVar("Result")
 
-ANSWERS = 60
-"""That a method which chooses rows may ask for."""
+ROWS, ANSWERS = 8, 60
+"""Validation rows, and answers that a method which chooses rows may ask for."""
 
 
 class AtOnce:
@@ -100,7 +100,7 @@ class OrderedSum:
 def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -> OrderedSum:
     """A problem of n exemplars whose embeddings tell their value, up to noise."""
     draw = rng(seed, "ordered_sum")
-    embeddings = draw.normal(size=(n + 5, dimension))
+    embeddings = draw.normal(size=(n + ROWS, dimension))
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     exemplars = embeddings[:n].astype(np.float32)
     problem = Problem(
@@ -110,9 +110,9 @@ def ordered_sum(n: int = 12, k: int = 3, *, dimension: int = 8, seed: int = 0) -
         validation=embeddings[n:],
         exemplars=[f"Input: exemplar {position}\nOutput: yes" for position in range(n)],
         inputs=[f"exemplar {position}" for position in range(n)],
-        validation_inputs=[f"row {position}" for position in range(5)],
+        validation_inputs=[f"row {position}" for position in range(ROWS)],
         outputs=["yes"] * n,
-        validation_outputs=["yes"] * 5,
+        validation_outputs=["yes"] * ROWS,
         answers=ANSWERS,
         seed=seed,
     )

@@ -6,10 +6,25 @@ from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.active import Active
 from ease_lib.optimizers.registry import OPTIMIZERS, create_optimizer
-from ease_lib.testing.conformance import BUDGET, OptimizerConformance
+from ease_lib.testing.conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
 
 METHODS = declared_parameters()["method"].choices
 SMALL = {"initial_design": 5, "sampled_candidates": 300, "shortlist_size": 40}
+
+
+class TestAdaptive(RowAllocatingConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="adaptive"), problem)
+
+
+class TestLocalSearch(RowAllocatingConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="local_search"), problem)
+
+
+class TestHalving(RowAllocatingConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="halving"), problem)
 
 
 class TestEase(OptimizerConformance):
