@@ -205,17 +205,29 @@ class Halving:
 
     def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
         """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
-        model, numbers = self._fitted()
         finalists, rows = self._finalists(pending), len(self._order)
         unfinished = [prompt for prompt in finalists if len(self._asked(prompt, pending)) < rows]
         if len(finalists) < FINALISTS or not unfinished:
-            order = np.argsort(-model.mean, kind="stable")
-            others = (self._answers.prompts[numbers[place]] for place in order)
-            new = (each for each in others if each not in finalists and len(self._asked(each, pending)) < rows)
-            chosen = next(new, None)
+            chosen = self._next_finalist(finalists, pending)
         else:
             chosen = min(unfinished, key=lambda prompt: finalists[prompt])
         return chosen and self._look(chosen, pending, None, "confirmation")
+
+    def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:
+        """The best that is none; the second time the shortest of those that look as good."""
+        model, numbers = self._fitted()
+        means: dict[Prompt, float] = dict(
+            zip((self._answers.prompts[number] for number in numbers), model.mean.tolist(), strict=True)
+        )
+        rows = len(self._order)
+        others = [each for each in means if each not in finalists and len(self._asked(each, pending)) < rows]
+        if not others:
+            return None
+        best = max(others, key=lambda each: means[each])
+        if len(finalists) != 1:
+            return best
+        equal = [each for each in others if means[each] >= means[best] - EQUAL]
+        return min(equal, key=lambda each: (len(each[1]), -means[each]))
 
     def _look(
         self,

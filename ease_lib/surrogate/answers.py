@@ -302,7 +302,7 @@ class AnswerModel:
         self._prompts = Prompts.of(prompts, features.k)
         self._seen_pairs = np.unique(features.pairs(self._prompts)[1])
         self._phi = features.of(self._prompts, self._seen_pairs)
-        self._scale = {name: 1 / max(_mean_square(phi), 1e-9) for name, phi in self._phi.items()}
+        self._scale = {name: _inverse_of_mean_square(phi) for name, phi in self._phi.items()}
         self._grams = {name: (phi @ phi.T).toarray() * self._scale[name] for name, phi in self._phi.items()}
         self._grams["own"] = np.eye(len(prompts))
         self._level = float(score.mean())
@@ -506,6 +506,7 @@ def _one_hot(values: NDArray[np.integer], size: int, where: NDArray[np.bool_] | 
     return sparse.csr_matrix((ones, (np.arange(len(values)), values)), shape=(len(values), size))
 
 
-def _mean_square(phi: sparse.csr_matrix) -> float:
-    """Mean squared norm of the rows."""
-    return float(phi.multiply(phi).sum() / phi.shape[0])
+def _inverse_of_mean_square(phi: sparse.csr_matrix) -> float:
+    """Of the norms of the rows; 0 for a component that no prompt has, of which nothing can be learnt."""
+    mean = float(phi.multiply(phi).sum() / phi.shape[0])
+    return 1 / mean if mean > LEAST_VARIANCE else 0.0

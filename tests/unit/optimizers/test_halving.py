@@ -1,0 +1,196 @@
+"""Methods that spread answers over sequences and rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ease_lib.candidates.sampling import SequenceSpace
+from ease_lib.optimizers import halving
+from ease_lib.optimizers.base import Problem
+from ease_lib.optimizers.halving import FIRST_ROWS, Halving, Schedule, checkpoint_before
+from ease_lib.optimizers.history import Observation
+
+N, ROWS = 30, 120
+
+
+def problem(*, answers=900, k=3, k_min=None, seed=0, classes=None):
+    draw = np.random.default_rng(seed)
+    return Problem(
+        space=SequenceSpace(N, k, k_min),
+        representation=None,
+        pool=draw.normal(size=(N, 6)),
+        validation=draw.normal(size=(ROWS, 6)),
+        exemplars=[],
+        inputs=[],
+        validation_inputs=[],
+        outputs=classes or [str(number) for number in range(N)],
+        validation_outputs=[str(number) for number in range(ROWS)],
+        seed=seed,
+        answers=answers,
+    )
+
+
+class World:
+    """True scores of sequences, and right or wrong answers drawn from them, one for each sequence and row."""
+
+    def __init__(self, score, seed=0):
+        self.score = score
+        self._draw = np.random.default_rng(seed)
+
+    def search(self, optimizer):
+        history = []
+        while (candidate := optimizer.ask(len(history))) is not None:
+            right = self._draw.random(len(candidate.rows)) < self.score(candidate.sequence)
+            scores = tuple(right.astype(float).tolist())
+            observation = Observation(
+                candidate=candidate,
+                score=float(right.mean()),
+                validation_rows=len(scores),
+                rows=candidate.rows,
+                scores=scores,
+            )
+            optimizer.tell(observation)
+            history.append(observation)
+        return history
+
+
+def by_chance(spread, seed=0):
+    """Every sequence has a score of its own."""
+    draw, own = np.random.default_rng(seed), {}
+    return lambda sequence: own.setdefault(sequence, float(np.clip(draw.normal(0.45, spread), 0, 1)))
+
+
+def additive(seed=0):
+    worth = np.random.default_rng(seed).normal(0, 0.12, size=N)
+    return lambda sequence: float(np.clip(0.45 + worth[list(sequence)].sum(), 0, 1))
+
+
+def true_scores(method, world, seeds=range(6), **settings):
+    """Of what it recommends, less what it thinks of it, over seeds."""
+    scores, errors, inside = [], [], []
+    for seed in seeds:
+        truth = world(seed)
+        optimizer = Halving(problem(seed=seed, **settings), new_sequences=method)
+        World(truth, seed).search(optimizer)
+        recommended = optimizer.recommend()
+        score = truth(recommended.candidate.sequence)
+        scores.append(score)
+        errors.append(recommended.score - score)
+        inside.append(abs(errors[-1]) < 1.96 * recommended.error)
+    return np.mean(scores), np.mean(errors), np.mean(inside)
+
+
+def best_of_n(world, answers=900, rows=20, seeds=range(6)):
+    found = []
+    for seed in seeds:
+        truth, draw = world(seed), np.random.default_rng(seed)
+        sequences = SequenceSpace(N, 3).sample(draw, answers // rows)
+        scores = [truth(tuple(sequence)) for sequence in sequences.tolist()]
+        found.append(scores[int(np.argmax(draw.binomial(rows, scores)))])
+    return np.mean(found)
+
+
+def test_where_sequences_differ_by_chance_it_beats_the_luckiest_of_n():
+    world = lambda seed: by_chance(0.1, seed)  # noqa: E731
+    luckiest = best_of_n(world, seeds=range(40))
+    assert true_scores("random", world, seeds=range(20))[0] > luckiest + 0.02
+    assert true_scores("model", world, seeds=range(8))[0] > luckiest
+
+
+def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
+    assert true_scores("model", additive)[0] > true_scores("random", additive)[0] + 0.05
+
+
+def test_the_estimate_is_no_luckiest_score():
+    """Of ten searches by Best-of-N the winner's validation score is 15 points too good here."""
+    found = [true_scores("model", world, seeds=range(8)) for world in (lambda seed: by_chance(0.1, seed), additive)]
+    assert abs(np.mean([error for _, error, _ in found])) < 0.05
+    assert np.mean([inside for _, _, inside in found]) >= 0.75
+
+
+def test_the_first_of_all_is_without_exemplars_where_that_is_allowed():
+    assert Halving(problem(k_min=0), new_sequences="model").ask(0).sequence == ()
+    assert len(Halving(problem(), new_sequences="model").ask(0).sequence) == 3
+
+
+def test_most_answers_go_to_few_sequences_and_the_finalists_are_confirmed_on_rows_new_to_them():
+    optimizer = Halving(problem(), new_sequences="model")
+    history = World(additive()).search(optimizer)
+    rows = {}
+    for observation in history:
+        rows.setdefault(observation.candidate.prompt, []).extend(observation.rows)
+    assert sum(map(len, rows.values())) == 900
+    assert all(len(asked) == len(set(asked)) for asked in rows.values())
+    top = sorted(map(len, rows.values()), reverse=True)
+    assert sum(top[:10]) > 450
+    confirmed = {each.candidate.prompt for each in history if each.candidate.phase == "confirmation"}
+    assert optimizer.recommend().candidate.prompt in confirmed
+    assert len(confirmed) <= 6
+
+
+def test_the_shorter_of_equals_wins():
+    optimizer = Halving(problem(k_min=1), new_sequences="random")
+    World(lambda sequence: 1.0).search(optimizer)
+    assert len(optimizer.recommend().candidate.sequence) == 1
+
+
+def test_it_ends_when_a_prompt_answers_every_row_rightly():
+    optimizer = Halving(problem(answers=1500), new_sequences="model")
+    history = World(lambda sequence: 1.0).search(optimizer)
+    assert optimizer.ended() == "perfect score"
+    assert sum(len(observation.rows) for observation in history) < 1500
+
+
+def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
+    truth = by_chance(0.1)
+    first, second = (Halving(problem(answers=300, seed=seed), new_sequences="model") for seed in (0, 1))
+    for observation in World(truth).search(first):
+        second.recall(observation.candidate.prompt, observation.rows, observation.scores)
+    history = World(truth, 1).search(second)
+    assert sum(len(observation.rows) for observation in history) == 300
+    known = first.recommend().candidate.prompt
+    assert any(observation.candidate.prompt == known for observation in history)
+
+
+@pytest.mark.parametrize("answers", [1, 3, 10])
+def test_few_answers_are_enough_for_a_recommendation(answers):
+    optimizer = Halving(problem(answers=answers), new_sequences="model")
+    history = World(additive()).search(optimizer)
+    assert sum(len(observation.rows) for observation in history) == answers
+    assert optimizer.recommend() is not None
+    assert optimizer.ended() == "budget"
+
+
+def test_rows_that_were_refused_are_not_asked_again():
+    optimizer = Halving(problem(answers=40), new_sequences="random")
+    candidate = optimizer.ask(0)
+    blank = (None,) * len(candidate.rows)
+    optimizer.tell(Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=blank))
+    assert optimizer.recommend() is None
+    assert World(additive()).search(optimizer)
+
+
+def test_no_proposal_is_longer_than_the_tokens_allow():
+    space = SequenceSpace(N, 3, 0, tokens=np.arange(N) * 10, most_tokens=200)
+    optimizer = Halving(replace(problem(), space=space), new_sequences="model")
+    for observation in World(additive()).search(optimizer):
+        assert sum(10 * exemplar for exemplar in observation.candidate.sequence) <= 200
+
+
+def test_the_schedule_halves_as_it_goes():
+    schedule = Schedule(rows=3300, validation_rows=200)
+    looks = schedule.first_looks / FIRST_ROWS
+    assert schedule.contenders(round(schedule.first_looks)) == pytest.approx(looks, rel=0.02)
+    halved = schedule.first_looks * (1 + np.log(2))
+    assert schedule.contenders(round(halved)) == pytest.approx(looks / 2, rel=0.02)
+    assert schedule.contenders(3300) == pytest.approx(looks * FIRST_ROWS / 200, abs=1)
+
+
+def test_checkpoints_depend_on_the_number_of_answers_alone():
+    assert checkpoint_before(7) == 7
+    assert checkpoint_before(47) == 40
+    assert checkpoint_before(48) == 48
+    checkpoints = [checkpoint_before(answers) for answers in range(1, 2000)]
+    assert checkpoints == sorted(checkpoints)
+    assert len({each for each in checkpoints if each > halving.FIRST_CHECKPOINT}) < 25

@@ -1,0 +1,50 @@
+"""The first line of every result."""
+
+import pytest
+
+from ease_lib.reporting.verdict import verdict
+
+
+def gain(mean, low, high, evidence):
+    return {"mean": mean, "interval": [low, high], "evidence": evidence}
+
+
+def said(random, zero_shot):
+    return verdict({"gain": random, "zero_shot": zero_shot, "best": {"rows": 200}})
+
+
+BETTER = gain(0.14, 0.08, 0.2, True)
+UNSURE = gain(0.02, -0.05, 0.09, False)
+WORSE = gain(-0.1, -0.15, -0.05, False)
+
+
+def test_better_is_said_with_points_and_interval():
+    found = said(BETTER, BETTER)
+    assert found["text"] == (
+        "Better than random exemplars by 14 points (95 %: +8 to +20); "
+        "better than no exemplars by 14 points (95 %: +8 to +20), on 200 test rows."
+    )
+    assert (found["random"], found["zero_shot"]) == ("better", "better")
+
+
+@pytest.mark.parametrize(
+    ("measured", "word", "text"),
+    [
+        (UNSURE, "no evidence", "No evidence of being better than random exemplars: +2 points"),
+        (WORSE, "worse", "Worse than random exemplars by 10 points"),
+    ],
+)
+def test_what_is_not_better_is_said_too(measured, word, text):
+    found = said(measured, BETTER)
+    assert found["random"] == word
+    assert found["text"].startswith(text)
+
+
+def test_a_winner_without_exemplars_is_not_compared_with_itself():
+    found = said(BETTER, {})
+    assert found["zero_shot"] == "not compared"
+    assert "no exemplars" not in found["text"]
+
+
+def test_nothing_to_compare_with_is_said():
+    assert said({}, {})["text"] == "There is nothing to compare the winner with."
