@@ -293,6 +293,10 @@ class OptimizerConfig(Section):
         low=0,
         high=256,
     )
+    warm_start: bool = param(
+        False,
+        "Begin with what the last search of this task and endpoint in store_uri was answered (where rows are chosen).",
+    )
     order_report: int = param(
         0,
         "Permutations of the winner that are asked evaluation_rows rows each, to tell how much its order matters.",
@@ -336,6 +340,8 @@ class OptimizerConfig(Section):
             yield f"k_min=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
         if self.racing and self.method in ROW_METHODS:
             yield f"racing is not for method={self.method}, which asks rows only where they matter; leave it out"
+        if self.warm_start and self.method not in ROW_METHODS:
+            yield f"warm_start is not for method={self.method}; take one of {', '.join(ROW_METHODS)}"
         if not self.budget and self.method not in ROW_METHODS:
             yield f"budget=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
         if self.method in ("cosine", "bm25") and self.k > self.nearest:
@@ -516,6 +522,8 @@ class Parameters:
             for name, value in wanted.items():
                 if value:
                     yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+        if search.warm_start and not self.run.store_uri:
+            yield "warm_start needs store_uri, where searches leave what they were answered"
         if not search.budget and not self.caps.max_llm_requests:
             yield "budget=0 plans by max_llm_requests, which is 0 too; set one of them"
         if self.caps.max_cost_usd and not any(self.endpoint.prices.values()):

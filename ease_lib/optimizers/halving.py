@@ -139,8 +139,13 @@ class Halving:
             return None
         model, numbers = self._fitted()
         finalists = self._finalists(())
-        among = [place for place, number in enumerate(numbers) if self._answers.prompts[number] in finalists]
-        among = among or list(range(len(numbers)))
+        whole = len(self._order)  # who was asked every row cannot be confirmed, and need not be
+        confirmed = [
+            place
+            for place, number in enumerate(numbers)
+            if self._answers.prompts[number] in finalists or len(self._answers.rows_of[number]) >= whole
+        ]
+        among = confirmed if finalists else list(range(len(numbers)))
         top = max(float(model.mean[place]) for place in among) - EQUAL
         equal = [place for place in among if model.mean[place] >= top]
         if not finalists:  # what was hardly looked at is not known to be equal

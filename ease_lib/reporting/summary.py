@@ -26,9 +26,10 @@ def summarise(
     """
     initial = [row for row in history if row["phase"] == "initial"]
     proposed = [row for row in history if row["phase"] == "search"]
+    confirmed = sum(row["phase"] == "confirmation" for row in history)
     full = max(len(row["row_ids"]) for row in history)
     chosen = (best["exemplar_ids"], best["instruction_id"])
-    found = next(row["iteration"] for row in history if (row["exemplar_ids"], row["instruction_id"]) == chosen)
+    found = next((row["iteration"] + 1 for row in history if _prompt(row) == chosen), None)
     of_dataset = ("pool", "validation", "test", "noisy", "unused", "classes", "notices")
     counted = ("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
     return {
@@ -42,6 +43,7 @@ def summarise(
         "evaluations": search["evaluations"],
         "partial_evaluations": search["partial_evaluations"],
         "requests_saved_by_racing": sum(full - len(row["row_ids"]) for row in history if row["is_partial"]),
+        "recalled_answers": search["recalled_answers"],
         "answers": sum(len(row["row_ids"]) for row in history),
         "sequences": len({(row["instruction_id"], tuple(row["exemplar_ids"])) for row in history}),
         "failed_rows": {"validation": max(row["failed_rows"] for row in history), "test": test["best"]["failed_rows"]},
@@ -56,7 +58,7 @@ def summarise(
             "instruction": best["instruction"],
             "exemplar_ids": best["exemplar_ids"],
             "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
-            "found_at_evaluation": found + 1,
+            "found_at_evaluation": found,
             "estimate": best["estimate"],
             "estimate_interval": best["estimate_interval"],
             "validation_rows": best["validation_rows"],
@@ -69,6 +71,7 @@ def summarise(
             "sequences": len(initial),
         },
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
+        "confirmed": confirmed,
         "gain": test["gain"],
         "zero_shot": test["zero_shot"],
         "verdict": verdict(test),
@@ -90,6 +93,10 @@ def summarise(
         "truncated_sequences": search["truncated_sequences"],
         "parameters": {"task": dict(task_parameters), **search["parameters"]},
     }
+
+
+def _prompt(row: Mapping[str, Any]) -> tuple[list[int], int]:
+    return row["exemplar_ids"], row["instruction_id"]
 
 
 def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | None:

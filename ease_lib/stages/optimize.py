@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import tempfile
 from collections.abc import Iterator
@@ -35,7 +37,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import exemplar_text, prompt_prefix, render_prompt
+from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix, render_prompt
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
@@ -60,6 +62,7 @@ from ease_lib.study.progress import Progress, announce
 from ease_lib.study.search_artifacts import incumbent_scores, search_summary, write_best_sequence, write_history
 from ease_lib.study.selection import Selection
 from ease_lib.study.token_front import token_front
+from ease_lib.study.warm_start import Memory, Names, Recalled
 from ease_lib.surrogate.representations import (
     Representation,
     SequenceRepresentation,
@@ -118,14 +121,21 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ledger.book(PROPOSALS, data.instructions.usage)
         objective = Objective.of(black_box, data.validation, data.dataset["metric"])
         answers = _answers(config, data, ledger)
-        key = _key(inputs, config, data, black_box, sampling, answers)
+        search_key = _key(inputs, config, data, black_box, sampling, answers)
+        memory, names = _memory(config, data, black_box, sampling), _names(data)
+        recalled = memory.recall(search_key, names) if memory else Recalled()
+        if recalled.count:
+            logger.info("recalled %d answers of an earlier search", recalled.count)
+        key = f"{search_key[:16]}{recalled.sha256[:16]}" if recalled.sha256 else search_key
         selection = Selection(black_box, f"{key}/selection", ledger)
         problem = _problem(config, data, representation, selection, answers)
         caps = _caps(config, data, objective, problem, ledger)
-        optimizer = create_optimizer(config.optimizer, problem)
+        optimizer = _optimizer(config, problem, recalled)
         study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
-        outcome = _outcome(study, optimizer, problem, caps)
+        outcome = _outcome(study, optimizer, problem, caps, recalled)
         order = _order(config, data, problem, objective, outcome, f"{key}/order")
+    if memory:
+        memory.keep(key, search_key, recalled, outcome.answers, names)
     write_best_sequence(
         output_path(outputs.best_sequence),
         outcome,
@@ -135,13 +145,14 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         data.dataset,
         black_box,
     )
-    incumbents = incumbent_scores(study.history, lambda: create_optimizer(config.optimizer, problem))
+    incumbents = incumbent_scores(study.history, lambda: _optimizer(config, problem, recalled))
     row_ids = [row.exemplar_id for row in data.validation]
     write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, config.endpoint.prices)
     summary = _summary(config, data, study, black_box, representation, selection.usage + order.usage)
     findings = {
         "order": order.report,
         "token_front": token_front(outcome, lambda prompt: _prompt_tokens(data, prompt)),
+        "recalled_answers": recalled.count,
         "harmful_exemplars": harmful_exemplars(outcome, data.ids, row_ids, config.run.seed),
     }
     write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, {**summary, **findings})
@@ -207,8 +218,28 @@ def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampl
         instructions=data.instructions.texts,
         seed=config.run.seed,
         answers=answers,
-        recalled="",
     )
+
+
+def _names(data: _Data) -> Names:
+    return Names.of(data.pool, data.validation, data.instructions.texts)
+
+
+def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling) -> Memory | None:
+    """Of what earlier searches were answered, where that is wanted."""
+    if not config.optimizer.warm_start:
+        return None
+    endpoint = [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling), black_box.answers]
+    subject = [data.dataset["task"], data.dataset["metric"], TEMPLATE, black_box.failures.kind, *endpoint]
+    return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
+
+
+def _optimizer(config: Config, problem: Problem, recalled: Recalled) -> ExemplarOptimizer:
+    optimizer = create_optimizer(config.optimizer, problem)
+    if isinstance(optimizer, RowAllocating):
+        for prompt, rows, scores in recalled.answers:
+            optimizer.recall(prompt, rows, scores)
+    return optimizer
 
 
 def _answers(config: Config, data: _Data, ledger: Ledger) -> int:
@@ -345,8 +376,8 @@ def _journal_place(run: RunConfig) -> Iterator[str]:
         observations.discard(folder)
 
 
-def _outcome(study: Study, optimizer: ExemplarOptimizer, problem: Problem, caps: Caps) -> Outcome:
-    outcome = outcome_of(study.history, optimizer, problem)
+def _outcome(study: Study, optimizer: ExemplarOptimizer, problem: Problem, caps: Caps, recalled: Recalled) -> Outcome:
+    outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
     if outcome is None:
         raise ConfigError(
             f"{study.stopped} does not allow a single evaluation of {caps.evaluation.requests} requests beside the "

@@ -29,7 +29,6 @@ def journal_key(
     instructions: Sequence[str],
     seed: int,
     answers: int,
-    recalled: str,
 ) -> str:
     """Hash of the search, by which its journal is found again.
 
@@ -38,12 +37,11 @@ def journal_key(
     Args:
         files: pool, validation set and what is said of the data.
         answers: that the search plans for; a method that chooses rows spreads them.
-        recalled: digest of what earlier searches were answered; empty where nothing is known of them.
     """
     settings = dataclasses.asdict(optimizer)
     settings["initial_design"] = optimizer.scaled_design
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
-    del settings["order_report"]
+    del settings["order_report"], settings["warm_start"]
     if optimizer.method in ROW_METHODS:
         settings["budget"] = answers
     elif optimizer.method not in BUDGET_METHODS:
@@ -57,8 +55,6 @@ def journal_key(
         "template": TEMPLATE,
         "seed": seed,
     }
-    if recalled:
-        identity["recalled"] = recalled
     if black_box.answers != FIRST:
         identity["answers"] = black_box.answers
     if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused

@@ -6,7 +6,7 @@ not: it is shrunk to the population's mean by as much as scores differ by luck. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.halving import features_of
 from ease_lib.optimizers.history import Candidate, History
-from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model, kept_prompts
+from ease_lib.surrogate.answers import Answered, AnswerModel, Answers, fitted_model, kept_prompts
 
 Z_95 = 1.959964
 
@@ -40,9 +40,17 @@ class Outcome:
     prompts: Sequence[int]
 
 
-def outcome_of(history: History, optimizer: ExemplarOptimizer, problem: Problem) -> Outcome | None:
-    """None where nothing was evaluated in full, or asked at all."""
+def outcome_of(
+    history: History, optimizer: ExemplarOptimizer, problem: Problem, recalled: Iterable[Answered] = ()
+) -> Outcome | None:
+    """None where nothing was evaluated in full, or asked at all.
+
+    Args:
+        recalled: what the optimizer knew before.
+    """
     answers = Answers()
+    for answered in recalled:
+        answers.add(*answered)
     for observation in history:
         answers.add(observation.candidate.prompt, observation.rows, observation.scores)
     recommended = optimizer.recommend() if isinstance(optimizer, RowAllocating) else None

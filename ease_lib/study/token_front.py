@@ -10,6 +10,9 @@ import numpy as np
 from ease_lib.candidates.prompts import Prompt
 from ease_lib.study.outcome import Outcome
 
+LEAST_STEP = 0.02
+"""Between two points of the front; less is luck, and no reason for more tokens."""
+
 
 def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[dict[str, Any]]:
     """From the shortest prompt to the best one, each better than all that are shorter.
@@ -33,6 +36,6 @@ def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[di
     ]
     front: list[dict[str, Any]] = []
     for point in sorted(points, key=lambda each: (each["tokens"], -each["estimate"])):
-        if not front or point["estimate"] > front[-1]["estimate"]:
+        if not front or point["estimate"] > front[-1]["estimate"] + LEAST_STEP:
             front.append(point)
     return front

@@ -26,7 +26,7 @@ The posterior mean and variance of f are those of a score on new rows: row effec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -54,6 +54,10 @@ ROUNDS = 15
 """Of the estimation of variances."""
 
 
+Answered = tuple[Prompt, Sequence[int], Sequence[float | None]]
+"""A prompt, rows that it was asked, and their scores."""
+
+
 class Answers:
     """Which prompt answered which row, and how rightly.
 
@@ -66,6 +70,7 @@ class Answers:
         """Rows that each prompt was asked, in order; refused ones too."""
         self.sums: list[float] = []
         """Of the scores of each prompt."""
+        self._scores_of: list[list[float | None]] = []
         self._numbers: dict[Prompt, int] = {}
         self._prompt: list[int] = []
         self._row: list[int] = []
@@ -78,8 +83,10 @@ class Answers:
             number = self._numbers[prompt] = len(self.prompts)
             self.prompts.append(prompt)
             self.rows_of.append([])
+            self._scores_of.append([])
             self.sums.append(0.0)
         self.rows_of[number] += rows
+        self._scores_of[number] += scores
         for row, score in zip(rows, scores, strict=True):
             if score is not None:
                 self._prompt.append(number)
@@ -89,6 +96,10 @@ class Answers:
 
     def number(self, prompt: Prompt) -> int | None:
         return self._numbers.get(prompt)
+
+    def by_prompt(self) -> Iterator[tuple[Prompt, list[int], list[float | None]]]:
+        """Every prompt with the rows that it was asked, and their scores."""
+        yield from zip(self.prompts, self.rows_of, self._scores_of, strict=True)
 
     def table(self, answers: int | None = None) -> tuple[Ints, Ints, Floats]:
         """Prompt, row and score of the first so many answers, or of all."""

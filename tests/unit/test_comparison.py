@@ -60,7 +60,10 @@ def test_endpoints_are_called_by_their_model_or_label():
     ("values", "message"),
     [
         ({"methods": "ease, ease"}, "methods has ease twice; give one of them another label"),
-        ({"methods": "ease, greedy"}, "customer_feedback, greedy: method=greedy is not one of ease"),
+        (
+            {"methods": "ease, greedy"},
+            "customer_feedback, greedy: method=greedy is not one of adaptive, local_search, halving, ease",
+        ),
         ({"methods": "{method: ease"}, "is no list: write a, b or {name: value}"),
         ({"repeats": 0}, "repeats=0 is not a whole number of at least 1"),
         ({"methods": "ease", "noise_ratios": "2"}, "noise_ratio=2 is above 1, the most allowed"),

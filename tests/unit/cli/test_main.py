@@ -46,7 +46,7 @@ def test_a_stage_runs_on_files(tmp_path, capsys):
     names = ("pool", "validation", "test", "summary")
     outputs = [part for name in names for part in (f"--out-{name}", str(tmp_path / name))]
     assert cli.main(["build-dataset", *outputs, "--task", "lr", "--pool-size", "12", "--noise-ratio", "0.5"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"pool": 12, "validation": 20, "test": 100}
+    assert json.loads(capsys.readouterr().out) == {"pool": 12, "validation": 200, "test": 100}
     assert json.loads((tmp_path / "summary").read_text())["noisy"] == 6
 
 

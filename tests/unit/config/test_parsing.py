@@ -15,11 +15,40 @@ from ease_lib.errors import ConfigError
 from ease_lib.running.graph import RUN, STAGES
 
 
-def test_defaults_are_the_papers():
-    search, task = parse_parameters({}).optimizer, parse_parameters({}).task
-    assert (search.budget, search.initial_design, search.k) == (165, 40, 5)
+def test_defaults_of_ease_are_the_papers():
+    search = parse_parameters({"method": "ease"}).optimizer
+    assert (search.budget, search.evaluation_rows, search.initial_design, search.k) == (165, 20, 40, 5)
+    assert (search.shortest, search.under_way) == (5, 1)
     assert (search.sampled_candidates, search.shortlist_size, search.nu, search.ridge) == (50_000, 1_000, 0.1, 0.1)
-    assert (task.pool_size, task.validation_size, task.test_size) == (-1, 20, 100)
+
+
+def test_by_default_rows_and_the_number_of_exemplars_are_chosen():
+    parameters = parse_parameters({})
+    search, task = parameters.optimizer, parameters.task
+    assert (search.method, search.budget, search.evaluation_rows, search.k) == ("adaptive", 165, 20, 5)
+    assert (search.shortest, search.under_way) == (0, 8)
+    assert (task.pool_size, task.validation_size, task.test_size) == (-1, -1, 100)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "ease"])
+def test_what_is_asked_for_holds_for_every_method(method):
+    search = parse_parameters({"method": method, "k_min": 2, "parallel": 3}).optimizer
+    assert (search.shortest, search.under_way) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "affordable", "answers"),
+    [
+        ({}, 200, float("inf"), 165 * 20),
+        ({}, 8, float("inf"), 165 * 8),
+        ({"evaluation_rows": 0}, 200, float("inf"), 165 * 200),
+        ({}, 200, 1000, 1000),
+        ({"budget": 0, "max_llm_requests": 2000}, 200, 1500, 1500),
+        ({"max_llm_requests": 100}, 200, -400, 0),
+    ],
+)
+def test_a_search_plans_for_the_budget_or_what_the_cap_leaves_it(values, rows, affordable, answers):
+    assert parse_parameters(values).optimizer.answers(rows, affordable) == answers
 
 
 def test_numbers_arrive_as_strings_and_floats():
@@ -53,6 +82,14 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
         ({"max_cost_usd": 5}, "max_cost_usd=5.0 needs prices; set llm_prompt_usd"),
         ({"racing": "perhaps"}, "racing='perhaps' is neither true nor false; its default is False"),
+        ({"racing": True}, "racing is not for method=adaptive"),
+        ({"k_min": 0, "method": "ease"}, "k_min=0 is not for method=ease; set 1 or more, or take one of adaptive"),
+        ({"k_min": 6}, "k_min=6 exceeds k=5; lower k_min or raise k"),
+        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, local_search, halving"),
+        ({"budget": 0}, "budget=0 plans by max_llm_requests, which is 0 too; set one of them"),
+        ({"budget": 0, "method": "ease", "max_llm_requests": 9}, "budget=0 is not for method=ease; set 1 or more"),
+        ({"validation_size": 0}, "validation_size=0 leaves nothing to search by; set a number of rows, or -1"),
+        ({"warm_start": True, "method": "ease", "store_uri": "s"}, "warm_start is not for method=ease"),
     ],
 )
 def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
@@ -66,7 +103,7 @@ def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
     ("value", "expected"), [(True, True), ("True", True), ("false", False), (1.0, True), ("0", False)]
 )
 def test_booleans_arrive_in_many_spellings(value, expected):
-    assert parse_parameters({"racing": value}).optimizer.racing is expected
+    assert parse_parameters({"racing": value, "method": "ease"}).optimizer.racing is expected
 
 
 def test_all_problems_are_listed_at_once():

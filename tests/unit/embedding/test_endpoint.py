@@ -226,6 +226,7 @@ def test_the_check_reports_an_embedder_beside_other_problems(tmp_path):
 
 
 SMALL_RUN = {
+    "method": "ease",
     "embedder": "openai:small",
     "prefilter": "cosine",
     "retained": 20,

@@ -186,9 +186,11 @@ def test_equal_queries_are_asked_once(tmp_path):
 
 def test_the_estimate_is_near_what_is_counted():
     with faulty_endpoint(query_number) as server, objective_on(server) as objective:
-        usage = objective.estimate([SEQUENCE])
-    assert usage.requests == 10
-    assert 5 * 10 < usage.prompt_tokens < 15 * 10
+        all_rows, four_rows = objective.estimate([SEQUENCE], 10), objective.estimate([SEQUENCE], 4)
+    assert (all_rows.requests, four_rows.requests) == (10, 4)
+    assert 5 * 10 < all_rows.prompt_tokens < 15 * 10
+    assert four_rows.prompt_tokens == pytest.approx(0.4 * all_rows.prompt_tokens, abs=1)
+    assert four_rows.completion_tokens == pytest.approx(0.4 * all_rows.completion_tokens, abs=1)
 
 
 # --- rows that the endpoint refuses -----------------------------------------------------------------------------------

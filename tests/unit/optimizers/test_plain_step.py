@@ -28,7 +28,10 @@ from ease_lib.tasks.catalog import build_task
 from tests.straightforward import autograd_training, plain_acquisition, plain_shortlist
 
 INITIAL, ITERATIONS = 15, 3
-TASKS = ({"task": "lr", "noise_ratio": 0.1}, {"task": "lp_variant"}, {"task": "customer_feedback"})
+TASKS = tuple(
+    {"validation_size": 20, **task}
+    for task in ({"task": "lr", "noise_ratio": 0.1}, {"task": "lp_variant"}, {"task": "customer_feedback"})
+)
 ROUNDING = 1e-6
 """Of a value, after a thousand steps of training."""
 
@@ -116,5 +119,7 @@ def problem_of(values):
         exemplars=texts,
         inputs=[row.input for row in task.pool],
         validation_inputs=[row.input for row in task.validation],
+        outputs=[row.output for row in task.pool],
+        validation_outputs=[row.output for row in task.validation],
         seed=0,
     )

@@ -7,8 +7,16 @@ from ease_lib.tasks.base import Exemplar, row_hash
 
 @pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
 def test_a_first_prompt_that_is_worse_than_random_exemplars_is_not_for_use(score, is_refused):
-    refusal = first_refusal({"best": {"test_score": score}, "random": {"test_score": 0.3}})
-    assert (refusal == "it scores 0.200 on the test set, below the 0.300 of random exemplars") == is_refused
+    refusal = first_refusal({"best": {"test_score": score}, "random": {"test_score": 0.3}, "zero_shot": {}})
+    assert refusal == ("it scores 0.200 on the test set, below the 0.300 of random exemplars" if is_refused else "")
+
+
+@pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
+def test_a_first_prompt_that_is_worse_than_no_exemplars_is_not_for_use(score, is_refused):
+    refusal = first_refusal(
+        {"best": {"test_score": score}, "random": {"test_score": None}, "zero_shot": {"score": 0.3}}
+    )
+    assert refusal == ("it scores 0.200 on the test set, below the 0.300 of no exemplars" if is_refused else "")
 
 
 def latest(validation_rows=()):

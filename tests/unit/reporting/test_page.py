@@ -3,7 +3,10 @@
 import re
 from html.parser import HTMLParser
 
+import pytest
+
 from ease_lib.reporting.page import confusion, render_page
+from ease_lib.reporting.verdict import verdict
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
 
@@ -34,6 +37,9 @@ def report(**changes):
             "exemplar_ids": [7],
             "exemplars": [{"exemplar_id": 7, "input": ATTACK, "outputs": [ATTACK], "is_noisy": True}],
             "found_at_evaluation": 4,
+            "estimate": 0.875,
+            "estimate_interval": [0.75, 0.95],
+            "validation_rows": 20,
         },
         "random": {
             "validation_score": 0.4,
@@ -43,7 +49,17 @@ def report(**changes):
             "sequences": 2,
         },
         "proposed": {"validation_score": 0.8, "sequences": 2},
+        "answers": 65,
+        "sequences": 3,
         "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "evidence": False, "sequences": 9},
+        "zero_shot": {"score": 0.25, "mean": 0.25, "interval": [0.05, 0.4], "p": 0.01, "evidence": True},
+        "verdict": {"random": "no evidence", "zero_shot": "better", "text": f"No evidence of {ATTACK}."},
+        "order": None,
+        "token_front": [
+            {"tokens": 0, "exemplars": 0, "estimate": 0.3, "error": 0.1, "rows": 20},
+            {"tokens": 17, "exemplars": 1, "estimate": 0.875, "error": 0.1, "rows": 20},
+        ],
+        "harmful_exemplars": [],
         "failed_rows": {"validation": 1, "test": 1},
         "dataset": {
             "pool": 10,
@@ -73,15 +89,22 @@ def report(**changes):
     return {**base, **changes}
 
 
+def harmful(**texts):
+    found = {"exemplar_id": 3, "effect": -0.125, "error": 0.04, "probability": 0.97, "sequences": 5, "answers": 40}
+    return {**found, "score": 0.5, "score_without": 0.7, "spoiled_rows": [31, 33], "is_noisy": True, **texts}
+
+
 HISTORY = [
     {
         "iteration": iteration,
         "phase": phase,
-        "exemplar_ids": [7, 8],
+        "exemplar_ids": [7, 8 + iteration],
+        "instruction_id": 0,
         "score": score,
         "incumbent_score": incumbent,
         "validation_rows": rows,
         "is_partial": rows < 20,
+        "row_ids": list(range(10, 10 + rows)),
         "llm_requests": rows,
         "cached_responses": 0,
         "retries": 3,
@@ -118,11 +141,11 @@ class Tags(HTMLParser):
 
 
 def test_text_from_outside_is_escaped_everywhere():
-    page = render_page(report(), HISTORY, ATTACK, PREDICTIONS)
+    page = render_page(report(), HISTORY, ATTACK, PREDICTIONS, [harmful(input=ATTACK, output=ATTACK)])
     tags = Tags()
     tags.feed(page)
     assert not [tag for tag, _ in tags.seen if tag in ("script", "img")]
-    assert page.count("&lt;script&gt;") >= 8
+    assert page.count("&lt;script&gt;") >= 11
 
 
 def test_the_page_needs_no_other_file():
@@ -137,8 +160,11 @@ def test_what_was_measured_is_shown():
     page = render_page(report(), HISTORY, "Input: {input}", PREDICTIONS)
     for shown in (
         "Simulated",
-        "There is no evidence",
-        "mean of 9 random sequences",
+        "No evidence of ",
+        "Winner, expected on new rows</span><b>0.875</b>",
+        "0.750 to 0.950, from 20 validation rows that gave 1.000",
+        "No exemplars, test set</span><b>0.250</b>",
+        "after 4 evaluations of 3 sequences; 65 answers to 20 validation rows",
         "was given at 2026-10-01 07:30 UTC",
         "92 rows of the data are not used",
         "1 of 2 test rows were refused by the endpoint and left out: row 2",
@@ -155,7 +181,7 @@ def test_what_was_measured_is_shown():
         assert shown in page
     assert "8 of 10 embedded sequences were longer" in page
     assert '<span class="noisy">' in page
-    assert page.count("<circle") == 4
+    assert page.count("<circle") == 4 + 2, "evaluations, and points of the front of tokens"
     assert page.count('class="search partial"') == 1
 
 
@@ -166,9 +192,60 @@ def test_a_cap_that_ended_the_search_is_named():
 
 def test_a_run_of_one_evaluation_has_a_page():
     alone = report(
-        evaluations=1, proposed={"validation_score": None, "sequences": 0}, gain={}, truncated_sequences=None
+        evaluations=1,
+        proposed={"validation_score": None, "sequences": 0},
+        gain={},
+        zero_shot={},
+        verdict=verdict({"gain": {}, "zero_shot": {}, "best": {"rows": 1}}),
+        token_front=report()["token_front"][:1],
+        truncated_sequences=None,
     )
-    assert "no random sequence to compare" in render_page(alone, HISTORY[:1], "p", PREDICTIONS)
+    page = render_page(alone, HISTORY[:1], "p", PREDICTIONS)
+    assert "nothing to compare the winner with" in page
+    assert "No exemplars, test set" not in page
+    assert "Score against tokens" not in page, "one prompt is no front"
+
+
+@pytest.mark.parametrize(
+    ("random", "zero_shot", "warns"),
+    [
+        ("better", "better", False),
+        ("better", "no evidence", False),
+        ("better", "worse", True),
+        ("no evidence", "better", True),
+    ],
+)
+def test_a_winner_that_is_not_better_has_a_warning_in_place_of_praise(random, zero_shot, warns):
+    said = {"random": random, "zero_shot": zero_shot, "text": "This is the verdict."}
+    page = render_page(report(verdict=said), HISTORY, "p", PREDICTIONS)
+    assert f'<div class="verdict{" none" if warns else ""}"><b>This is the verdict.</b></div>' in page
+
+
+def test_a_sequence_that_is_evaluated_in_parts_has_the_mean_of_its_rows_so_far():
+    parts = [
+        {**HISTORY[0], "score": score, "validation_rows": rows} for score, rows in ((0.0, 5), (1.0, 15), (0.5, 20))
+    ]
+    page = render_page(report(), parts, "p", PREDICTIONS)
+    for shown in ("evaluation 1: 0.000 of 5 rows", "evaluation 2: 0.750 of 20 rows", "evaluation 3: 0.625 of 40 rows"):
+        assert shown in page
+
+
+def test_what_the_order_of_the_exemplars_does_is_shown_where_it_was_asked():
+    order = {
+        **{"permutations": 6, "rows": 20, "winner": 0.9, "by_similarity": 0.8},
+        **{"mean": 0.7, "lowest": 0.55, "highest": 0.95, "deviation": 0.1, "share": 0.4},
+    }
+    page = render_page(report(order=order), HISTORY, "p", PREDICTIONS)
+    assert "6 orders of these exemplars, asked 20 validation rows each, score 0.550 to 0.950, 0.700 in the mean" in page
+    assert "40 % of the variance between the sequences" in page
+    assert "Does its order matter?" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
+def test_exemplars_that_make_prompts_worse_are_shown_with_the_evidence():
+    page = render_page(report(), HISTORY, "p", PREDICTIONS, [harmful(input="lights went out", output="praise")])
+    for shown in ("Exemplars that make prompts worse", "lights went out", "-0.125 ± 0.040", "97 %", "31 33"):
+        assert shown in page
+    assert "Exemplars that make" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
 def test_confusion_counts_labels_and_other_answers():

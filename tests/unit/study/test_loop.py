@@ -20,7 +20,14 @@ ROWS = 20
 def scored(score, *, rows=ROWS, partial=False):
     usage = Usage(requests=rows, prompt_tokens=100 * rows, completion_tokens=rows)
     return Evaluation(
-        score=score, scores=(score,) * rows, answers=(), prompts=(), failures=(), usage=usage, partial=partial
+        score=score,
+        rows=tuple(range(rows)),
+        scores=(score,) * rows,
+        answers=(),
+        prompts=(),
+        failures=(),
+        usage=usage,
+        partial=partial,
     )
 
 

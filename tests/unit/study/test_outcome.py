@@ -102,7 +102,9 @@ def test_order_that_matters_is_told_from_luck():
     def table(spread):
         true = np.clip(0.5 + draw.normal(0, spread, size=12), 0, 1)
         names = ["winner", "by similarity", *(f"random {number}" for number in range(10))]
-        return {name: (draw.random(200) < score).astype(float).tolist() for name, score in zip(names, true, strict=True)}
+        return {
+            name: (draw.random(200) < score).astype(float).tolist() for name, score in zip(names, true, strict=True)
+        }
 
     matters, luck = order_report(table(0.15), 0.03), order_report(table(0.0), 0.03)
     assert matters["deviation"] == pytest.approx(0.15, abs=0.06)

@@ -137,6 +137,19 @@ def test_a_small_table_is_taken_whole_unless_a_size_is_asked_for(rows, taken):
     assert data.unused == rows - 100 - taken
 
 
+@pytest.mark.parametrize(("rows", "guiding"), [(160, 20), (190, 30), (400, 100), (2000, 200)])
+def test_a_third_of_what_the_test_set_leaves_guides_the_search_unless_a_size_is_asked_for(rows, guiding):
+    data = deal(source(rows), pool_size=0, validation_size=-1, test_size=100, seed=0)
+    assert (len(data.validation), len(data.test), len(data.pool)) == (guiding, 100, rows - 100 - guiding)
+
+
+@pytest.mark.parametrize(("own", "guiding"), [(20, 20), (90, 90), (500, 200)])
+def test_validation_rows_of_the_source_all_guide_the_search_unless_a_size_is_asked_for(own, guiding):
+    given = source(50, validation=[Row(f"v{n}", ("a",)) for n in range(own)])
+    data = deal(given, pool_size=0, validation_size=-1, test_size=20, seed=0)
+    assert (len(data.validation), len(data.pool)) == (guiding, 30)
+
+
 def test_odd_labels_are_mentioned(caplog):
     caplog.set_level("INFO", "ease")
     rows = [Row(f"row {n}", ("shipping",)) for n in range(40)]
