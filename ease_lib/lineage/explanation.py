@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -79,27 +80,17 @@ def _search(chain: Chain) -> Iterator[str]:
     step = _step(chain, "optimize")
     best = _document(chain, step, "best_sequence")
     summary = _document(chain, step, "summary")
-    history = [row for row in _table(chain, step, "history") if not row["is_partial"]]
-    winner = max(history, key=lambda row: (row["score"], -row["iteration"]))
-    others = [row for row in history if row["iteration"] != winner["iteration"]]
+    history = _table(chain, step, "history")
+    asked = _asked(history)
+    chosen = (best["instruction_id"], *best["exemplar_ids"])
     attempts = len(step.record["attempt"]["earlier"])
     yield (
-        f"Search. {summary['method']} scored {summary['evaluations']} sequences of {best['k']} exemplars through "
-        f"{best['llm_model']} at {best['llm_endpoint']} and stopped for this reason: {summary['stopped']}."
+        f"Search. {summary['method']} asked {best['llm_model']} at {best['llm_endpoint']} "
+        f"{sum(len(row['row_ids']) for row in history)} questions about {len(asked)} sequences of up to {best['k']} "
+        f"exemplars and stopped for this reason: {summary['stopped']}."
         + (f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else "")
     )
-    runner_up = max(others, key=lambda row: (row["score"], -row["iteration"])) if others else None
-    yield (
-        f"The winner is evaluation {winner['iteration'] + 1} ({winner['phase']}), with {winner['score']:.3f} on the "
-        "validation set"
-        + (
-            f"; the runner-up is evaluation {runner_up['iteration'] + 1} ({runner_up['phase']}) with "
-            f"{runner_up['score']:.3f}, exemplars {_ids(runner_up)}."
-            if runner_up
-            else "."
-        )
-        + (" Of equal scores the earlier one wins." if runner_up and runner_up["score"] == winner["score"] else "")
-    )
+    yield _winner(best, asked, asked.pop(chosen, None))
     pool = {row["exemplar_id"]: row for row in _table(chain, _step(chain, "prefilter"), "kept")}
     lines = [
         f"  {number}. row {entry['exemplar_id']}: {_quoted(entry)}"
@@ -107,6 +98,49 @@ def _search(chain: Chain) -> Iterator[str]:
         for number, entry in enumerate(best["exemplars"], 1)
     ]
     yield "\n".join(["Its exemplars, in order:", *lines])
+
+
+@dataclass
+class _Asked:
+    """A sequence in the history: its first evaluation, and all rows that it was asked."""
+
+    first: Mapping[str, Any]
+    total: float = 0.0
+    rows: int = 0
+
+    @property
+    def score(self) -> float:
+        return self.total / self.rows if self.rows else 0.0
+
+
+def _asked(history: Sequence[Mapping[str, Any]]) -> dict[tuple[int, ...], _Asked]:
+    """By instruction and exemplars, in order."""
+    asked: dict[tuple[int, ...], _Asked] = {}
+    for row in history:
+        entry = asked.setdefault((row["instruction_id"], *row["exemplar_ids"]), _Asked(row))
+        entry.total += row["score"] * row["validation_rows"]
+        entry.rows += row["validation_rows"]
+    return asked
+
+
+def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], winner: _Asked | None) -> str:
+    """The winner and the best other one that was asked at least half as many rows."""
+    low, high = best["estimate_interval"]
+    expected = f"expected to score {best['estimate']:.3f} on new rows (95 %: {low:.3f} to {high:.3f})"
+    if winner is None:
+        return f"The winner was known from an earlier search, and is {expected}."
+    text = (
+        f"The winner is evaluation {winner.first['iteration'] + 1} ({winner.first['phase']}), right about "
+        f"{winner.score:.3f} of the {winner.rows} validation rows that it was asked, and {expected}"
+    )
+    rivals = [entry for entry in others.values() if entry.rows >= winner.rows / 2]
+    if not rivals:
+        return f"{text}."
+    runner_up = max(rivals, key=lambda entry: (entry.score, -entry.first["iteration"]))
+    return (
+        f"{text}; the runner-up is evaluation {runner_up.first['iteration'] + 1} ({runner_up.first['phase']}) with "
+        f"{runner_up.score:.3f} of {runner_up.rows} rows, exemplars {_ids(runner_up.first)}."
+    )
 
 
 def _test(chain: Chain) -> Iterator[str]:

@@ -42,7 +42,7 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None
 
 
 def curves_chart(curves: Mapping[str, Sequence[float]], thick: str) -> str:
-    """The incumbent's score after every evaluation, a line for each label and a dot where there is only one."""
+    """The incumbent's score after every 20 answers, a line for each label and a dot where there is only one."""
     plot = _Plot(max(map(len, curves.values())))
     lines, key = [], []
     for number, (label, scores) in enumerate(curves.items()):
@@ -56,7 +56,9 @@ def curves_chart(curves: Mapping[str, Sequence[float]], thick: str) -> str:
             place = f'cx="{plot.x(0):.1f}" cy="{plot.y(scores[0]):.1f}"'
             lines.append(f'<circle {place} r="4" fill="{color}">{title}</circle>')
         key.append(f'<span><i style="background: {color}"></i>{name} {scores[-1]:.3f}</span>')
-    chart = plot.framed("".join(lines[::-1]), "Validation score of the incumbent after every evaluation")
+    chart = plot.framed(
+        "".join(lines[::-1]), "Validation score of the incumbent after every 20 answers", axis="20 answers"
+    )
     return f'{chart}<figcaption class="key">{" ".join(key)}</figcaption>'
 
 

@@ -138,7 +138,7 @@ def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[d
 
 
 def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[float]]:
-    """Mean incumbent's validation score after every evaluation; a search that ended keeps its last."""
+    """Mean incumbent's validation score after every 20 answers; a search that ended keeps its last."""
     curves = {}
     for method in methods:
         runs = [cell["incumbent_scores"] for row in rows for cell in row.cells.get(method, ())]

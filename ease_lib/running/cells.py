@@ -10,11 +10,14 @@ time may cure is left to Kubeflow's retries first.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,8 @@ logger = logging.getLogger("ease")
 FOLDER = "cells"
 SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds", "ledger")
 """Parameters that change no result."""
+ANSWERS_PER_POINT = 20
+"""Of the curves that a comparison shows."""
 
 
 def encoded(cell: Cell) -> str:
@@ -108,6 +113,13 @@ def _code_sha256() -> str:
     return sha256_of_files(sorted(package.rglob("*.py")))
 
 
+def _incumbents(scores: Sequence[float], rows: Sequence[Sequence[int]]) -> list[float]:
+    """The incumbent's score after every `ANSWERS_PER_POINT` answers, however many rows an evaluation has."""
+    asked = list(itertools.accumulate(len(each) for each in rows))
+    points = range(ANSWERS_PER_POINT, asked[-1] + ANSWERS_PER_POINT, ANSWERS_PER_POINT)
+    return [scores[min(bisect.bisect_left(asked, point), len(scores) - 1)] for point in points]
+
+
 def _measured(at: Artifacts) -> dict[str, Any]:
     """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
     search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
@@ -124,6 +136,6 @@ def _measured(at: Artifacts) -> dict[str, Any]:
         "cached_responses": cached,
         "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
         "search_seconds": search["seconds"]["search"],
-        "incumbent_scores": history["incumbent_score"].to_pylist(),
+        "incumbent_scores": _incumbents(history["incumbent_score"].to_pylist(), history["row_ids"].to_pylist()),
         "failed_rows": tested["best"]["failed_rows"],
     }
