@@ -13,6 +13,7 @@ from ease_lib.stages import check_prerequisites, optimize, publish
 
 STAGES = (*modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"), publish)
 SMALL = {
+    "method": "ease",
     "pool_size": 20,
     "validation_size": 6,
     "test_size": 12,

@@ -130,8 +130,8 @@ def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], w
     if winner is None:
         return f"The winner was known from an earlier search, and is {expected}."
     text = (
-        f"The winner is evaluation {winner.first['iteration'] + 1} ({winner.first['phase']}), right about "
-        f"{winner.score:.3f} of the {winner.rows} validation rows that it was asked, and {expected}"
+        f"The winner is evaluation {winner.first['iteration'] + 1} ({winner.first['phase']}), with a mean score "
+        f"of {winner.score:.3f} over the {winner.rows} validation rows that it was asked, and {expected}"
     )
     rivals = [entry for entry in others.values() if entry.rows >= winner.rows / 2]
     if not rivals:
@@ -139,7 +139,7 @@ def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], w
     runner_up = max(rivals, key=lambda entry: (entry.score, -entry.first["iteration"]))
     return (
         f"{text}; the runner-up is evaluation {runner_up.first['iteration'] + 1} ({runner_up.first['phase']}) with "
-        f"{runner_up.score:.3f} of {runner_up.rows} rows, exemplars {_ids(runner_up.first)}."
+        f"{runner_up.score:.3f} over {runner_up.rows} rows, exemplars {_ids(runner_up.first)}."
     )
 
 
@@ -185,7 +185,7 @@ def _table(chain: Chain, step: Step, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _ids(row: dict[str, Any]) -> str:
+def _ids(row: Mapping[str, Any]) -> str:
     return ", ".join(map(str, row["exemplar_ids"]))
 
 

@@ -325,7 +325,10 @@ class AnswerModel:
         total = max(self._data.variance, 1e-3)
         share = 0.1 * total / max(1, len(self._phi))
         variances = Variances(
-            components=dict.fromkeys(self._phi, share) | {"own": 0.05 * total}, rows=0.3 * total, noise=0.6 * total
+            components={name: share if scale else LEAST_VARIANCE for name, scale in self._scale.items()}
+            | {"own": 0.05 * total},
+            rows=0.3 * total,
+            noise=0.6 * total,
         )
         for _ in range(ROUNDS):
             self._solve(variances)

@@ -92,7 +92,7 @@ def compare(server, table, tmp_path, *options):
 def test_ease_compare_runs_only_what_is_new(server, table, tmp_path, capsys):
     assert compare(server, table, tmp_path, "--methods", "best_of_n, zero_shot", "--repeats", "2") == 0
     shown = capsys.readouterr().out
-    assert "4 runs, 2 at a time, at most 104 LLM requests" in shown
+    assert "4 runs, 2 at a time, at most 120 LLM requests" in shown
     assert "(finished before)" not in shown
     assert "**Test score**" in shown
     assert {path.name for path in (tmp_path / "out").iterdir()} == {

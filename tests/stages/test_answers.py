@@ -148,12 +148,12 @@ def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, mode
 
 
 def test_the_test_set_obeys_the_cap_retries_included(server, tmp_path, capfd):
-    """5 x 6 requests of the search and at most 12 + 9 x 4 of the test set, and then the endpoint falters."""
-    run = recorded(server, tmp_path, "run", max_llm_requests=30 + 48 + 3)
+    """5 x 6 requests of the search and at most 2 x 12 + 9 x 4 of the test set, and then the endpoint falters."""
+    run = recorded(server, tmp_path, "run", max_llm_requests=30 + 60 + 3)
     run(*modules_between("", "optimize"), optimize)
     asked = server.script.requests
     server.script.faults = [status(503)] * 100
     with pytest.raises(SystemExit):
         run(evaluate)
-    assert "max_llm_requests=81 does not allow another request" in capfd.readouterr().err
-    assert server.script.requests - asked <= 48 + 3
+    assert "max_llm_requests=93 does not allow another request" in capfd.readouterr().err
+    assert server.script.requests - asked <= 60 + 3

@@ -68,7 +68,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
     record = next(record for record in records(published) if record["stage"] == "optimize")
     history = next(part for part in record["outputs"] if part["name"] == "history")
     content = published.path("history").read_bytes()
-    assert (history["contract"], history["rows"], history["bytes"]) == ("history/2", 5, len(content))
+    assert (history["contract"], history["rows"], history["bytes"]) == ("history/3", 5, len(content))
     assert history["sha256"] == hashlib.sha256(content).hexdigest()
     assert record["parameters"]["budget"] == 5
     assert "budget" not in record["defaults"]

@@ -16,6 +16,7 @@ from ease_lib.stages.propose_instructions import read_instructions
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 
 SMALL = {
+    "method": "ease",
     "pool_size": 20,
     "validation_size": 5,
     "test_size": 5,
@@ -78,13 +79,26 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
 def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path):
     at = Artifacts(tmp_path)
     with faulty_endpoint(answer) as server:
-        cap = 6 + 3 * 5 + 4 * 5  # the proposals, three evaluations, the test set
+        cap = 6 + 3 * 5 + 5 * 5  # the proposals, three evaluations, the test set
         run(at, server, *modules_between("", "optimize"), optimize, max_llm_requests=cap)
-        assert server.script.requests <= cap - 4 * 5
+        assert server.script.requests <= cap - 5 * 5
     summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
     assert summary["stopped"] == f"max_llm_requests={cap}"
     assert summary["evaluations"] == 3
     assert summary["llm"]["requests"] == 6 + 15
+
+
+def test_a_method_that_chooses_rows_plans_for_what_proposals_leave_of_the_cap(tmp_path):
+    at = Artifacts(tmp_path)
+    with faulty_endpoint(answer) as server:
+        cap = 6 + 15 + 5 * 5
+        values = {"method": "adaptive", "budget": 0, "max_llm_requests": cap}
+        run(at, server, *modules_between("", "optimize"), optimize, **values)
+        assert server.script.requests == 6 + 15
+    summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
+    history = read_table(tmp_path / "history", contracts.HISTORY).to_pylist()
+    assert (summary["stopped"], summary["llm"]["requests"]) == ("budget", 6 + 15)
+    assert sum(len(row["row_ids"]) for row in history) == 15
 
 
 def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path):
@@ -111,7 +125,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):
 
 
 def test_instructions_are_for_methods_that_search_them():
-    with pytest.raises(ConfigError, match="instructions=5 is not for method=dpp; take one of ease, best_of_n"):
+    with pytest.raises(ConfigError, match="instructions=5 is not for method=dpp; take one of adaptive, local_search"):
         parse_parameters({"instructions": 5, "method": "dpp"})
     with pytest.raises(ConfigError, match="k_min=2 is not for method=active"):
         parse_parameters({"k_min": 2, "method": "active"})

@@ -25,6 +25,7 @@ def report(**changes):
         "replayed_evaluations": 2,
         "evaluations": 4,
         "partial_evaluations": 1,
+        "recalled_answers": 0,
         "requests_saved_by_racing": 15,
         "budget": 5,
         "instructions": 0,
@@ -60,6 +61,7 @@ def report(**changes):
             {"tokens": 17, "exemplars": 1, "estimate": 0.875, "error": 0.1, "rows": 20},
         ],
         "harmful_exemplars": [],
+        "confirmed": 0,
         "failed_rows": {"validation": 1, "test": 1},
         "dataset": {
             "pool": 10,
@@ -228,6 +230,14 @@ def test_a_sequence_that_is_evaluated_in_parts_has_the_mean_of_its_rows_so_far()
     page = render_page(report(), parts, "p", PREDICTIONS)
     for shown in ("evaluation 1: 0.000 of 5 rows", "evaluation 2: 0.750 of 20 rows", "evaluation 3: 0.625 of 40 rows"):
         assert shown in page
+
+
+def test_answers_that_confirm_the_winner_are_told_from_the_search():
+    confirmed = {**HISTORY[3], "phase": "confirmation"}
+    page = render_page(report(confirmed=1), [*HISTORY, confirmed], "p", PREDICTIONS)
+    assert "confirmation on rows that were new to the finalists" in page
+    assert page.count('<circle class="confirmation"') == 1
+    assert "confirmation on rows" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
 def test_what_the_order_of_the_exemplars_does_is_shown_where_it_was_asked():

@@ -1,0 +1,52 @@
+"""`ease study`: what can be learnt from answers, by replay."""
+
+import pytest
+
+from ease_lib.cli import offline_study
+from ease_lib.cli.__main__ import main
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.errors import ConfigError
+
+SMALL = {"llm_base_url": "simulated", "task": "customer_feedback", "pool_size": 20, "validation_size": 40}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return offline_study.answered(parse_parameters(SMALL), sequences=60, rows=40)
+
+
+def test_rows_to_learn_from_and_rows_to_judge_by_are_apart_and_have_the_same_classes(data):
+    assert sorted(data.learning + data.judging) == list(range(40))
+    outputs = data.problem.validation_outputs
+    learnt, judged = ([outputs[row] for row in rows] for rows in (data.learning, data.judging))
+    assert all(abs(learnt.count(label) - judged.count(label)) <= 1 for label in set(outputs))
+
+
+def test_every_sequence_has_exemplars_and_is_another_one(data):
+    assert len(set(data.sequences)) == len(data.sequences)
+    assert all(data.sequences)
+
+
+def test_the_text_has_all_tables(data):
+    text = offline_study.study_text(data)
+    for head in ("What makes answers differ", "Rank correlation on unseen sequences", "Searches among these sequences"):
+        assert f"## {head}" in text
+    assert "| own |" in text
+    assert "nan" not in text
+
+
+def test_the_same_answers_give_the_same_text(data):
+    assert offline_study.study_text(data) == offline_study.study_text(data)
+
+
+def test_too_few_rows_are_named():
+    with pytest.raises(ConfigError, match="10 validation rows are too few for a study"):
+        offline_study.answered(parse_parameters(SMALL), sequences=5, rows=10)
+
+
+def test_the_command_writes_what_it_prints(tmp_path, capsys):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    assert main(["study", *options, "--sequences=30", "--rows=24", "--output-dir", str(tmp_path)]) == 0
+    text = (tmp_path / "study.md").read_text()
+    assert text in capsys.readouterr().out
+    assert "30 random sequences x 24 rows" in text
