@@ -6,6 +6,7 @@ from tests.chaos import Trouble, run
 from tests.s3_server import S3Server
 
 SMALL = {
+    "method": "ease",
     "task": "lr",
     "noise_ratio": "0.1",
     "pool_size": "30",

@@ -317,6 +317,7 @@ class AnswerModel:
         self._grams = {name: (phi @ phi.T).toarray() * self._scale[name] for name, phi in self._phi.items()}
         self._grams["own"] = np.eye(len(prompts))
         self._level = float(score.mean())
+        self._least_noise = _variance_of_pseudo_answers(self._level, len(score))
         self._data = _Table.of(prompt, row, score - self._level, len(prompts), rows)
         self.variances = variances or self._estimated()
         self._solve(self.variances)
@@ -359,7 +360,7 @@ class AnswerModel:
         explained = sum(variance for name, variance in components.items() if name != "own")
         components["own"] = max(components["own"], LEAST_OWN_SHARE * explained, LEAST_OWN)
         rows, noise = self._data.residual_variances(variances, self.mean - self._level, self.covariance)
-        return Variances(components=components, rows=rows, noise=noise)
+        return Variances(components=components, rows=rows, noise=max(noise, self._least_noise))
 
     def predict(self, prompts: Sequence[Prompt]) -> tuple[Floats, Floats]:
         """(b,) mean and variance of f at prompts that were not observed."""
@@ -463,7 +464,7 @@ class _Table:
         asked = self.counts.sum(axis=0) > 0
         rows = float((effects[asked] ** 2 + spread[asked]).mean())
         noise = float((residuals**2).mean() + np.maximum(doubt, 0.0).mean())
-        return max(rows, 1e-5), max(noise, 1e-3)
+        return max(rows, 1e-5), noise
 
     def _row_precision(self, variances: Variances) -> Floats:
         return np.asarray(self.counts.sum(axis=0) / variances.noise + 1 / variances.rows)
@@ -509,6 +510,12 @@ def _looked_up(codes: Ints, seen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         return np.zeros(len(codes), np.int64), np.zeros(len(codes), dtype=bool)
     places = np.minimum(np.searchsorted(seen, codes), len(seen) - 1)
     return places, seen[places] == codes
+
+
+def _variance_of_pseudo_answers(mean: float, answers: int) -> float:
+    """What two right and two wrong answers more would add to the variance (Agresti & Coull, 1998, Am. Stat. 52(2)):
+    twenty wrong answers and no right one do not prove that there are none."""
+    return 4 * (0.25 + (mean - 0.5) ** 2) / (answers + 4)
 
 
 def _sums(groups: Ints, values: Floats, size: int) -> Floats:

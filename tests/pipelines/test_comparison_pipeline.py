@@ -61,5 +61,5 @@ def test_every_cell_is_a_task_and_the_report_has_them_all(tmp_path):
 def test_a_comparison_that_cannot_work_ends_in_its_first_task(tmp_path):
     finished = run(tmp_path, {"methods": "greedy", "repeats": 1, "store_uri": str(tmp_path / "store")})
     assert finished.returncode != 0
-    assert "method=greedy is not one of ease" in finished.stdout + finished.stderr
+    assert "method=greedy is not one of adaptive" in finished.stdout + finished.stderr
     assert "'run-cell'" not in finished.stdout + finished.stderr

@@ -16,7 +16,7 @@ from ease_lib.testing.faulty_endpoint import faulty_endpoint
 
 QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
-    *("--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
+    *("--method", "ease", "--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
 )
 BYTE_EQUAL = (
     *("build-dataset/pool", "build-dataset/validation", "build-dataset/test", "prefilter/kept", "embed/embeddings"),

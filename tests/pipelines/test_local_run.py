@@ -21,6 +21,8 @@ QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
     *("--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
 )
+QUICK_EASE = (*QUICK, "--method", "ease")
+"""Evaluations of eight rows, one after another."""
 
 
 def command(*options):
@@ -54,8 +56,10 @@ def test_smoke_run_from_data_to_report(tmp_path):
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert set(RESULT_FILES) <= {path.name for path in (tmp_path / "out").iterdir()}
     for shown in (
-        "evaluation 7/7",
-        "search ended: budget, after 7 evaluations",
+        "answers 4/56",
+        f"search ended: budget, after {report['evaluations']} evaluations",
+        f"{report['sequences']} sequences, 56 answers, stopped: budget",
+        report["verdict"]["text"],
         (tmp_path / "out/prompt.txt").read_text().split("\n")[0],
         f"{report['best']['test_score']:.3f}",
         f"LLM requests                {report['llm']['requests']}, of simulated",
@@ -76,7 +80,7 @@ def assert_the_same_in_one_process(out, inline):
     """What differs are times, addresses and the records that hold them."""
     finished = ease_run(*QUICK, "--output-dir", inline, "--runner", "inline")
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert (finished.stderr, "evaluation 7/7" in finished.stdout) == ("", True)
+    assert (finished.stderr, "search ended: budget" in finished.stdout) == ("", True)
     timed = {"history", "history.parquet", "summary", "predictions", "numbers", "page", "report.json", "report.html"}
     once = {"lineage", "chain", "publication"}
     found = [[path for path in folder.glob("pipeline/ease-*/**/*") if path.is_file()] for folder in (out, inline)]
@@ -96,7 +100,7 @@ def assert_the_same_in_one_process(out, inline):
 def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
     """SIGKILL of the whole run in the middle of the search, then the same command again."""
     with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 3 else "question", latency_seconds=0.02) as server:
-        options = (*QUICK, "--llm-base-url", server.base_url)
+        options = (*QUICK_EASE, "--llm-base-url", server.base_url)
         quiet = ease_run(*options, "--output-dir", tmp_path / "quiet")
         assert quiet.returncode == 0, quiet.stdout + quiet.stderr
         server.script.finished.clear()
@@ -127,7 +131,7 @@ def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
 @pytest.mark.long
 def test_sigterm_to_the_run_alone_ends_its_stage_too_and_the_same_command_continues(tmp_path):
     with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.05) as server:
-        options = (*QUICK, "--llm-base-url", server.base_url, "--output-dir", tmp_path / "out")
+        options = (*QUICK_EASE, "--llm-base-url", server.base_url, "--output-dir", tmp_path / "out")
         with subprocess.Popen(command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as stopped:
             for line in stopped.stdout:
                 if line.startswith("evaluation 3/7"):
@@ -180,7 +184,7 @@ def test_a_stage_that_is_killed_is_named_too(tmp_path):
         (("--noise-ratio", "1.3"), "noise_ratio=1.3 is above 1"),
         (("--task", "poetry"), "task=poetry is not one of"),
         (("--params", "knowledge"), "--params knowledge varies endpoints, methods, noise_ratios, repeats, tasks"),
-        (("--params", "nothing"), "no parameter set nothing: give one of demo, knowledge, paper"),
+        (("--params", "nothing"), "no parameter set nothing: give one of demo, equal-requests, knowledge, paper"),
         (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be made"),
     ],
 )

@@ -58,6 +58,12 @@ def test_the_outcome_of_one_evaluation_has_an_interval():
     assert 0 <= found.interval[0] < found.estimate < found.interval[1] <= 1
 
 
+def test_twenty_wrong_answers_do_not_prove_a_score_of_nothing():
+    low, high = outcome(searched(lambda sequence: 0.0, sequences=1)).interval
+    assert low == 0
+    assert 0.05 < high < 0.3
+
+
 def test_an_exemplar_that_spoils_prompts_is_named_with_its_evidence():
     history = searched(lambda sequence: 0.1 if 7 in sequence else 0.7, sequences=150)
     ids = [100 + position for position in range(N)]
