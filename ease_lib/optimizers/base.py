@@ -81,6 +81,10 @@ class Recommendation:
 class RowAllocating(Protocol):
     """An optimizer that chooses the rows of its candidates, keeps to a number of them, and names the winner."""
 
+    def tell(self, observation: Observation) -> None:
+        """As every optimizer."""
+        ...
+
     def recommend(self) -> Recommendation | None:
         """The best prompt by all that was told; None before anything was."""
         ...

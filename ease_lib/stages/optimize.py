@@ -59,7 +59,13 @@ from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.study.order_report import order_report, permutations_of
 from ease_lib.study.outcome import Outcome, outcome_of
 from ease_lib.study.progress import Progress, announce
-from ease_lib.study.search_artifacts import incumbent_scores, search_summary, write_best_sequence, write_history
+from ease_lib.study.search_artifacts import (
+    incumbent_scores,
+    recommended_scores,
+    search_summary,
+    write_best_sequence,
+    write_history,
+)
 from ease_lib.study.selection import Selection
 from ease_lib.study.token_front import token_front
 from ease_lib.study.warm_start import Memory, Names, Recalled
@@ -145,7 +151,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         data.dataset,
         black_box,
     )
-    incumbents = incumbent_scores(study.history, lambda: _optimizer(config, problem, recalled))
+    before = _optimizer(config, problem, recalled) if config.optimizer.method in ROW_METHODS else None
+    incumbents = (
+        recommended_scores(study.history, before)
+        if isinstance(before, RowAllocating)
+        else incumbent_scores(study.history)
+    )
     row_ids = [row.exemplar_id for row in data.validation]
     write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, config.endpoint.prices)
     summary = _summary(config, data, study, black_box, representation, selection.usage + order.usage)

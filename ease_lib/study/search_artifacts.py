@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.prompt import TEMPLATE
 from ease_lib.evaluation.usage import Usage
-from ease_lib.optimizers.base import ExemplarOptimizer, RowAllocating
+from ease_lib.optimizers.base import RowAllocating
 from ease_lib.optimizers.history import History
 from ease_lib.study.loop import Study
 from ease_lib.study.outcome import Outcome
@@ -112,26 +113,24 @@ def search_summary(
     }
 
 
-def incumbent_scores(history: History, create: Callable[[], ExemplarOptimizer]) -> list[float]:
-    """After each observation, the score of what the search would end with.
+def incumbent_scores(history: History) -> list[float]:
+    """After each observation, the best score of a full evaluation until then."""
+    scores = [0.0 if observation.partial else observation.score for observation in history]
+    return list(itertools.accumulate(scores, max))
 
-    Of a method that chooses rows it is the posterior mean, computed a few times only.
+
+def recommended_scores(history: History, optimizer: RowAllocating) -> list[float]:
+    """After each observation, the score of what the search would end with, computed a few times only.
 
     Args:
-        create: the optimizer before the search.
+        optimizer: as it was before the search.
     """
-    optimizer, scores = create(), []
-    incumbent = 0.0
+    scores: list[float] = []
     every = max(1, len(history) // LOOKS)
     for number, observation in enumerate(history):
-        if not isinstance(optimizer, RowAllocating):
-            incumbent = incumbent if observation.partial else max(incumbent, observation.score)
-        else:
-            optimizer.tell(observation)
-            if number % every == every - 1 or number == len(history) - 1:
-                recommended = optimizer.recommend()
-                incumbent = recommended.score if recommended else 0.0
-        scores.append(incumbent)
+        optimizer.tell(observation)
+        recommended = optimizer.recommend() if number % every == every - 1 or number == len(history) - 1 else None
+        scores.append(recommended.score if recommended else scores[-1] if scores else 0.0)
     return scores
 
 
@@ -146,7 +145,7 @@ def write_history(
     """All observations in order, with the ids of exemplars and validation rows, and what each cost.
 
     Args:
-        incumbents: what `incumbent_scores` gives.
+        incumbents: what `incumbent_scores` or `recommended_scores` gives.
     """
     rows = []
     for observation, record, incumbent in zip(study.history, study.records, incumbents, strict=True):
