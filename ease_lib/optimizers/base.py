@@ -85,6 +85,10 @@ class RowAllocating(Protocol):
         """As every optimizer."""
         ...
 
+    def left(self, pending: Sequence[Candidate]) -> int:
+        """Answers that it may still ask for once these are asked."""
+        ...
+
     def recommend(self) -> Recommendation | None:
         """The best prompt by all that was told; None before anything was."""
         ...

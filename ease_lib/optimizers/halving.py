@@ -125,7 +125,7 @@ class Halving:
         return not self._looks_first(pending)
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
-        if self._left(pending) <= 0 or self._is_perfect():
+        if self.left(pending) <= 0 or self._is_perfect():
             return None
         if self._looks_first(pending):
             return self._random(iteration, pending) or self._contender(iteration, pending)
@@ -186,7 +186,7 @@ class Halving:
     def _spent_with(self, pending: Sequence[Candidate]) -> int:
         return self._spent + sum(len(candidate.rows) for candidate in pending)
 
-    def _left(self, pending: Sequence[Candidate]) -> int:
+    def left(self, pending: Sequence[Candidate]) -> int:
         return self._schedule.rows - self._spent_with(pending)
 
     def _looks_first(self, pending: Sequence[Candidate]) -> bool:
@@ -243,7 +243,7 @@ class Halving:
     ) -> Candidate:
         """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
         asked = self._asked(prompt, pending)
-        size = min(BLOCK_ROWS if asked else FIRST_ROWS, self._left(pending))
+        size = min(BLOCK_ROWS if asked else FIRST_ROWS, self.left(pending))
         start = self._place[asked[-1]] + 1 if asked else self._spent_with(pending)
         count, already = len(self._order), set(asked)
         following = (self._order[(start + step) % count] for step in range(count))

@@ -319,7 +319,7 @@ def _caps(config: Config, data: _Data, objective: Objective, problem: Problem, l
     return Caps(
         limits=limits_of(config),
         seconds=config.caps.max_seconds,
-        evaluation=objective.estimate(shown, BLOCK_ROWS if config.optimizer.method in ROW_METHODS else len(rows)),
+        evaluation=objective.estimate(shown, 1 if config.optimizer.method in ROW_METHODS else len(rows)),
         test_requests=TEST_PASSES * data.dataset["test"] + _order_requests(config, data),
         ledger=ledger,
     )
@@ -413,18 +413,24 @@ def _order(
     if not config.optimizer.order_report or len(sequence) < 2:
         return _Order()
     permutations = permutations_of(sequence, problem, config.optimizer.order_report)
-    scores: dict[str, tuple[float | None, ...]] = {}
+    rows = _rows(config, data)
+    known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
+    scores: dict[str, list[float | None]] = {}
     usage = Usage()
     for name, order in permutations.items():
-        question = Question(
-            exemplars=[data.pool[position] for position in order],
-            instruction=data.instructions.texts[instruction],
-            account=account,
-            rows=_rows(config, data),
-        )
-        evaluation = objective.evaluate(question)
-        scores[name] = evaluation.scores
-        usage += evaluation.usage
+        of_rows = known.get((instruction, order), {})
+        missing = [row for row in rows if row not in of_rows]
+        if missing:
+            question = Question(
+                exemplars=[data.pool[position] for position in order],
+                instruction=data.instructions.texts[instruction],
+                account=account,
+                rows=missing,
+            )
+            evaluation = objective.evaluate(question)
+            usage += evaluation.usage
+            of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
+        scores[name] = [of_rows[row] for row in rows]
     logger.info("asked %d orders of the winner", len(scores))
     return _Order(report=order_report(scores, outcome.model.variances.sequences), usage=usage)
 

@@ -57,8 +57,8 @@ class Caps:
 
     Args:
         seconds: duration of the search at most, over all attempts; 0 is no cap.
-        evaluation: about what one evaluation costs, `requests` at most; once something is spent, that tells better what
-            a request costs.
+        evaluation: about what one evaluation costs, `requests` at most (of a method that chooses rows: a row); once
+            something is spent, that tells better what a request costs.
         test_requests: of the test set.
         ledger: what other parts have spent, and where the search books its own.
     """
@@ -75,13 +75,13 @@ class Caps:
         Args:
             spent: by all evaluations so far.
             seconds: that the search has taken.
-            under_way: evaluations that are proposed and will be paid for before.
+            under_way: requests of evaluations that are proposed and will be paid for before.
         """
         if self.seconds and seconds >= self.seconds:
             return f"max_seconds={self.seconds:g}"
         if not (self.limits.requests or self.limits.cost_usd):
             return None
-        coming = self.expected(self.evaluation.requests * (under_way + 1), spent)
+        coming = self.expected(self.evaluation.requests + under_way, spent)
         self.ledger.book(SEARCH, spent + coming)
         self.ledger.book(TEST, self.expected(self.test_requests, spent))
         cap = self.limits.broken_by(self.ledger.spent())

@@ -21,7 +21,7 @@ never stopped, on whatever machine; of evaluations that were cut, only what is m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -252,10 +252,12 @@ class _Attempt:
         ended = BUDGET
         while self._next < self._budget and self._may_ask(self._next):
             iteration = self._next
-            if iteration > self._approved and not self._purse.allows_one_more(len(self._under_way)):
+            pending = tuple(self._under_way.values())
+            if isinstance(self._optimizer, RowAllocating) and self._optimizer.left(pending) <= 0:
+                break
+            if iteration > self._approved and not self._purse.allows_one_more(pending):
                 ended = self._purse.cap or ended
                 break
-            pending = tuple(self._under_way.values())
             candidate = self._found(iteration) or self._beside.ask(iteration, pending)
             if candidate is None:
                 ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
@@ -376,8 +378,9 @@ class _Purse:
         """Book what was spent, and no more than that."""
         self._caps.ledger.book(SEARCH, self._spent + unused)
 
-    def allows_one_more(self, under_way: int) -> bool:
-        self.cap = self._caps.reached(self._spent, self._seconds, under_way)
+    def allows_one_more(self, under_way: Iterable[Candidate]) -> bool:
+        requests = sum(len(candidate.rows) or self._caps.evaluation.requests for candidate in under_way)
+        self.cap = self._caps.reached(self._spent, self._seconds, requests)
         return self.cap is None
 
 
