@@ -145,7 +145,10 @@ def main() -> int:
     parameters = dict(setting.split("=", 1) for setting in arguments.set)
     with tempfile.TemporaryDirectory() as folder:
         counts = run(
-            Path(folder), trouble, {"task": "lr", "noise_ratio": "0.1", "seed": "0", **parameters}, arguments.image
+            Path(folder),
+            trouble,
+            {"task": "lr", "noise_ratio": "0.1", "validation_size": "20", "method": "ease", "seed": "0", **parameters},
+            arguments.image,
         )
     print(counts)
     return 0 if counts.unharmed else 1

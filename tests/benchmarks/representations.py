@@ -85,7 +85,7 @@ def studied(arguments):
 
 def correlations(values, endpoint, seed, count):
     """(representations, sizes of training) rank correlation on unseen sequences."""
-    parameters = parse_parameters({**values, "llm_base_url": endpoint, "seed": seed})
+    parameters = parse_parameters({"validation_size": 20, **values, "llm_base_url": endpoint, "seed": seed})
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
         at.run(parameters, *modules_between("", "optimize"))

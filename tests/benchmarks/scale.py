@@ -74,6 +74,8 @@ def measure(q, n, k, m, t):
         exemplars=[],
         inputs=[],
         validation_inputs=[],
+        outputs=[],
+        validation_outputs=[],
         seed=0,
     )
     optimizer = Ease(problem, initial_design=1, sampled_candidates=q, shortlist_size=1_000, nu=0.1, ridge=0.1)

@@ -64,7 +64,9 @@ def main() -> int:
 def run(task: str, method: str, seed: int, late: int) -> dict[str, float]:
     """One run; its journal is kept, so that the command can be stopped and started again."""
     torch.set_num_threads(1)
-    parameters = parse_parameters({**TASKS[task], **METHODS[method], "seed": seed, "store_uri": STORE})
+    parameters = parse_parameters(
+        {**TASKS[task], "validation_size": 20, **METHODS[method], "seed": seed, "store_uri": STORE}
+    )
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
         at.run(parameters, *modules_between("", "optimize"), optimize, evaluate)

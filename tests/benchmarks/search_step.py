@@ -171,7 +171,7 @@ def alternately(what, plain, fast, rounds):
 
 
 def load(values, folder):
-    task = parse_parameters({"task_uri": folder, **values}).task
+    task = parse_parameters({"task_uri": folder, "validation_size": 20, **values}).task
     store, names = task_data.task_files(task.task_uri)
     data = build_task(
         task,
