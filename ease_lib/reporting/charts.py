@@ -22,7 +22,7 @@ def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None
     was asked until then, the larger the more they are."""
     plot = _Plot(len(history))
     so_far = _so_far(history)
-    most = max(rows for _, rows in so_far)
+    most = max(1, *(rows for _, rows in so_far))
     dots = "".join(
         _dot(plot, index, row, score, rows, most)
         for index, (row, (score, rows)) in enumerate(zip(history, so_far, strict=True))

@@ -332,7 +332,9 @@ def _rows(config: Config, data: _Data) -> tuple[int, ...]:
 
 
 def _order_requests(config: Config, data: _Data) -> int:
-    return config.optimizer.order_report * len(_rows(config, data))
+    """At most: where the winner was asked other rows, its own order is asked too."""
+    orders = config.optimizer.order_report
+    return (orders + 1) * len(_rows(config, data)) if orders else 0
 
 
 def _searched(
