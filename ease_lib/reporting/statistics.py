@@ -128,4 +128,5 @@ def gain_over_random(winner: Sequence[float], randoms: Sequence[SequenceScores])
     half = float(stdtrit(m - 1, 1 - SIGNIFICANCE / 2)) * math.sqrt(variance)
     mean = float(np.mean(differences))
     evidence = mean > half and rows >= FEWEST_ROWS
-    return {"mean": mean, "interval": [max(-1.0, mean - half), min(1.0, mean + half)], "evidence": evidence, "sequences": m}
+    interval = [max(-1.0, mean - half), min(1.0, mean + half)]
+    return {"mean": mean, "interval": interval, "evidence": evidence, "sequences": m}
