@@ -145,6 +145,7 @@ class Halving:
             for place, number in enumerate(numbers)
             if self._answers.prompts[number] in finalists or len(self._answers.rows_of[number]) >= whole
         ]
+        finalists = finalists if confirmed else {}
         among = confirmed if finalists else list(range(len(numbers)))
         top = max(float(model.mean[place]) for place in among) - EQUAL
         equal = [place for place in among if model.mean[place] >= top]
@@ -154,7 +155,7 @@ class Halving:
         prompt = self._answers.prompts[numbers[best]]
         score, error = float(model.mean[best]), float(np.sqrt(max(model.covariance[best, best], 0.0)))
         if prompt in finalists:
-            score, error = self._confirmed(prompt)
+            score, error = self._confirmed(prompt) or (score, error)
         return Recommendation(
             candidate=Candidate(sequence=prompt[1], phase="search", instruction=prompt[0]),
             score=float(np.clip(score, 0.0, 1.0)),
@@ -162,16 +163,20 @@ class Halving:
             rows=len(self._answers.rows_of[numbers[best]]),
         )
 
-    def _confirmed(self, prompt: Prompt) -> tuple[float, float]:
-        """Mean and standard deviation of its score on new rows, from the answers of the confirmation alone."""
+    def _confirmed(self, prompt: Prompt) -> tuple[float, float] | None:
+        """Mean and standard deviation of its score on new rows, from the answers of the confirmation alone.
+
+        None where all of its rows were refused.
+        """
         confirmed = Answers()
         for observation in self._history:
             if observation.candidate.phase == "confirmation":
                 confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
-        if not len(confirmed):
-            return 0.0, 1.0
+        numbers = kept_prompts(confirmed).tolist()
+        if confirmed.number(prompt) not in numbers:
+            return None
         model = fitted_model(self._features.without_components(), confirmed, len(self._order))
-        place = kept_prompts(confirmed).tolist().index(confirmed.number(prompt))
+        place = numbers.index(confirmed.number(prompt))
         return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
 
     def ended(self) -> str:

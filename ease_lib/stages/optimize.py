@@ -34,7 +34,7 @@ from ease_lib.config.sections import (
 )
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import open_embedder
-from ease_lib.errors import ConfigError
+from ease_lib.errors import CapReached, ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix, render_prompt
@@ -139,7 +139,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         optimizer = _optimizer(config, problem, recalled)
         study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
         outcome = _outcome(study, optimizer, problem, caps, recalled)
+        others = ledger.spent(without=[TEST]) + Usage(requests=TEST_PASSES * data.dataset["test"])
+        black_box.meter.allow(caps.limits.allowance(others))
         order = _order(config, data, problem, objective, outcome, f"{key}/order")
+        ledger.book(SEARCH, study.usage + order.usage)
     if memory:
         memory.keep(key, search_key, recalled, outcome.answers, names)
     write_best_sequence(
@@ -415,24 +418,27 @@ def _order(
     if not config.optimizer.order_report or len(sequence) < 2:
         return _Order()
     permutations = permutations_of(sequence, problem, config.optimizer.order_report)
-    rows = _rows(config, data)
     known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
     scores: dict[str, list[float | None]] = {}
     usage = Usage()
     for name, order in permutations.items():
         of_rows = known.get((instruction, order), {})
-        missing = [row for row in rows if row not in of_rows]
+        missing = [row for row in _rows(config, data) if row not in of_rows]
+        question = Question(
+            exemplars=[data.pool[position] for position in order],
+            instruction=data.instructions.texts[instruction],
+            account=account,
+            rows=missing,
+        )
         if missing:
-            question = Question(
-                exemplars=[data.pool[position] for position in order],
-                instruction=data.instructions.texts[instruction],
-                account=account,
-                rows=missing,
-            )
-            evaluation = objective.evaluate(question)
+            try:
+                evaluation = objective.evaluate(question)
+            except CapReached as error:
+                logger.info("notice: %s leaves too few requests for the order report", error.cap)
+                return _Order(usage=usage + objective.stop())
             usage += evaluation.usage
             of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
-        scores[name] = [of_rows[row] for row in rows]
+        scores[name] = [of_rows[row] for row in _rows(config, data)]
     logger.info("asked %d orders of the winner", len(scores))
     return _Order(report=order_report(scores, outcome.model.variances.sequences), usage=usage)
 

@@ -170,6 +170,20 @@ def test_rows_that_were_refused_are_not_asked_again():
     assert World(additive()).search(optimizer)
 
 
+def test_finalists_whose_rows_were_all_refused_are_recommended_by_what_was_known_before():
+    optimizer = Halving(problem(answers=200), new_sequences="random")
+    world = World(additive())
+    while (candidate := optimizer.ask(len(optimizer._history))) is not None:
+        known = [1.0] * len(candidate.rows) if world.score(candidate.sequence) > 0.5 else [0.0] * len(candidate.rows)
+        scores = tuple([None] * len(candidate.rows) if candidate.phase == "confirmation" else known)
+        optimizer.tell(
+            Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=scores)
+        )
+    recommended = optimizer.recommend()
+    assert 0 <= recommended.score <= 1
+    assert recommended.error > 0
+
+
 def test_no_proposal_is_longer_than_the_tokens_allow():
     space = SequenceSpace(N, 3, 0, tokens=np.arange(N) * 10, most_tokens=200)
     optimizer = Halving(replace(problem(), space=space), new_sequences="model")
