@@ -18,7 +18,7 @@ from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.tasks.base import Exemplar
 
-HARMFUL_FILE = "harmful_exemplars.jsonl"
+HARMFUL_FILE = "harmful_exemplars.json"
 RESULT_FILES = (
     *("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html"),
     HARMFUL_FILE,
@@ -94,7 +94,7 @@ def _write_results(
     write_text(folder / "prompt.txt", prompt)
     messages = [{"role": "user", "content": prompt}]
     write_text(folder / "messages.json", json.dumps(messages, indent=2, ensure_ascii=False) + "\n")
-    write_text(folder / HARMFUL_FILE, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in harmful))
+    write_text(folder / HARMFUL_FILE, json.dumps(harmful, indent=2, ensure_ascii=False) + "\n")
     shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
     shutil.copyfile(inputs.history, folder / "history.parquet")
     shutil.copyfile(outputs.numbers, folder / "report.json")
