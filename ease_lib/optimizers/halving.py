@@ -305,10 +305,10 @@ class Halving:
             function = model.posterior_mean()
             found.append(self._climbed(function, [self._answers.prompts[numbers[place]] for place in best], iteration))
         taken = self._taken(pending)
-        return list(dict.fromkeys(each[0] for each in found if each and each[0] not in taken))
+        return list(dict.fromkeys(each for each in found if each and each not in taken))
 
-    def _new(self, iteration: int, pending: Sequence[Candidate]) -> tuple[Prompt, float] | None:
-        """A challenger, with what it is thought to score; None where none was found."""
+    def _new(self, iteration: int, pending: Sequence[Candidate]) -> Prompt | None:
+        """A challenger; None where none was found."""
         model, numbers = self._fitted()
         draw = rng(self._problem.seed, "ask", iteration)
         if self._new_sequences == "neighbours":
@@ -319,10 +319,9 @@ class Halving:
         starts = [kept[int(np.argmax(model.mean))], kept[int(np.argmax(sampled))]]
         drawn = ask_random(self._problem, self._history, iteration, pending)
         starts += [drawn.prompt] if drawn else []
-        found = self._climbed(function, starts, iteration)
-        return found if found[0] not in self._taken(pending) else None
+        return self._climbed(function, starts, iteration)
 
-    def _neighbour(self, draw: np.random.Generator, pending: Sequence[Candidate]) -> tuple[Prompt, float] | None:
+    def _neighbour(self, draw: np.random.Generator, pending: Sequence[Candidate]) -> Prompt | None:
         """A random neighbour of one of the best."""
         model, numbers = self._fitted()
         sampled = model.mean + np.sqrt(np.maximum(model.covariance.diagonal(), 0.0)) * draw.normal(size=len(numbers))
@@ -333,16 +332,16 @@ class Halving:
         if not len(around):
             return None
         chosen = int(draw.integers(len(around)))
-        return around[chosen : chosen + 1].tuples()[0], float(sampled.max())
+        return around[chosen : chosen + 1].tuples()[0]
 
-    def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> tuple[Prompt, float]:
+    def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> Prompt:
         inserted = self._inserted(function, iteration)
         instructions = self._problem.instructions
         climbs = [
             climb(function, start, self._problem.space, inserted, instructions=instructions)
             for start in dict.fromkeys(starts)
         ]
-        return max(climbs, key=lambda found: found[1])
+        return max(climbs, key=lambda found: found[1])[0]
 
     def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
         n = self._problem.space.n
