@@ -49,7 +49,7 @@ from ease_lib.optimizers.base import (
 )
 from ease_lib.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.seeding import rng
-from ease_lib.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model, kept_prompts
+from ease_lib.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model
 from ease_lib.tasks.splits import classes_of
 
 NewSequences = Literal["model", "neighbours", "random"]
@@ -106,11 +106,12 @@ class Halving:
         self._order = row_order(problem.validation_outputs, problem.seed)
         self._place = {row: place for place, row in enumerate(self._order)}
         self._new_sequences = new_sequences
-        self._features = features_of(problem, components=new_sequences == "model")
+        self._alone = features_of(problem).without_components()
+        self._features = features_of(problem) if new_sequences == "model" else self._alone
         self._answers = Answers()
         self._history = History()
         self._spent = 0
-        self._model: tuple[int, AnswerModel, NDArray[np.int64]] | None = None
+        self._model: tuple[int, AnswerModel] | None = None
         self._variances: dict[int, Variances] = {}
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
@@ -137,22 +138,22 @@ class Halving:
     def recommend(self) -> Recommendation | None:
         if not len(self._answers):
             return None
-        model, numbers = self._fitted()
+        model = self._fitted()
         finalists = self._finalists(())
         whole = len(self._order)  # who was asked every row cannot be confirmed, and need not be
         confirmed = [
             place
-            for place, number in enumerate(numbers)
-            if self._answers.prompts[number] in finalists or len(self._answers.rows_of[number]) >= whole
+            for place, prompt in enumerate(model.prompts)
+            if prompt in finalists or len(self._answers.asked(prompt)) >= whole
         ]
         finalists = finalists if confirmed else {}
-        among = confirmed if finalists else list(range(len(numbers)))
+        among = confirmed if finalists else list(range(len(model.prompts)))
         top = max(float(model.mean[place]) for place in among) - EQUAL
         equal = [place for place in among if model.mean[place] >= top]
         if not finalists:  # what was hardly looked at is not known to be equal
             equal = [int(np.argmax(model.mean))]
-        best = min(equal, key=lambda place: (len(self._answers.prompts[numbers[place]][1]), -model.mean[place]))
-        prompt = self._answers.prompts[numbers[best]]
+        best = min(equal, key=lambda place: (len(model.prompts[place][1]), -model.mean[place]))
+        prompt = model.prompts[best]
         score, error = float(model.mean[best]), float(np.sqrt(max(model.covariance[best, best], 0.0)))
         if prompt in finalists:
             score, error = self._confirmed(prompt) or (score, error)
@@ -160,7 +161,7 @@ class Halving:
             candidate=Candidate(sequence=prompt[1], phase="search", instruction=prompt[0]),
             score=float(np.clip(score, 0.0, 1.0)),
             error=error,
-            rows=len(self._answers.rows_of[numbers[best]]),
+            rows=len(self._answers.asked(prompt)),
         )
 
     def _confirmed(self, prompt: Prompt) -> tuple[float, float] | None:
@@ -172,11 +173,12 @@ class Halving:
         for observation in self._history:
             if observation.candidate.phase == "confirmation":
                 confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
-        numbers = kept_prompts(confirmed).tolist()
-        if confirmed.number(prompt) not in numbers:
+        if not len(confirmed):
             return None
-        model = fitted_model(self._features.without_components(), confirmed, len(self._order))
-        place = numbers.index(confirmed.number(prompt))
+        model = fitted_model(self._alone, confirmed, len(self._order))
+        if prompt not in model.prompts:
+            return None
+        place = model.prompts.index(prompt)
         return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
 
     def ended(self) -> str:
@@ -225,10 +227,8 @@ class Halving:
 
     def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:
         """The best that is none; the second time the shortest of those that look as good."""
-        model, numbers = self._fitted()
-        means: dict[Prompt, float] = dict(
-            zip((self._answers.prompts[number] for number in numbers), model.mean.tolist(), strict=True)
-        )
+        model = self._fitted()
+        means: dict[Prompt, float] = dict(zip(model.prompts, model.mean.tolist(), strict=True))
         rows = len(self._order)
         others = [each for each in means if each not in finalists and len(self._asked(each, pending)) < rows]
         if not others:
@@ -258,16 +258,15 @@ class Halving:
         )
 
     def _asked(self, prompt: Prompt, pending: Sequence[Candidate]) -> list[int]:
-        number = self._answers.number(prompt)
-        told = [] if number is None else self._answers.rows_of[number]
+        told = self._answers.asked(prompt)
         return [*told, *(row for candidate in pending if candidate.prompt == prompt for row in candidate.rows)]
 
     def _contender(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
         """Of the best, the one that least is known of; a random one while no answer is told."""
         if not len(self._answers):
             return self._random(iteration, pending)
-        model, numbers = self._fitted()
-        prompts = [self._answers.prompts[number] for number in numbers]
+        model = self._fitted()
+        prompts = list(model.prompts)
         means, variances = model.mean, model.covariance.diagonal()
         challengers = self._challengers(iteration, pending)
         if challengers:
@@ -287,7 +286,7 @@ class Halving:
         return self._look(prompts[chosen], pending, float(means[chosen]))
 
     def _predicted(self, prompts: Sequence[Prompt]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        model, _ = self._fitted()
+        model = self._fitted()
         means, variances = model.predict(prompts)
         if self._new_sequences == "neighbours":
             parent = float(model.mean.max())
@@ -300,32 +299,30 @@ class Halving:
             return []
         found = [self._new(iteration, pending)]
         if self._new_sequences == "model":
-            model, numbers = self._fitted()
+            model = self._fitted()
             best = np.argsort(-model.mean, kind="stable")[:2]
-            function = model.posterior_mean()
-            found.append(self._climbed(function, [self._answers.prompts[numbers[place]] for place in best], iteration))
+            found.append(self._climbed(model.posterior_mean(), [model.prompts[place] for place in best], iteration))
         taken = self._taken(pending)
         return list(dict.fromkeys(each for each in found if each and each not in taken))
 
     def _new(self, iteration: int, pending: Sequence[Candidate]) -> Prompt | None:
         """A challenger; None where none was found."""
-        model, numbers = self._fitted()
+        model = self._fitted()
         draw = rng(self._problem.seed, "ask", iteration)
         if self._new_sequences == "neighbours":
             return self._neighbour(draw, pending)
         function = model.sample(draw)
-        kept = [self._answers.prompts[number] for number in numbers]
         sampled = function.at_observed()
-        starts = [kept[int(np.argmax(model.mean))], kept[int(np.argmax(sampled))]]
+        starts = [model.prompts[int(np.argmax(model.mean))], model.prompts[int(np.argmax(sampled))]]
         drawn = ask_random(self._problem, self._history, iteration, pending)
         starts += [drawn.prompt] if drawn else []
         return self._climbed(function, starts, iteration)
 
     def _neighbour(self, draw: np.random.Generator, pending: Sequence[Candidate]) -> Prompt | None:
         """A random neighbour of one of the best."""
-        model, numbers = self._fitted()
-        sampled = model.mean + np.sqrt(np.maximum(model.covariance.diagonal(), 0.0)) * draw.normal(size=len(numbers))
-        parent = self._answers.prompts[numbers[int(np.argmax(sampled))]]
+        model = self._fitted()
+        spread = np.sqrt(np.maximum(model.covariance.diagonal(), 0.0))
+        parent = model.prompts[int(np.argmax(model.mean + spread * draw.normal(size=len(spread))))]
         inserted = draw.permutation(self._problem.space.n)[:MOST_INSERTED]
         around = neighbours(parent, self._problem.space, inserted, instructions=self._problem.instructions)
         around = around.without(self._taken(pending))
@@ -354,8 +351,8 @@ class Halving:
     def _taken(self, pending: Sequence[Candidate]) -> Collection[Prompt]:
         return {*self._answers.prompts, *(candidate.prompt for candidate in pending)}
 
-    def _fitted(self) -> tuple[AnswerModel, NDArray[np.int64]]:
-        """The model of all answers told, and the numbers of its prompts; variances are those of the last checkpoint."""
+    def _fitted(self) -> AnswerModel:
+        """The model of all answers told; variances are those of the last checkpoint."""
         if self._model is None or self._model[0] != len(self._history):
             rows = len(self._order)
             checkpoint = checkpoint_before(len(self._answers))
@@ -363,8 +360,8 @@ class Halving:
                 at = fitted_model(self._features, self._answers, rows, first=checkpoint)
                 self._variances = {checkpoint: at.variances}
             model = fitted_model(self._features, self._answers, rows, self._variances[checkpoint])
-            self._model = len(self._history), model, kept_prompts(self._answers)
-        return self._model[1], self._model[2]
+            self._model = len(self._history), model
+        return self._model[1]
 
 
 def checkpoint_before(answers: int) -> int:
@@ -375,9 +372,8 @@ def checkpoint_before(answers: int) -> int:
     return math.floor(FIRST_CHECKPOINT * CHECKPOINT_GROWTH**steps + 1e-9)
 
 
-def features_of(problem: Problem, *, components: bool = True) -> Features:
+def features_of(problem: Problem) -> Features:
     """What the model may see of a problem's sequences."""
     classes = {label: number for number, label in enumerate(classes_of(problem.outputs))}
     labels = np.array([classes[output] for output in problem.outputs], dtype=np.int64) if classes else None
-    features = Features(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)
-    return features if components else features.without_components()
+    return Features(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)

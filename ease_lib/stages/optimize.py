@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,8 @@ from ease_lib.config.sections import (
 )
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import open_embedder
-from ease_lib.errors import CapReached, ConfigError
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.errors import ConfigError
+from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix, render_prompt
 from ease_lib.evaluation.row_order import row_order
@@ -56,7 +56,7 @@ from ease_lib.study.identity import journal_key
 from ease_lib.study.journal import open_journal, usage_of_records
 from ease_lib.study.ledger import PROPOSALS, SEARCH, TEST, Ledger
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
-from ease_lib.study.order_report import order_report, permutations_of
+from ease_lib.study.order_report import OrderReport, ask_orders
 from ease_lib.study.outcome import Outcome, outcome_of
 from ease_lib.study.progress import Progress, announce
 from ease_lib.study.search_artifacts import (
@@ -164,7 +164,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, config.endpoint.prices)
     summary = _summary(config, data, study, black_box, representation, selection.usage + order.usage)
     findings = {
-        "order": order.report,
+        "order": order.findings,
         "token_front": token_front(outcome, lambda prompt: _prompt_tokens(data, prompt)),
         "recalled_answers": recalled.count,
         "harmful_exemplars": harmful_exemplars(outcome, data.ids, row_ids, config.run.seed),
@@ -402,45 +402,20 @@ def _outcome(study: Study, optimizer: ExemplarOptimizer, problem: Problem, caps:
     return outcome
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Order:
-    """What was found of the winner's order, and what it cost."""
-
-    report: dict[str, Any] | None = None
-    usage: Usage = dataclasses.field(default_factory=Usage)
-
-
 def _order(
     config: Config, data: _Data, problem: Problem, objective: Objective, outcome: Outcome, account: str
-) -> _Order:
-    """The winner in other orders, where that is asked for and there are any."""
-    instruction, sequence = outcome.candidate.prompt
-    if not config.optimizer.order_report or len(sequence) < 2:
-        return _Order()
-    permutations = permutations_of(sequence, problem, config.optimizer.order_report)
-    known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
-    scores: dict[str, list[float | None]] = {}
-    usage = Usage()
-    for name, order in permutations.items():
-        of_rows = known.get((instruction, order), {})
-        missing = [row for row in _rows(config, data) if row not in of_rows]
-        question = Question(
-            exemplars=[data.pool[position] for position in order],
-            instruction=data.instructions.texts[instruction],
-            account=account,
-            rows=missing,
+) -> OrderReport:
+    """The winner in other orders, where that is asked for."""
+
+    def ask(prompt: Prompt, rows: Sequence[int]) -> Evaluation:
+        instruction, sequence = prompt
+        exemplars = [data.pool[position] for position in sequence]
+        texts = data.instructions.texts
+        return objective.evaluate(
+            Question(exemplars=exemplars, instruction=texts[instruction], account=account, rows=rows)
         )
-        if missing:
-            try:
-                evaluation = objective.evaluate(question)
-            except CapReached as error:
-                logger.info("notice: %s leaves too few requests for the order report", error.cap)
-                return _Order(usage=usage + objective.stop())
-            usage += evaluation.usage
-            of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
-        scores[name] = [of_rows[row] for row in _rows(config, data)]
-    logger.info("asked %d orders of the winner", len(scores))
-    return _Order(report=order_report(scores, outcome.model.variances.sequences), usage=usage)
+
+    return ask_orders(outcome, problem, config.optimizer.order_report, _rows(config, data), ask, objective.stop)
 
 
 def _summary(

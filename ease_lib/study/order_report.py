@@ -3,18 +3,71 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.candidates.prompts import Prompt
+from ease_lib.errors import CapReached
+from ease_lib.evaluation.evaluator import Evaluation
+from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import Problem
 from ease_lib.seeding import rng
+from ease_lib.study.outcome import Outcome
+
+logger = logging.getLogger("ease")
 
 LISTABLE = 8
 """Longest sequence whose permutations are all listed to draw from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderReport:
+    """What was found, None where nothing was, and what it cost."""
+
+    findings: dict[str, Any] | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+def ask_orders(
+    outcome: Outcome,
+    problem: Problem,
+    count: int,
+    rows: Sequence[int],
+    ask: Callable[[Prompt, Sequence[int]], Evaluation],
+    stop: Callable[[], Usage],
+) -> OrderReport:
+    """Ask the winner in so many other orders what it was not asked yet of these validation rows.
+
+    Args:
+        ask: a prompt and rows.
+        stop: called where a cap ends it; what was spent by then.
+    """
+    instruction, sequence = outcome.candidate.prompt
+    if not count or len(sequence) < 2:
+        return OrderReport()
+    known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
+    scores: dict[str, list[float | None]] = {}
+    usage = Usage()
+    for name, order in permutations_of(sequence, problem, count).items():
+        of_rows = known.get((instruction, order), {})
+        missing = [row for row in rows if row not in of_rows]
+        if missing:
+            try:
+                evaluation = ask((instruction, order), missing)
+            except CapReached as error:
+                logger.info("notice: %s leaves too few requests for the order report", error.cap)
+                return OrderReport(usage=usage + stop())
+            usage += evaluation.usage
+            of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
+        scores[name] = [of_rows[row] for row in rows]
+    logger.info("asked %d orders of the winner", len(scores))
+    return OrderReport(findings=order_report(scores, outcome.model.variances.sequences), usage=usage)
 
 
 def permutations_of(sequence: Sequence[int], problem: Problem, count: int) -> dict[str, tuple[int, ...]]:

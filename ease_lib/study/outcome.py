@@ -6,7 +6,7 @@ not: it is shrunk to the population's mean by as much as scores differ by luck. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.halving import features_of
 from ease_lib.optimizers.history import Candidate, History
-from ease_lib.surrogate.answers import Answered, AnswerModel, Answers, fitted_model, kept_prompts
+from ease_lib.surrogate.answers import Answered, AnswerModel, Answers, fitted_model
 
 Z_95 = 1.959964
 
@@ -27,7 +27,7 @@ class Outcome:
         score: on the validation rows it was asked, as the method sees it: the mean, or a posterior mean.
         estimate: of its score on new rows, corrected for having been chosen; interval: 95 % of that.
         rows: validation rows it was asked.
-        answers, model, prompts: of the whole search, and the numbers of the model's prompts.
+        answers, model: of the whole search.
     """
 
     candidate: Candidate
@@ -37,7 +37,6 @@ class Outcome:
     rows: int
     answers: Answers
     model: AnswerModel
-    prompts: Sequence[int]
 
 
 def outcome_of(
@@ -58,12 +57,11 @@ def outcome_of(
         return None
     candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
     model = fitted_model(features_of(problem), answers, len(problem.validation_outputs))
-    numbers = kept_prompts(answers).tolist()
     if recommended:
         score = estimate = recommended.score
         error, rows = recommended.error, recommended.rows
     else:
-        place = numbers.index(answers.number(candidate.prompt))
+        place = model.prompts.index(candidate.prompt)
         score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
         estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
     estimate = float(np.clip(estimate, 0.0, 1.0))
@@ -75,5 +73,4 @@ def outcome_of(
         rows=rows,
         answers=answers,
         model=model,
-        prompts=numbers,
     )

@@ -26,13 +26,13 @@ def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[di
     """
     points = [
         {
-            "tokens": tokens_of(outcome.answers.prompts[number]),
-            "exemplars": len(outcome.answers.prompts[number][1]),
+            "tokens": tokens_of(prompt),
+            "exemplars": len(prompt[1]),
             "estimate": float(np.clip(outcome.model.mean[place], 0.0, 1.0)),
             "error": float(np.sqrt(max(outcome.model.covariance[place, place], 0.0))),
-            "rows": len(outcome.answers.rows_of[number]),
+            "rows": len(outcome.answers.asked(prompt)),
         }
-        for place, number in enumerate(outcome.prompts)
+        for place, prompt in enumerate(outcome.model.prompts)
     ]
     front: list[dict[str, Any]] = []
     for point in sorted(points, key=lambda each: (each["tokens"], -each["estimate"])):

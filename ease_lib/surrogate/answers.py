@@ -66,10 +66,9 @@ class Answers:
 
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []
-        self.rows_of: list[list[int]] = []
-        """Rows that each prompt was asked, in order; refused ones too."""
         self.sums: list[float] = []
         """Of the scores of each prompt."""
+        self._rows_of: list[list[int]] = []
         self._scores_of: list[list[float | None]] = []
         self._numbers: dict[Prompt, int] = {}
         self._prompt: list[int] = []
@@ -82,10 +81,10 @@ class Answers:
         if number is None:
             number = self._numbers[prompt] = len(self.prompts)
             self.prompts.append(prompt)
-            self.rows_of.append([])
+            self._rows_of.append([])
             self._scores_of.append([])
             self.sums.append(0.0)
-        self.rows_of[number] += rows
+        self._rows_of[number] += rows
         self._scores_of[number] += scores
         for row, score in zip(rows, scores, strict=True):
             if score is not None:
@@ -94,12 +93,14 @@ class Answers:
                 self._score.append(score)
                 self.sums[number] += score
 
-    def number(self, prompt: Prompt) -> int | None:
-        return self._numbers.get(prompt)
+    def asked(self, prompt: Prompt) -> list[int]:
+        """Rows that it was asked, in order; refused ones too."""
+        number = self._numbers.get(prompt)
+        return [] if number is None else self._rows_of[number]
 
     def by_prompt(self) -> Iterator[tuple[Prompt, list[int], list[float | None]]]:
         """Every prompt with the rows that it was asked, and their scores."""
-        yield from zip(self.prompts, self.rows_of, self._scores_of, strict=True)
+        yield from zip(self.prompts, self._rows_of, self._scores_of, strict=True)
 
     def table(self, answers: int | None = None) -> tuple[Ints, Ints, Floats]:
         """Prompt, row and score of the first so many answers, or of all."""
@@ -293,6 +294,8 @@ class AnswerModel:
     """The posterior of f, given answers.
 
     Args:
+        prompts: (s,) that were answered.
+        table: place of the prompt, row and score of each answer.
         rows: validation rows there are.
         variances: estimated before; None estimates them from these answers.
 
@@ -310,6 +313,7 @@ class AnswerModel:
     ) -> None:
         prompt, row, score = table
         self.features = features
+        self.prompts = tuple(prompts)
         self._prompts = Prompts.of(prompts, features.k)
         self._seen_pairs = np.unique(features.pairs(self._prompts)[1])
         self._phi = features.of(self._prompts, self._seen_pairs)
@@ -473,12 +477,9 @@ class _Table:
 def fitted_model(
     features: Features, answers: Answers, rows: int, variances: Variances | None = None, *, first: int | None = None
 ) -> AnswerModel:
-    """The model of all answers, or of the first so many.
-
-    Its prompts are those of `answers` by number; of more than `MOST_SEQUENCES` see there, and `kept_prompts`.
-    """
+    """The model of all answers, or of the first so many; of more than `MOST_SEQUENCES` prompts see there."""
     prompt, row, score = answers.table(first)
-    kept = kept_prompts(answers, first)
+    kept = _kept(prompt, len(answers.prompts))
     places = np.full(len(answers.prompts), -1)
     places[kept] = np.arange(len(kept))
     known = places[prompt] >= 0
@@ -486,9 +487,9 @@ def fitted_model(
     return AnswerModel(features, [answers.prompts[number] for number in kept], table, rows, variances)
 
 
-def kept_prompts(answers: Answers, first: int | None = None) -> Ints:
+def _kept(prompt: Ints, prompts: int) -> Ints:
     """Numbers of the prompts that a model is fitted to, ascending."""
-    counts = np.bincount(answers.table(first)[0], minlength=len(answers.prompts))
+    counts = np.bincount(prompt, minlength=prompts)
     there = np.flatnonzero(counts)
     if len(there) > MOST_SEQUENCES:
         best = np.argsort(-counts[there][::-1], kind="stable")[:MOST_SEQUENCES]

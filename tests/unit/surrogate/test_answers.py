@@ -142,7 +142,7 @@ def test_few_or_equal_answers_give_numbers(scores):
 def test_a_row_that_was_refused_is_asked_but_no_answer():
     found = Answers()
     found.add((0, ()), [3, 4], [None, 1.0])
-    assert found.rows_of == [[3, 4]]
+    assert found.asked((0, ())) == [3, 4]
     assert len(found) == 1
     assert found.sums == [1.0]
 
@@ -152,8 +152,7 @@ def test_of_many_sequences_those_with_most_answers_are_kept(monkeypatch):
     found = Answers()
     for number in range(N):
         found.add((0, (number,)), [0, 1, 2] if number == 4 else [0], [0.5] * (3 if number == 4 else 1))
-    kept = module.kept_prompts(found).tolist()
-    assert len(kept) == 10
-    assert 4 in kept
-    assert 0 not in kept
-    assert len(fitted_model(features(), found, ROWS).mean) == 10
+    model = fitted_model(features(), found, ROWS)
+    assert len(model.mean) == len(model.prompts) == 10
+    assert (0, (4,)) in model.prompts
+    assert (0, (0,)) not in model.prompts
