@@ -306,7 +306,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
 )
 COMPARISON = TableContract(
     name="comparison",
-    version=2,
+    version=3,
     schema=pa.schema(
         [
             pa.field("task", pa.string(), nullable=False),
@@ -318,6 +318,9 @@ COMPARISON = TableContract(
             pa.field("simulated", pa.bool_(), nullable=False),
             pa.field("validation_score", pa.float64(), nullable=False),
             pa.field("test_score", pa.float64(), nullable=False),
+            pa.field("test_interval", pa.list_(pa.float64()), nullable=False),
+            pa.field("estimate", pa.float64(), nullable=False),
+            pa.field("estimate_interval", pa.list_(pa.float64()), nullable=False),
             pa.field("random_test_score", pa.float64()),
             pa.field("evaluations", pa.int64(), nullable=False),
             pa.field("llm_requests", pa.int64(), nullable=False),

@@ -18,10 +18,11 @@ differ in what the model may see, and in who the challengers are:
     local_search   no components; neighbours of the best sequences
     halving        no components; none
 
-The last part of the requests is for confirmation: a few finalists, the best by then, are asked rows that they have not
-seen. The winner is the one with the best posterior mean, or a shorter one within half a point of it. Its score on new
-rows is estimated from the confirmation alone, by a model of the finalists: all answers before were looked at to choose
-them, and the posterior of a model that is not quite right believes them too much.
+A third of the rows is kept from all of that, and the last part of the requests is for confirmation: a few finalists,
+the best by then, are asked those rows, and others that are new to them. The winner is the one with the best posterior
+mean, or a shorter one within half a point of it. Its score on new rows is estimated from the confirmation alone, by a
+model of the finalists: all answers before were looked at to choose them, and the posterior of a model that is not quite
+right believes them too much.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ BLOCK_ROWS = 8
 """Rows of every further look."""
 CONFIRMATION, FINALISTS = 0.2, 3
 """Share of the requests, and of how many prompts."""
+KEPT_ROWS, MOST_CONFIRMED = 1 / 3, 1 / 2
+"""Shares of the rows: kept for confirmation, and asked of each finalist at most."""
 EQUAL = 0.005
 """Difference of scores below which the shorter sequence is better."""
 KINSHIP = 0.75
@@ -75,16 +78,32 @@ class Schedule:
 
     Args:
         rows: B, answers to pay for.
-        validation_rows: R.
+        validation_rows: R, without those kept for confirmation.
+        confirmation: answers of B that are for that.
     """
 
     rows: int
     validation_rows: int
+    confirmation: int = 0
+
+    @classmethod
+    def of(cls, rows: int, validation_rows: int) -> Schedule:
+        """Args: validation_rows: all there are."""
+        return cls(
+            rows=rows,
+            validation_rows=max(1, round(validation_rows * (1 - KEPT_ROWS))),
+            confirmation=math.floor(min(CONFIRMATION * rows, FINALISTS * MOST_CONFIRMED * validation_rows)),
+        )
+
+    @property
+    def search(self) -> int:
+        """Answers of B that are not for confirmation."""
+        return self.rows - self.confirmation
 
     @cached_property
     def first_looks(self) -> float:
         """c."""
-        return self.rows / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
+        return self.search / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
 
     def contenders(self, spent: int) -> int:
         """A."""
@@ -102,9 +121,11 @@ class Halving:
 
     def __init__(self, problem: Problem, *, new_sequences: NewSequences) -> None:
         self._problem = problem
-        self._schedule = Schedule(rows=problem.answers, validation_rows=len(problem.validation_outputs))
+        self._schedule = Schedule.of(problem.answers, len(problem.validation_outputs))
         self._order = row_order(problem.validation_outputs, problem.seed)
-        self._place = {row: place for place, row in enumerate(self._order)}
+        self._for_search = self._order[: self._schedule.validation_rows]
+        self._kept = self._order[self._schedule.validation_rows :]
+        self._place = {row: place for place, row in enumerate(self._for_search)}
         self._new_sequences = new_sequences
         self._alone = features_of(problem).without_components()
         self._features = features_of(problem) if new_sequences == "model" else self._alone
@@ -130,7 +151,10 @@ class Halving:
             return None
         if self._looks_first(pending):
             return self._random(iteration, pending) or self._contender(iteration, pending)
-        if self._spent_with(pending) < (1 - CONFIRMATION) * self._schedule.rows:
+        flawless = self._flawless(pending)
+        if flawless:
+            return self._confirmation(flawless, pending)
+        if self._spent_with(pending) < self._schedule.search:
             return self._contender(iteration, pending)
         finalist = self._finalist(pending) if len(self._answers) else None
         return finalist or self._contender(iteration, pending)
@@ -217,20 +241,24 @@ class Halving:
 
     def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
         """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
-        finalists, rows = self._finalists(pending), len(self._order)
-        unfinished = [prompt for prompt in finalists if len(self._asked(prompt, pending)) < rows]
+        finalists = self._finalists(pending)
+        unfinished = [prompt for prompt in finalists if self._unasked(prompt, self._order, pending)]
         if len(finalists) < FINALISTS or not unfinished:
             chosen = self._next_finalist(finalists, pending)
         else:
             chosen = min(unfinished, key=lambda prompt: finalists[prompt])
-        return chosen and self._look(chosen, pending, None, "confirmation")
+        return chosen and self._confirmation(chosen, pending)
+
+    def _flawless(self, pending: Sequence[Candidate]) -> Prompt | None:
+        """A prompt that answered all rows of the search rightly, and is to prove it on others."""
+        found = (prompt for prompt in self._answers.prompts if self._answers.all_right(prompt, len(self._for_search)))
+        return next((prompt for prompt in found if self._unasked(prompt, self._order, pending)), None)
 
     def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:
         """The best that is none; the second time the shortest of those that look as good."""
         model = self._fitted()
         means: dict[Prompt, float] = dict(zip(model.prompts, model.mean.tolist(), strict=True))
-        rows = len(self._order)
-        others = [each for each in means if each not in finalists and len(self._asked(each, pending)) < rows]
+        others = [each for each in means if each not in finalists and self._unasked(each, self._order, pending)]
         if not others:
             return None
         best = max(others, key=lambda each: means[each])
@@ -247,15 +275,23 @@ class Halving:
         phase: Phase = "search",
     ) -> Candidate:
         """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
-        asked = self._asked(prompt, pending)
+        asked = [self._place[row] for row in self._asked(prompt, pending) if row in self._place]
+        start = (asked[-1] + 1 if asked else self._spent_with(pending)) % len(self._for_search)
+        following = [*self._for_search[start:], *self._for_search[:start]]
         size = min(BLOCK_ROWS if asked else FIRST_ROWS, self.left(pending))
-        start = self._place[asked[-1]] + 1 if asked else self._spent_with(pending)
-        count, already = len(self._order), set(asked)
-        following = (self._order[(start + step) % count] for step in range(count))
-        rows = [row for row in following if row not in already][:size]
+        rows = self._unasked(prompt, following, pending)[:size]
         return Candidate(
             sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows)
         )
+
+    def _confirmation(self, prompt: Prompt, pending: Sequence[Candidate]) -> Candidate:
+        """The prompt with rows kept for this, and once these are all asked, with others that are new to it."""
+        rows = self._unasked(prompt, (*self._kept, *self._for_search), pending)[: min(BLOCK_ROWS, self.left(pending))]
+        return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows))
+
+    def _unasked(self, prompt: Prompt, rows: Sequence[int], pending: Sequence[Candidate]) -> list[int]:
+        asked = set(self._asked(prompt, pending))
+        return [row for row in rows if row not in asked]
 
     def _asked(self, prompt: Prompt, pending: Sequence[Candidate]) -> list[int]:
         told = self._answers.asked(prompt)
@@ -275,8 +311,7 @@ class Halving:
             means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
         under_way = {candidate.prompt for candidate in pending}
         order = np.argsort(-means, kind="stable").tolist()
-        rows = len(self._order)
-        open_ = [place for place in order if len(self._asked(prompts[place], pending)) < rows]
+        open_ = [place for place in order if self._unasked(prompts[place], self._for_search, pending)]
         if not open_:
             return self._random(iteration, pending)
         best = set(order[: self._schedule.contenders(self._spent_with(pending))])

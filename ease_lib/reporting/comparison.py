@@ -9,6 +9,7 @@ from it count as tied. Few repeats can prove nothing: `repeats_needed` says how 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +92,8 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
     """Per method: how often best or tied, its mean lead over the others, what it asks and costs.
 
     `lead` is the first method's mean test score less this one's, over the same rows and repeats, with its standard
-    error and corrected p-value over rows; of a single row, over its repeats.
+    error and corrected p-value over rows; of a single row, over its repeats. `optimism` is what the searches expected
+    of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`.
     """
     summary = []
     for method in methods:
@@ -109,6 +111,8 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
                 "lead": lead,
                 "lead_error": error,
                 "lead_p": corrected(paired_p_value(first, own), len(methods)),
+                "optimism": _mean(cell["estimate"] - cell["test_score"] for cell in cells),
+                "estimates_held": _mean(float(estimate_held(cell)) for cell in cells),
                 "evaluations": _mean(cell["evaluations"] for cell in cells),
                 "llm_requests": _mean(cell["llm_requests"] for cell in cells),
                 "cost_usd": _mean(_cost_alone(cell) for cell in cells),
@@ -116,6 +120,14 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
             }
         )
     return summary
+
+
+def estimate_held(cell: Mapping[str, Any]) -> bool:
+    """Whether expected and test score differ by no more than their 95 % intervals allow together."""
+    low, high = cell["estimate_interval"]
+    test_low, test_high = cell["test_interval"]
+    allowed = math.hypot((high - low) / 2, (test_high - test_low) / 2)
+    return abs(float(cell["estimate"]) - float(cell["test_score"])) <= allowed + 1e-9
 
 
 def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
@@ -247,14 +259,16 @@ def _marked(text: str, method: str, best: Sequence[str]) -> str:
 def _method_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
     lines = [
         f"**Methods over {len(rows)} {'row' if len(rows) == 1 else 'rows'}**\n",
-        f"| Method | best | tied | test score | {_plain(methods[0])} leads by | p | evaluations | LLM requests | USD |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        f"| Method | best | tied | test score | {_plain(methods[0])} leads by | p "
+        "| expected less test | expectation held | evaluations | LLM requests | USD |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for entry in summarise_methods(rows, methods):
         error = "" if entry["lead_error"] is None else f" ± {entry['lead_error']:.3f}"
         lead = "" if entry["method"] == methods[0] else f"{entry['lead']:+.3f}{error} | {entry['lead_p']:.2g}"
         cost = f"{entry['cost_usd']:.2f}" if entry["cost_usd"] else ""
         values = [entry["best_test_score"], entry["tied_test_score"], f"{entry['test_score']:.3f}", lead or " | "]
+        values += [f"{entry['optimism']:+.3f}", f"{entry['estimates_held']:.0%}"]
         values += [f"{entry['evaluations']:.0f}", f"{entry['llm_requests']:.0f}", cost]
         lines.append(f"| {_plain(entry['method'])} | {' | '.join(map(str, values))} |")
     return "\n".join([*lines, *_too_few_repeats(rows, methods)])

@@ -124,12 +124,16 @@ def _measured(at: Artifacts) -> dict[str, Any]:
     """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
     search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
+    best = read_document(Path(at.best_sequence), contracts.BEST_SEQUENCE)
     history = read_table(Path(at.history), contracts.HISTORY)
     cached = search["llm"]["cached"] + tested["llm"]["cached"]
     return {
         "simulated": search["simulated"],
         "validation_score": history["incumbent_score"][-1].as_py(),
         "test_score": tested["best"]["score"],
+        "test_interval": tested["best"]["interval"],
+        "estimate": best["estimate"],
+        "estimate_interval": best["estimate_interval"],
         "random_test_score": tested["random"]["score"],
         "evaluations": search["evaluations"],
         "llm_requests": search["llm"]["requests"] + tested["llm"]["requests"] + cached,

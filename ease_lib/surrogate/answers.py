@@ -98,6 +98,12 @@ class Answers:
         number = self._numbers.get(prompt)
         return [] if number is None else self._rows_of[number]
 
+    def all_right(self, prompt: Prompt, least: int) -> bool:
+        """Whether it was asked so many rows at least, and answered every one rightly."""
+        number = self._numbers[prompt]
+        asked = len(self._rows_of[number])
+        return asked >= least and self.sums[number] >= asked - 1e-9
+
     def by_prompt(self) -> Iterator[tuple[Prompt, list[int], list[float | None]]]:
         """Every prompt with the rows that it was asked, and their scores."""
         yield from zip(self.prompts, self._rows_of, self._scores_of, strict=True)

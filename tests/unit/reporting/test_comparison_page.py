@@ -3,6 +3,7 @@
 import pytest
 
 from ease_lib.reporting.comparison import (
+    estimate_held,
     gaps,
     mean_curves,
     render_comparison_page,
@@ -26,6 +27,9 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "simulated": True,
         "validation_score": test if validation is None else validation,
         "test_score": test,
+        "test_interval": [test - 0.06, test + 0.06],
+        "estimate": test,
+        "estimate_interval": [test - 0.08, test + 0.08],
         "random_test_score": 0.2,
         "evaluations": 3,
         "llm_requests": 100,
@@ -41,6 +45,16 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
 
 def cells(**scores):
     return [cell(method, repeat, test) for method, tests in scores.items() for repeat, test in enumerate(tests)]
+
+
+def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
+    held = cell("a", 0, 0.5, estimate=0.6, estimate_interval=[0.52, 0.68])
+    broken = cell("a", 1, 0.5, estimate=0.61, estimate_interval=[0.53, 0.69])
+    assert estimate_held(held)
+    assert not estimate_held(broken)
+    entry = summarise_methods(rows_of([held, broken]), ["a"])[0]
+    assert entry["optimism"] == pytest.approx(0.105)
+    assert entry["estimates_held"] == 0.5
 
 
 def ahead(by, repeats=8):
