@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,11 @@ from ease_lib.candidates.prompts import Prompts
 from ease_lib.candidates.sampling import Sequence as ExemplarSequence
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import Parameters
+from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.evaluation.prompt import exemplar_text, prompt_prefix
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.optimizers.base import Problem
@@ -38,10 +40,11 @@ from ease_lib.optimizers.history import Observation
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
 from ease_lib.seeding import rng
-from ease_lib.stages.embed import read_embeddings
+from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
 from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model
 from ease_lib.surrogate.network import ScoreNetwork
-from ease_lib.surrogate.representations import Representation, precomputed_representation
+from ease_lib.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
+from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.splits import classes_of
 
 logger = logging.getLogger("ease")
@@ -103,60 +106,91 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
         EndpointError: when an answer could not be had.
     """
     settings, seed = parameters.optimizer, parameters.run.seed
+    data = _prepared(parameters)
+    rows = min(rows, len(data.validation))
+    if rows < FEWEST_ROWS:
+        raise ConfigError(f"{rows} validation rows are too few for a study; raise validation_size to {FEWEST_ROWS}")
+    space = SequenceSpace(len(data.pool), settings.k, max(1, settings.shortest))
+    drawn = tuple(dict.fromkeys(as_tuples(space.sample(rng(seed, "study"), sequences))))
+    order = row_order([row.output for row in data.validation], seed)[:rows]
+    asked = [data.validation[position] for position in order]
+    sampling = answer_sampling(data.pool, parameters.endpoint.llm_max_tokens)
+    with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
+        objective = Objective.of(black_box, asked, data.dataset["metric"])
+        scores = np.full((len(drawn), rows), math.nan)
+        for number, sequence in enumerate(drawn):
+            evaluation = objective.evaluate(Question(exemplars=[data.pool[position] for position in sequence]))
+            scores[number] = [math.nan if score is None else score for score in evaluation.scores]
+            if (number + 1) % max(1, len(drawn) // 20) == 0:
+                logger.info("%d of %d sequences asked %d rows each", number + 1, len(drawn), rows)
+        model = black_box.model
+    representations = _representations(parameters, data, space)
+    return Answered(
+        problem=_problem(data, space, representations["network, positional"], asked, seed),
+        representations=representations,
+        sequences=drawn,
+        scores=scores,
+        model=model,
+        task=data.dataset["task"],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Data:
+    """What the stages before the search make."""
+
+    pool: list[Exemplar]
+    validation: list[Exemplar]
+    dataset: dict[str, Any]
+    embeddings: ExemplarEmbeddings
+
+
+def _prepared(parameters: Parameters) -> _Data:
     with tempfile.TemporaryDirectory() as folder:
         at = Artifacts(Path(folder))
         at.run(parameters, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
-        dataset = read_document(Path(at.dataset), contracts.DATASET_SUMMARY)
         pool_ids, validation_ids = ([row.exemplar_id for row in split] for split in (pool, validation))
-        embeddings = read_embeddings(Path(at.embeddings), pool_ids, validation_ids, 1)
-    rows = min(rows, len(validation))
-    if rows < FEWEST_ROWS:
-        raise ConfigError(f"{rows} validation rows are too few for a study; raise validation_size to {FEWEST_ROWS}")
-    space = SequenceSpace(len(pool), settings.k, max(1, settings.shortest))
-    drawn = tuple(dict.fromkeys(as_tuples(space.sample(rng(seed, "study"), sequences))))
-    order = row_order([row.output for row in validation], seed)[:rows]
-    asked = [validation[position] for position in order]
-    sampling = answer_sampling(pool, parameters.endpoint.llm_max_tokens)
-    with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
-        objective = Objective.of(black_box, asked, dataset["metric"])
-        scores = np.full((len(drawn), rows), math.nan)
-        for number, sequence in enumerate(drawn):
-            evaluation = objective.evaluate(Question(exemplars=[pool[position] for position in sequence]))
-            scores[number] = [math.nan if score is None else score for score in evaluation.scores]
-            if (number + 1) % max(1, len(drawn) // 20) == 0:
-                logger.info("%d of %d sequences asked %d rows each", number + 1, len(drawn), rows)
-        model = black_box.model
-    representations = {
+        return _Data(
+            pool=pool,
+            validation=validation,
+            dataset=read_document(Path(at.dataset), contracts.DATASET_SUMMARY),
+            embeddings=read_embeddings(Path(at.embeddings), pool_ids, validation_ids, 1),
+        )
+
+
+def _representations(parameters: Parameters, data: _Data, space: SequenceSpace) -> dict[str, Representation]:
+    """By the name that tables show."""
+    embedder = open_embedder(parameters.embedding, parameters.hardware)
+    whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [prompt_prefix([], "")])
+    precomputed = {
         f"network, {name}": precomputed_representation(
             name,
-            embeddings.pool,
-            embeddings.pool_outputs,
-            embeddings.instructions,
-            varies_length=space.lengths.start < settings.k,
+            data.embeddings.pool,
+            data.embeddings.pool_outputs,
+            data.embeddings.instructions,
+            varies_length=space.lengths.start < space.k,
         )
         for name in ("positional", "average")
     }
-    problem = Problem(
+    return {"network, sequence": whole, **precomputed}
+
+
+def _problem(
+    data: _Data, space: SequenceSpace, representation: Representation, asked: Sequence[Exemplar], seed: int
+) -> Problem:
+    return Problem(
         space=space,
-        representation=representations["network, positional"],
-        pool=embeddings.pool,
-        validation=embeddings.validation,
-        exemplars=[exemplar_text(row) for row in pool],
-        inputs=[row.input for row in pool],
+        representation=representation,
+        pool=data.embeddings.pool,
+        validation=data.embeddings.validation,
+        exemplars=[exemplar_text(row) for row in data.pool],
+        inputs=[row.input for row in data.pool],
         validation_inputs=[row.input for row in asked],
-        outputs=[row.output for row in pool],
+        outputs=[row.output for row in data.pool],
         validation_outputs=[row.output for row in asked],
         seed=seed,
-    )
-    return Answered(
-        problem=problem,
-        representations=representations,
-        sequences=drawn,
-        scores=scores,
-        model=model,
-        task=dataset["task"],
     )
 
 
