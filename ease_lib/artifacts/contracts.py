@@ -144,11 +144,12 @@ _ROW = [
     pa.field("exemplar_id", pa.int64(), nullable=False),
     pa.field("input", pa.string(), nullable=False),
     pa.field("outputs", pa.list_(pa.string()), nullable=False),
+    pa.field("fields", pa.map_(pa.string(), pa.string()), nullable=False),
 ]
 _ROW_CHECKS = (_not_empty, _unique_ids, _has_outputs)
 
 EXEMPLAR_POOL = TableContract(
-    name="exemplar_pool", version=1, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
+    name="exemplar_pool", version=2, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
 )
 POOL_TOPS = TableContract(
     name="pool_tops",
@@ -161,8 +162,8 @@ POOL_TOPS = TableContract(
         ]
     ),
 )
-VALIDATION_SET = TableContract(name="validation_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
-TEST_SET = TableContract(name="test_set", version=1, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+VALIDATION_SET = TableContract(name="validation_set", version=2, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+TEST_SET = TableContract(name="test_set", version=2, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 
 INSTRUCTIONS = TableContract(
     name="instructions",
@@ -200,7 +201,7 @@ PREDICTIONS = TableContract(
 
 DATASET_SUMMARY = DocumentContract(
     name="dataset_summary",
-    version=2,
+    version=3,
     fields={
         "task": str,
         "metric": str,
@@ -211,6 +212,7 @@ DATASET_SUMMARY = DocumentContract(
         "unused": int,
         "classes": dict,
         "notices": list,
+        "template": dict,
     },
 )
 BEST_SEQUENCE = DocumentContract(

@@ -113,6 +113,7 @@ def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exe
         "input": [row.input for row in exemplars],
         "outputs": [list(row.outputs) for row in exemplars],
         "is_noisy": [row.is_noisy for row in exemplars],
+        "fields": [list(row.fields) for row in exemplars],
     }
     write_table(path, contract, columns)
 
@@ -127,7 +128,7 @@ def read_exemplars(path: Path, contract: TableContract, part: range | None = Non
     if part is not None:
         table = table.slice(part.start, len(part))
     return [
-        Exemplar(row["exemplar_id"], row["input"], tuple(row["outputs"]), row.get("is_noisy"))
+        Exemplar(row["exemplar_id"], row["input"], tuple(row["outputs"]), row.get("is_noisy"), tuple(row["fields"]))
         for row in table.to_pylist()
     ]
 

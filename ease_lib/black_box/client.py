@@ -18,11 +18,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ease_lib import errors, observations
+from ease_lib.black_box.chat import messages_of
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
 from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.black_box.transport import Transport
@@ -53,11 +54,20 @@ class Sampling:
     Args:
         max_tokens: of the longest answer.
         stop: text that ends a raw completion; chat models end by themselves.
+        stops: in its place, with either API.
+        messages: prompts are messages, which need a chat endpoint.
     """
 
     max_tokens: int
     stop: str
     temperature: float = 0.0
+    stops: tuple[str, ...] = ()
+    messages: bool = False
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What names it in caches and journals; what is as it was before it could be said is not named."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("stops", "messages")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +145,8 @@ class OpenAIClient:
         self._model = model
         self._api = api
         self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, "temperature": sampling.temperature}
-        if api == "completions":
-            self._optional["stop"] = [sampling.stop]
+        if sampling.stops or api == "completions":
+            self._optional["stop"] = list(sampling.stops or [sampling.stop])
         self.left_out = frozenset(left_out)
         self._on_refusal = on_refusal
         self.answered = 0
@@ -169,8 +179,8 @@ class OpenAIClient:
     async def _send(self, prompt: str, sent: dict[str, Any]) -> Any:
         if self._api == "completions":
             return await self._transport.post("completions", {"model": self._model, "prompt": prompt, **sent})
-        messages = [{"role": "user", "content": prompt}]
-        return await self._transport.post("chat/completions", {"model": self._model, "messages": messages, **sent})
+        content = {"model": self._model, "messages": messages_of(prompt), **sent}
+        return await self._transport.post("chat/completions", content)
 
     def _taken_parameters(self) -> dict[str, Any]:
         wanted = dict(self._optional)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ease_lib import observations
+from ease_lib.black_box.chat import run_together
 from ease_lib.black_box.client import Completion
 
 
@@ -26,7 +27,7 @@ class FunctionClient:
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        text = self._answer(prompt)
+        text = self._answer(run_together(prompt))
         completion = Completion(
             text=text,
             prompt_tokens=len(prompt.split()),

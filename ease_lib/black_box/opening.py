@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +77,7 @@ def open_black_box(
         runner = stack.enter_context(open_event_loop())
         stack.enter_context(few_collections())
         if config.llm_base_url == SIMULATED:
-            endpoint, model, api, client, known = _simulated(config, store_uri)
+            endpoint, model, api, client, known = _simulated(config, sampling, store_uri)
         else:
             endpoint, model, api, client, known = _served(config, sampling, store_uri, runner, stack)
         stack.callback(lambda: runner.run(client.close()))
@@ -107,7 +107,7 @@ def open_black_box(
 def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling, answers: str = FIRST) -> dict[str, Any]:
     """What an answer depends on beside its prompt: with it, the address of the answer in the cache."""
     generation = {} if answers == FIRST else {"answers": answers}
-    return {"endpoint": endpoint, "model": model, "api": api, **asdict(sampling), **generation}
+    return {"endpoint": endpoint, "model": model, "api": api, **sampling.identity, **generation}
 
 
 class _Opened(NamedTuple):
@@ -120,14 +120,14 @@ class _Opened(NamedTuple):
     notes: Notes
 
 
-def _simulated(config: EndpointConfig, store_uri: str) -> _Opened:
+def _simulated(config: EndpointConfig, sampling: Sampling, store_uri: str) -> _Opened:
     if find_spec("ease_lib.simulation") is None:
         raise ConfigError(
             f"llm_base_url={SIMULATED} is for studies in a checkout, and is not in this image; name an endpoint"
         )
     from ease_lib.simulation.models import MODELS
 
-    model, api = own_model(config, list(MODELS)), _api(config)
+    model, api = own_model(config, list(MODELS)), _api(config, sampling)
     known = EndpointNotes(store_uri, SIMULATED, model, api).read()
     return _Opened(SIMULATED, model, api, FunctionClient(model, MODELS[model]), known)
 
@@ -138,7 +138,7 @@ def _served(
     url = stack.enter_context(_endpoint_url(config, store_uri))
     own = config.llm_base_url == LOCAL
     key = "" if own else endpoint_key(url, KEY_VARIABLE)
-    api = _api(config)
+    api = _api(config, sampling)
     model = runner.run(asked_model(config, url, key))
     endpoint = LOCAL if own else without_credentials(url)
     notes = EndpointNotes(store_uri, endpoint, model, api)
@@ -156,9 +156,17 @@ def _served(
     return _Opened(endpoint, model, api, client, known)
 
 
-def _api(config: EndpointConfig) -> str:
+def _api(config: EndpointConfig, sampling: Sampling) -> str:
+    """
+    Raises:
+        ConfigError: where prompts are messages, and the API takes texts.
+    """
+    if sampling.messages and config.llm_api == "completions":
+        raise ConfigError("llm_api=completions takes no messages, and the prompt has some; leave llm_api at auto")
+    if config.llm_api != "auto":
+        return config.llm_api
     own = config.llm_base_url in OWN_ENDPOINTS
-    return config.llm_api if config.llm_api != "auto" else "completions" if own else "chat"
+    return "completions" if own and not sampling.messages else "chat"
 
 
 @contextmanager

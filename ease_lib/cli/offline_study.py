@@ -31,7 +31,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import exemplar_text, prompt_prefix
+from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.optimizers.base import Problem
@@ -114,9 +114,10 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
     drawn = tuple(dict.fromkeys(as_tuples(space.sample(rng(seed, "study"), sequences))))
     order = row_order([row.output for row in data.validation], seed)[:rows]
     asked = [data.validation[position] for position in order]
-    sampling = answer_sampling(data.pool, parameters.endpoint.llm_max_tokens)
+    template = PromptTemplate.of(data.dataset["template"])
+    sampling = answer_sampling(data.pool, parameters.endpoint.llm_max_tokens, template)
     with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
-        objective = Objective.of(black_box, asked, data.dataset["metric"])
+        objective = Objective.of(black_box, asked, data.dataset["metric"], template)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
             evaluation = objective.evaluate(Question(exemplars=[data.pool[position] for position in sequence]))
@@ -163,7 +164,7 @@ def _prepared(parameters: Parameters) -> _Data:
 def _representations(parameters: Parameters, data: _Data, space: SequenceSpace) -> dict[str, Representation]:
     """By the name that tables show."""
     embedder = open_embedder(parameters.embedding, parameters.hardware)
-    whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [prompt_prefix([], "")])
+    whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [instruction_text("")])
     precomputed = {
         f"network, {name}": precomputed_representation(
             name,

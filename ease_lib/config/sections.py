@@ -81,6 +81,11 @@ class TaskConfig(Section):
     output_column: str = param(
         "output", "Column with the output (table), or a template like {a} The answer is {b}.", form=True
     )
+    prompt: str = param(
+        "",
+        "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
+        form=True,
+    )
     metric: str = param(
         "auto",
         "Score of one answer; auto takes the task's own.",

@@ -13,7 +13,7 @@ from ease_lib.black_box.asking import all_answers
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.tasks.base import Exemplar, row_hash
@@ -77,6 +77,7 @@ class Evaluator:
     Args:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
         failures: what becomes of rows that the endpoint refuses.
+        template: how prompts are written.
     """
 
     def __init__(
@@ -86,11 +87,13 @@ class Evaluator:
         *,
         metric: str,
         failures: FailurePolicy,
+        template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
     ) -> None:
         self._client = client
         self._rows = rows
         self._metric = METRICS[metric]
         self._failures = failures
+        self._template = template
         self.given_up = Usage()
         """Of evaluations that did not get to their end."""
         self._asked = self._refused = 0
@@ -145,7 +148,7 @@ class Evaluator:
             return answered[-1]
 
         async def ask(row: Exemplar) -> _Row:
-            prompt = render_prompt(question.exemplars, row.input, question.instruction)
+            prompt = self._template.render(question.exemplars, row, question.instruction)
             try:
                 completion = await self._client.complete(prompt, question.account)
             except errors.EndpointError as error:

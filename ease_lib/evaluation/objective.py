@@ -14,7 +14,7 @@ from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
-from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
 from ease_lib.tasks.base import Exemplar
 
@@ -26,7 +26,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures: see `Evaluator`.
+        client, rows, metric, failures, template: see `Evaluator`.
     """
 
     def __init__(
@@ -37,14 +37,16 @@ class Objective:
         *,
         metric: str,
         failures: FailurePolicy = STOP,
+        template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
     ) -> None:
-        self._evaluator = Evaluator(client, rows, metric=metric, failures=failures)
+        self._evaluator = Evaluator(client, rows, metric=metric, failures=failures, template=template)
+        self._template = template
         self._runner = runner
         self._rows = rows
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
 
     @classmethod
-    def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: str) -> Objective:
+    def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: str, template: PromptTemplate) -> Objective:
         """What this black-box answers to the queries of these rows."""
         return cls(
             black_box.client,
@@ -52,6 +54,7 @@ class Objective:
             rows,
             metric=metric,
             failures=black_box.failures,
+            template=template,
         )
 
     def evaluate(self, question: Question) -> Evaluation:
@@ -96,7 +99,8 @@ class Objective:
 
     def estimate(self, sequences: Sequence[Sequence[Exemplar]], rows: int) -> Usage:
         """About what one evaluation of so many rows costs, judged by the texts of examples of sequences."""
-        prompts = [estimated_tokens(render_prompt(sequence, row.input)) for sequence in sequences for row in self._rows]
+        render = self._template.render
+        prompts = [estimated_tokens(render(sequence, row)) for sequence in sequences for row in self._rows]
         answers = [estimated_tokens(row.output) for row in self._rows]
         share = rows / len(self._rows)
         return Usage(

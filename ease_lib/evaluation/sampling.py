@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.tasks.base import Exemplar
 
 SHORT_ANSWER_TOKENS = 64
 
 
-def answer_sampling(pool: Sequence[Exemplar], max_tokens: int) -> Sampling:
+def answer_sampling(
+    pool: Sequence[Exemplar],
+    max_tokens: int,
+    template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+) -> Sampling:
     """How answers to prompts with exemplars of this pool are drawn.
 
-    A raw completion ends at the line's end, or at the blank line when outputs of this task span lines; where they hold
-    blank lines themselves, at the next "Input:".
+    Unless the template says where an answer ends, a raw completion ends at the line's end, or at the blank line when
+    outputs of this task span lines; where they hold blank lines themselves, at the next "Input:".
 
     Args:
         max_tokens: 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool, for the answers to reasoning
@@ -23,11 +28,13 @@ def answer_sampling(pool: Sequence[Exemplar], max_tokens: int) -> Sampling:
     longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
     return Sampling(
         max_tokens=max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
-        stop=_stop([exemplar.output.strip() for exemplar in pool]),
+        stop=_stop([exemplar.output.strip() for exemplar in pool], template),
+        stops=template.stop,
+        messages=template.is_chat,
     )
 
 
-def _stop(outputs: Sequence[str]) -> str:
+def _stop(outputs: Sequence[str], template: PromptTemplate) -> str:
     if any("\n\n" in output for output in outputs):
-        return "\n\nInput:"
+        return (template.between + template.query_opening).rstrip() or "\n\n"
     return "\n\n" if any("\n" in output for output in outputs) else "\n"

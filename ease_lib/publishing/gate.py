@@ -11,7 +11,7 @@ from ease_lib.publishing.versions import SEQUENCE_FILE, Latest
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.tasks.base import Exemplar, row_hash
 
-_SEQUENCE = ("exemplars", "instruction")
+_SEQUENCE = ("exemplars", "instruction", "template")
 
 
 def first_refusal(report: Mapping[str, Any]) -> str:
@@ -31,7 +31,7 @@ def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[s
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
         return {}, f"{latest.version} is the latest and has no {SEQUENCE_FILE} to compare with; {remedy}"
     current: dict[str, Any] = json.loads(stored)
-    if [current[name] for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
+    if [current.get(name) for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
         return current, f"{latest.version} is the same prompt"
     return current, ""
 

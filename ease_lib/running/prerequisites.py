@@ -24,6 +24,7 @@ from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError, EaseError
+from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.task_data import check_data
 
 logger = logging.getLogger("ease")
@@ -49,7 +50,8 @@ def with_service_for_local(parameters: Parameters) -> Parameters:
     if not url:
         return parameters  # what to set instead is said by the check of the endpoint
     logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
-    return replace(parameters, endpoint=replace(parameters.endpoint, llm_base_url=url, llm_api="completions"))
+    api = "chat" if read_template(parameters.task.prompt).is_chat else "completions"
+    return replace(parameters, endpoint=replace(parameters.endpoint, llm_base_url=url, llm_api=api))
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
     endpoints = [run.endpoint for run in runs], lambda endpoint: str(endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
         ("task data", check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
+        ("prompt", _check_prompt, [(run.task.prompt, run.endpoint.llm_api) for run in runs], lambda tried: tried[0]),
         ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
         ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
         ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
@@ -122,6 +125,12 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
             except EaseError as error:
                 problems = (str(error),)
             yield Finding(what, described(section) or "none", problems)
+
+
+def _check_prompt(tried: tuple[str, str]) -> None:
+    prompt, api = tried
+    if read_template(prompt).is_chat and api == "completions":
+        raise ConfigError(f"llm_api=completions takes no messages, and prompt={prompt} has some; leave llm_api at auto")
 
 
 def _check_instructions(instructions_uri: str) -> None:

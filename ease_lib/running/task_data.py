@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ease_lib import observations
@@ -10,6 +11,7 @@ from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.prompt import read_template
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import (
     build_task,
@@ -33,8 +35,9 @@ def check_data(task: TaskConfig) -> None:
     Raises:
         DataError, StoreError, ConfigError: as `run`.
     """
+    fields = read_template(task.prompt).columns
     if is_hub(task):
-        return check_hub_task(task)
+        return check_hub_task(task, fields)
     if not task.task_uri:
         rows = max(task.pool_size, 0) + most_validation_rows(task) + task.test_size
         return None if rows > MOST_GENERATED else _try_out(task)
@@ -42,7 +45,7 @@ def check_data(task: TaskConfig) -> None:
     tables = task_tables(task, store.data_file, lambda: names or store.list_names())
     if tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES:
         return _try_out(task)
-    return check_heads(task, tables)
+    return check_heads(task, tables, fields)
 
 
 def _try_out(task: TaskConfig) -> None:
@@ -50,15 +53,27 @@ def _try_out(task: TaskConfig) -> None:
         load_data(task, seed=0)
 
 
-def load_data(task: TaskConfig, seed: int) -> TaskData:
-    """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
+def load_data(task: TaskConfig, seed: int, fields: Sequence[str] | None = None) -> TaskData:
+    """The three sets; files are read where they are, record by record, and noted as what the work rests on.
+
+    Args:
+        fields: columns that the prompt names; None looks them up.
+    """
+    fields = read_template(task.prompt).columns if fields is None else fields
     store, names = task_files(task.task_uri)
     files: dict[str, DataFile] = {}
 
     def locate(name: str) -> DataFile:
         return files.setdefault(name, store.data_file(name))
 
-    data = build_task(task, seed=seed, locate=locate, list_files=lambda: names or store.list_names(), metrics=METRICS)
+    data = build_task(
+        task,
+        seed=seed,
+        locate=locate,
+        list_files=lambda: names or store.list_names(),
+        metrics=METRICS,
+        fields=fields,
+    )
     for file in files.values():
         file.note()
     return data

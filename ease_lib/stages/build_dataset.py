@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import RunConfig, TaskConfig
+from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.task_data import load_data
 
@@ -23,7 +24,7 @@ class Outputs:
     pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.")
     validation: str = artifact(contracts.VALIDATION_SET, "Validation set.")
     test: str = artifact(contracts.TEST_SET, "Test set.")
-    summary: str = artifact(contracts.DATASET_SUMMARY, "Task, metric, sizes, classes and notices.")
+    summary: str = artifact(contracts.DATASET_SUMMARY, "Task, metric, sizes, classes, notices and prompt template.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     Raises:
         DataError, StoreError, ConfigError: naming file, row, column and remedy.
     """
-    data = load_data(config.task, config.run.seed)
+    template = read_template(config.task.prompt)
+    data = load_data(config.task, config.run.seed, template.columns)
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)
     write_exemplars(output_path(outputs.test), contracts.TEST_SET, data.test)
@@ -54,6 +56,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         "unused": data.unused,
         "classes": {label: list(counts) for label, counts in data.classes.items()},
         "notices": list(data.notices),
+        "template": template.document,
     }
     write_document(output_path(outputs.summary), contracts.DATASET_SUMMARY, summary)
     logger.info(

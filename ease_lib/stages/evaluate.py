@@ -27,7 +27,7 @@ from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import prompt_sha256
+from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
@@ -74,16 +74,17 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    template = PromptTemplate.of(dataset["template"])
     tested = _tested(list(pool), best, len(test), config.run.seed)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens)
+    sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens, template)
     questions = {
         name: Question(exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=account)
         for name, (ids, _) in tested.items()
     }
     with open_account(config, sampling, TEST) as (black_box, ledger):
         objectives = {
-            name: Objective.of(black_box, [test[row] for row in rows], dataset["metric"])
+            name: Objective.of(black_box, [test[row] for row in rows], dataset["metric"], template)
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import TEMPLATE, exemplar_text, prompt_prefix, render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
@@ -122,10 +123,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """
     data = _read(inputs, config.optimizer)
     representation = _representation(config, data)
-    sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens)
+    sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens, data.template)
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
-        objective = Objective.of(black_box, data.validation, data.dataset["metric"])
+        objective = Objective.of(black_box, data.validation, data.dataset["metric"], data.template)
         answers = _answers(config, data, ledger)
         search_key = _key(inputs, config, data, black_box, sampling, answers)
         memory, names = _memory(config, data, black_box, sampling), _names(data)
@@ -184,6 +185,10 @@ class _Data:
     instructions: Instructions
     embeddings: ExemplarEmbeddings
 
+    @cached_property
+    def template(self) -> PromptTemplate:
+        return PromptTemplate.of(self.dataset["template"])
+
     @property
     def ids(self) -> list[int]:
         return [row.exemplar_id for row in self.pool]
@@ -211,7 +216,7 @@ def _representation(config: Config, data: _Data) -> Representation:
     settings = config.optimizer
     if settings.representation == "sequence":
         texts = [exemplar_text(row) for row in data.pool]
-        prefixes = [prompt_prefix([], instruction) for instruction in data.instructions.texts]
+        prefixes = [instruction_text(instruction) for instruction in data.instructions.texts]
         return SequenceRepresentation(open_embedder(config.embedding, config.hardware), texts, prefixes)
     return precomputed_representation(
         settings.representation,
@@ -230,6 +235,7 @@ def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampl
         black_box=black_box,
         sampling=sampling,
         instructions=data.instructions.texts,
+        template=data.template,
         seed=config.run.seed,
         answers=answers,
     )
@@ -243,8 +249,8 @@ def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling
     """Of what earlier searches were answered, where that is wanted."""
     if not config.optimizer.warm_start:
         return None
-    endpoint = [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling), black_box.answers]
-    subject = [data.dataset["task"], data.dataset["metric"], TEMPLATE, black_box.failures.kind, *endpoint]
+    endpoint = [black_box.endpoint, black_box.model, black_box.api, sampling.identity, black_box.answers]
+    subject = [data.dataset["task"], data.dataset["metric"], data.template.identity, black_box.failures.kind, *endpoint]
     return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
 
 
@@ -269,8 +275,8 @@ def _answers(config: Config, data: _Data, ledger: Ledger) -> int:
 def _space(config: Config, data: _Data) -> SequenceSpace:
     settings, tokens, most = config.optimizer, None, 0
     if settings.max_prompt_tokens:
-        tokens = np.array([estimated_tokens(prompt_prefix([row])) for row in data.pool])
-        longest = max(_query_tokens(data, row.input) for row in data.validation)
+        tokens = np.array([estimated_tokens(data.template.exemplar(row) + data.template.between) for row in data.pool])
+        longest = max(_query_tokens(data, row) for row in data.validation)
         most = settings.max_prompt_tokens - longest
         if most < (np.sort(tokens)[: settings.shortest].sum() if settings.shortest else 0):
             raise ConfigError(
@@ -280,17 +286,19 @@ def _space(config: Config, data: _Data) -> SequenceSpace:
     return SequenceSpace(len(data.pool), settings.k, settings.shortest, tokens, most)
 
 
-def _query_tokens(data: _Data, query: str) -> int:
+def _query_tokens(data: _Data, query: Exemplar) -> int:
     """Of the prompt without exemplars, with the longest instruction."""
-    return max(estimated_tokens(render_prompt([], query, instruction)) for instruction in data.instructions.texts)
+    return max(
+        estimated_tokens(data.template.render([], query, instruction)) for instruction in data.instructions.texts
+    )
 
 
 def _prompt_tokens(data: _Data, prompt: Prompt) -> int:
-    """Of a prompt before the query."""
+    """Of a prompt without the query's own texts."""
     instruction, sequence = prompt
-    return estimated_tokens(
-        prompt_prefix([data.pool[position] for position in sequence], data.instructions.texts[instruction])
-    )
+    exemplars = [data.pool[position] for position in sequence]
+    blank = Exemplar(-1, "", (), fields=tuple((column, "") for column in data.template.columns))
+    return estimated_tokens(data.template.render(exemplars, blank, data.instructions.texts[instruction]))
 
 
 def _problem(

@@ -27,6 +27,7 @@ from ease_lib.config.sections import (
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
@@ -47,6 +48,7 @@ from ease_lib.running.execution import StageReport, artifact, logger, output_pat
 from ease_lib.running.under_way import ended
 from ease_lib.stages.evaluate import BEST
 from ease_lib.study.ledger import GATE
+from ease_lib.study.search_artifacts import exemplar_of
 from ease_lib.tasks.base import Exemplar, row_hash
 
 
@@ -188,12 +190,12 @@ def _gate(
 def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
-    exemplars = [
-        Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"])) for entry in current["exemplars"]
-    ]
-    sampling = answer_sampling(_rows(inputs.pool, contracts.EXEMPLAR_POOL), config.endpoint.llm_max_tokens)
+    exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
+    template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
+    pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
+    sampling = answer_sampling(pool, config.endpoint.llm_max_tokens, template)
     with open_account(config, sampling, GATE) as (black_box, ledger):
-        objective = Objective.of(black_box, rows, dataset["metric"])
+        objective = Objective.of(black_box, rows, dataset["metric"], template)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)
         ledger.book(GATE, evaluation.usage)

@@ -11,19 +11,19 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
+from ease_lib.black_box.chat import as_text, messages_of
 from ease_lib.config.sections import RunConfig, TaskConfig
-from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
-from ease_lib.tasks.base import Exemplar
+from ease_lib.study.search_artifacts import exemplar_of
 
 HARMFUL_FILE = "harmful_exemplars.json"
 RESULT_FILES = (
     *("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html"),
     HARMFUL_FILE,
 )
-QUERY_PLACEHOLDER = "{input}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,25 +55,27 @@ class Config:
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """Write report, page and the folder with `RESULT_FILES`."""
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     history = read_table(Path(inputs.history), contracts.HISTORY).to_pylist()
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     summary = summarise(
         best=best,
         history=history,
-        dataset=read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY),
+        dataset=dataset,
         search=read_document(Path(inputs.search), contracts.SEARCH_SUMMARY),
         test=read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY),
         noisy={exemplar_id: row.is_noisy for exemplar_id, row in pool.items()},
         task_parameters=asdict(config.task),
     )
-    exemplars = [_exemplar(entry) for entry in best["exemplars"]]
-    prompt = render_prompt(exemplars, QUERY_PLACEHOLDER, best["instruction"])
+    template = PromptTemplate.of(best["prompt"])
+    exemplars = [exemplar_of(entry) for entry in best["exemplars"]]
+    prompt = template.render(exemplars, template.placeholder(exemplars), best["instruction"])
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     harmful = [
         {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
         for each in summary["harmful_exemplars"]
     ]
-    page = render_page(summary, history, prompt, predictions, harmful)
+    page = render_page(summary, history, as_text(prompt), predictions, harmful)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
     _write_results(Path(outputs.results), inputs, outputs, prompt, harmful)
@@ -83,17 +85,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     return StageReport(metrics=scores | {name: gain["mean"] for name, gain in gains.items() if gain})
 
 
-def _exemplar(entry: dict[str, Any]) -> Exemplar:
-    return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]))
-
-
 def _write_results(
     folder: Path, inputs: Inputs, outputs: Outputs, prompt: str, harmful: Sequence[dict[str, Any]]
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "prompt.txt", prompt)
-    messages = [{"role": "user", "content": prompt}]
-    write_text(folder / "messages.json", json.dumps(messages, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / "prompt.txt", as_text(prompt))
+    write_text(folder / "messages.json", json.dumps(messages_of(prompt), indent=2, ensure_ascii=False) + "\n")
     write_text(folder / HARMFUL_FILE, json.dumps(harmful, indent=2, ensure_ascii=False) + "\n")
     shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
     shutil.copyfile(inputs.history, folder / "history.parquet")

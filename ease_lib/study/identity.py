@@ -15,7 +15,7 @@ from ease_lib.black_box.endpoint_notes import FIRST
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import ROW_METHODS, EmbeddingConfig, OptimizerConfig
 from ease_lib.embedding.opening import embedder_identity
-from ease_lib.evaluation.prompt import TEMPLATE
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.optimizers.registry import BUDGET_METHODS
 
 
@@ -27,6 +27,7 @@ def journal_key(
     black_box: BlackBox,
     sampling: Sampling,
     instructions: Sequence[str],
+    template: PromptTemplate,
     seed: int,
     answers: int,
 ) -> str:
@@ -50,9 +51,9 @@ def journal_key(
         "files": sha256_of_files(list(files)),
         "optimizer": settings,
         "embedder": [dataclasses.astuple(embedding), embedder_identity(embedding)],
-        "endpoint": [black_box.endpoint, black_box.model, black_box.api, dataclasses.asdict(sampling)],
+        "endpoint": [black_box.endpoint, black_box.model, black_box.api, sampling.identity],
         "instructions": list(instructions),
-        "template": TEMPLATE,
+        "template": template.identity,
         "seed": seed,
     }
     if black_box.answers != FIRST:

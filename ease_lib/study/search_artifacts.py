@@ -12,7 +12,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.evaluation.prompt import TEMPLATE
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import RowAllocating
 from ease_lib.optimizers.history import History
@@ -52,15 +52,28 @@ def write_best_sequence(
         "k": k,
         "exemplar_ids": [row.exemplar_id for row in chosen],
         "exemplars": [
-            {"exemplar_id": row.exemplar_id, "input": row.input, "outputs": list(row.outputs)} for row in chosen
+            {
+                "exemplar_id": row.exemplar_id,
+                "input": row.input,
+                "outputs": list(row.outputs),
+                **({"fields": dict(row.fields)} if row.fields else {}),
+            }
+            for row in chosen
         ],
         "instruction_id": outcome.candidate.instruction,
         "instruction": instructions[outcome.candidate.instruction],
-        "template": TEMPLATE,
+        "template": PromptTemplate.of(dataset["template"]).identity,
+        "prompt": dataset["template"],
         "llm_model": black_box.model,
         "llm_endpoint": black_box.endpoint,
     }
     write_document(path, contracts.BEST_SEQUENCE, document)
+
+
+def exemplar_of(entry: dict[str, Any]) -> Exemplar:
+    """An exemplar of the winning sequence, as `write_best_sequence` left it."""
+    fields = tuple(entry.get("fields", {}).items())
+    return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]), fields=fields)
 
 
 def search_summary(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Literal, Protocol
 
+Fields = tuple[tuple[str, str], ...]
+"""Columns of a row that the prompt names beside input and output, with their texts."""
 NoiseRule = Callable[[str], str]
 """A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
 
@@ -39,6 +41,7 @@ class Exemplar:
     input: str
     outputs: tuple[str, ...]
     is_noisy: bool | None = None
+    fields: Fields = ()
 
     @property
     def output(self) -> str:
@@ -55,6 +58,7 @@ class Row:
     input: str
     outputs: tuple[str, ...]
     is_noisy: bool | None = None
+    fields: Fields = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,17 +42,24 @@ ListFiles = Callable[[], list[str]]
 
 
 def build_task(
-    config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles, metrics: Mapping[str, Score]
+    config: TaskConfig,
+    *,
+    seed: int,
+    locate: LocateFile,
+    list_files: ListFiles,
+    metrics: Mapping[str, Score],
+    fields: Sequence[str] = (),
 ) -> TaskData:
     """Load the source, leave rows out, rename labels, deal the splits, corrupt the pool: in this order.
 
     Args:
         metrics: every metric by name; the task's own decides what counts as noise.
+        fields: columns that the prompt names.
 
     Raises:
         ConfigError, DataError: on parameters or data that cannot work.
     """
-    source = load_source(config, seed=seed, locate=locate, list_files=list_files)
+    source = load_source(config, seed=seed, locate=locate, list_files=list_files, fields=fields)
     source = without_rows(source, config.exclude_rows)
     every_row = [*source.rows, *(source.validation or ()), *(source.test or ())]
     source = replace(source, notices=(*source.notices, *label_notices(every_row)))
@@ -88,8 +95,15 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
     return replace(source, rows=left(source.rows) or [], validation=left(source.validation), test=left(source.test))
 
 
-def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles) -> TaskSource:
+def load_source(
+    config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles, fields: Sequence[str] = ()
+) -> TaskSource:
     """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
+    if fields and config.task != "table":
+        raise ConfigError(
+            f"prompt names {{{fields[0]}}}, and rows of task={config.task} have {{input}} and {{output}} alone; "
+            "write these, or give a table"
+        )
     generated = PAPER_POOL if config.pool_size == AUTOMATIC else config.pool_size
     rows = generated + most_validation_rows(config) + config.test_size
     if config.task in GENERATED and config.pool_size == EVERYTHING:
@@ -106,9 +120,9 @@ def load_source(config: TaskConfig, *, seed: int, locate: LocateFile, list_files
         case "instruction_induction":
             return instruction_induction(config.task_name, locate, config.clean_task_name)
         case "table" if is_hub(config):
-            return table.hub_source(config.task_name, table.Columns.parse(config.input_columns, config.output_column))
+            return table.hub_source(config.task_name, _columns(config, fields))
         case "table":
-            columns = table.Columns.parse(config.input_columns, config.output_column)
+            columns = _columns(config, fields)
             name = config.task_name or Path(config.task_uri.rstrip("/")).stem
             return table.table_source(
                 name, _files(config.task_uri, locate, list_files), columns, limits=_limits(config, seed)
@@ -128,28 +142,32 @@ def task_tables(config: TaskConfig, locate: LocateFile, list_files: ListFiles) -
     return _files(config.task_uri, locate, list_files) if config.task in ("table", *REASONING_TASKS) else None
 
 
-def check_heads(config: TaskConfig, files: Mapping[str, Readable]) -> None:
+def _columns(config: TaskConfig, fields: Sequence[str]) -> table.Columns:
+    """Of a table. Where nothing says what the input is made of, it is what the prompt names."""
+    given = config.input_columns
+    inputs = ",".join(fields) if fields and given == TaskConfig.input_columns else given
+    return table.Columns.parse(inputs, config.output_column, fields=fields)
+
+
+def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Sequence[str]) -> None:
     """Look at the first rows of each file of a task, and at the number of rows where files say it.
 
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    if config.task in REASONING_TASKS:
-        columns = reasoning_columns(config.task)
-    else:
-        columns = table.Columns.parse(config.input_columns, config.output_column)
+    columns = reasoning_columns(config.task) if config.task in REASONING_TASKS else _columns(config, fields)
     counts = [table.check_head(file, columns, HEAD_ROWS) for file in files.values()]
     if None not in counts:
         _check_count(config, ", ".join(file.name for file in files.values()), sum(filter(None, counts)))
 
 
-def check_hub_task(config: TaskConfig) -> None:
+def check_hub_task(config: TaskConfig, fields: Sequence[str]) -> None:
     """Ask the hub whether the data set is there, with these columns and enough rows; nothing is downloaded.
 
     Raises:
         ConfigError, DataError: as `table.hub_source`.
     """
-    columns = table.Columns.parse(config.input_columns, config.output_column)
+    columns = _columns(config, fields)
     count = table.check_hub(config.task_name, columns)
     if count is not None:
         _check_count(config, config.task_name, count)

@@ -218,4 +218,4 @@ def _needs(own: object, split: str, size: int) -> str:
 
 
 def _numbered(rows: Sequence[Row], start: int) -> tuple[Exemplar, ...]:
-    return tuple(Exemplar(start + i, row.input, row.outputs, row.is_noisy) for i, row in enumerate(rows))
+    return tuple(Exemplar(start + i, row.input, row.outputs, row.is_noisy, row.fields) for i, row in enumerate(rows))

@@ -59,14 +59,23 @@ class Columns:
     output: Template
     remedy: str
     """What a missing column's error advises."""
+    fields: tuple[str, ...] = ()
+    """Columns that the row keeps beside."""
 
     @classmethod
     def parse(
-        cls, input_columns: str, output_column: str, remedy: str = "set input_columns and output_column"
+        cls,
+        input_columns: str,
+        output_column: str,
+        remedy: str = "set input_columns and output_column",
+        fields: Sequence[str] = (),
     ) -> Columns:
         """From the two parameters: a value with `{` is a template, another names columns.
 
         Several input columns become one text, a line `column: value` each.
+
+        Args:
+            fields: columns that rows keep beside.
 
         Raises:
             ConfigError: when no column is named, or a template is broken.
@@ -82,11 +91,12 @@ class Columns:
         else:
             inputs = tuple((f"{name}: " if name == names[0] else f"\n{name}: ", name) for name in names)
         output = parse_template(output_column) if "{" in output_column else (("", output_column.strip()),)
-        return cls(inputs, output, remedy)
+        return cls(inputs, output, remedy, tuple(fields))
 
     @property
     def all(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(column for _, column in (*self.input, *self.output) if column is not None))
+        made_from = [column for _, column in (*self.input, *self.output) if column is not None]
+        return tuple(dict.fromkeys([*made_from, *self.fields]))
 
 
 def parse_template(text: str) -> Template:
@@ -310,7 +320,8 @@ def _shown(place: Place) -> str:
 def _row(record: Record, columns: Columns) -> Row:
     answers = _items(columns.output, record)
     outputs = [_filled(columns.output, record)] if answers is None else map(_text, answers)
-    return Row(_trimmed(_filled(columns.input, record)), tuple(dict.fromkeys(map(_trimmed, outputs))))
+    fields = tuple((column, _trimmed(_text(record[column]))) for column in columns.fields)
+    return Row(_trimmed(_filled(columns.input, record)), tuple(dict.fromkeys(map(_trimmed, outputs))), fields=fields)
 
 
 def _trimmed(text: str) -> str:

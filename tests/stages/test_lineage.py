@@ -83,7 +83,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
 
 def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
     shown = published.artifacts["kept"].metadata
-    assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/1")
+    assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/2")
     assert decode(Path(shown["record"]).read_bytes(), "")["stage"] == "prefilter"
     page = (published.folder / "prefilter" / "chain").read_text()
     assert "## prefilter: complete" in page

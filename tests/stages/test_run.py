@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
+from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
-from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool, report
+from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMOKE = {
@@ -32,6 +35,10 @@ SMOKE = {
     "shortlist_size": 50,
     "llm_base_url": "simulated",
 }
+
+
+def render_prompt(exemplars, query, instruction=""):
+    return PromptTemplate().render(exemplars, Exemplar(-1, query, ("",)), instruction)
 
 
 def run(at, *stages, **changes):
@@ -160,6 +167,31 @@ def test_results_folder_is_complete_and_consistent(finished):
     assert prompt == render_prompt([pool[exemplar_id] for exemplar_id in best["exemplar_ids"]], "{input}")
     assert json.loads((folder / "messages.json").read_text()) == [{"role": "user", "content": prompt}]
     assert pq.read_table(folder / "history.parquet").num_rows == 9
+
+
+def test_a_prompt_of_ones_own_is_searched_tested_and_shown_as_it_is_sent(tmp_path):
+    rows = [(f"{kind} {number} {{body}}", f"about {kind}", kind) for number in range(30) for kind in ("bug", "praise")]
+    lines = ["subject,body,label", *(",".join(row) for row in rows)]
+    (tmp_path / "mail.csv").write_text("\n".join(lines), encoding="utf-8")
+    template = {"exemplars": "turns", "system": "Sort mail.", "query": "Input: {subject}: {body}\nOutput:"}
+    (tmp_path / "prompt.yaml").write_text(yaml.safe_dump(template), encoding="utf-8")
+    at = Artifacts(tmp_path / "run")
+    table = {"task": "table", "task_uri": str(tmp_path / "mail.csv"), "output_column": "label"}
+    run(at, *modules_between("", "publish"), **table, noise_ratio=0, pool_size=20, prompt=str(tmp_path / "prompt.yaml"))
+    messages = json.loads((Path(at.results) / "messages.json").read_text())
+    assert [message["role"] for message in messages] == ["system", *["user", "assistant"] * 5, "user"]
+    assert messages[-1]["content"] == "Input: {subject}: {body_}\nOutput:", "{body} stands in the exemplars"
+    test = {row.exemplar_id: row for row in read_exemplars(Path(at.test), contracts.TEST_SET)}
+    first = read_table(Path(at.predictions), contracts.PREDICTIONS).to_pylist()[0]
+    for column, mark in (("subject", "{subject}"), ("body", "{body_}")):
+        messages[-1]["content"] = messages[-1]["content"].replace(mark, dict(test[first["exemplar_id"]].fields)[column])
+    assert first["prompt_sha256"] == prompt_sha256(Chat.of((each["role"], each["content"]) for each in messages))
+
+
+def test_columns_in_the_prompt_need_a_table(tmp_path):
+    (tmp_path / "prompt.yaml").write_text("query: 'Q: {question}'", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"prompt names \{question\}, and rows of task=customer_feedback"):
+        run(Artifacts(tmp_path), build_dataset, prompt=str(tmp_path / "prompt.yaml"))
 
 
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):

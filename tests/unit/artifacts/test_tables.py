@@ -32,13 +32,13 @@ def test_equal_content_gives_equal_bytes(tmp_path):
 
 def test_another_contract_is_refused(tmp_path):
     write_exemplars(tmp_path / "pool", contracts.EXEMPLAR_POOL, POOL)
-    with pytest.raises(ContractError, match="expected contract test_set/1, found exemplar_pool/1"):
+    with pytest.raises(ContractError, match="expected contract test_set/2, found exemplar_pool/2"):
         read_table(tmp_path / "pool", contracts.TEST_SET)
 
 
 def test_a_parquet_file_of_somebody_else_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "pool")
-    with pytest.raises(ContractError, match="expected contract exemplar_pool/1, found none"):
+    with pytest.raises(ContractError, match="expected contract exemplar_pool/2, found none"):
         read_table(tmp_path / "pool", contracts.EXEMPLAR_POOL)
 
 
@@ -80,6 +80,7 @@ SUMMARY = {
     "unused": 0,
     "classes": {},
     "notices": [],
+    "template": {},
 }
 
 
@@ -89,7 +90,7 @@ def test_documents_are_checked_when_written_and_when_read(tmp_path):
     assert read_document(path, contracts.DATASET_SUMMARY)["task"] == "t"
     with pytest.raises(ContractError, match="field pool should be"):
         write_document(path, contracts.DATASET_SUMMARY, {**SUMMARY, "pool": "one"})
-    path.write_text(json.dumps({"contract": "dataset_summary/2", "task": "t"}))
+    path.write_text(json.dumps({"contract": "dataset_summary/3", "task": "t"}))
     with pytest.raises(ContractError, match="field metric is missing"):
         read_document(path, contracts.DATASET_SUMMARY)
     path.write_text("{")

@@ -1,6 +1,7 @@
 """Every failure has its kind and its remedy; none becomes an answer."""
 
 import asyncio
+import json
 import threading
 import time
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.black_box.cache import open_cache, response_key
+from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.opening import answer_identity, open_black_box
 from ease_lib.config.sections import EndpointConfig
@@ -109,12 +111,13 @@ class PickyServer(OpenAIRoutesServer):
     def __init__(self, refused, words="Unsupported parameter: '{name}' is not supported with this model.", code=400):
         super().__init__({MODEL: lambda prompt: "fine"})
         self.RequestHandlerClass = PickyHandler
-        self.refused, self.words, self.code, self.sent = refused, words, code, []
+        self.refused, self.words, self.code, self.sent, self.requests = refused, words, code, [], []
 
 
 class PickyHandler(OpenAIRoutesHandler):
     def answer_request(self, request, prompt):
         self.server.sent.append(set(request))
+        self.server.requests.append(request)
         time.sleep(0.05)  # so that requests at once are all in flight before the first is refused
         for name in self.server.refused:
             if name in request:
@@ -181,6 +184,36 @@ def test_whatever_is_refused_by_name_is_left_out_from_then_on(words, code):
 def test_a_raw_completion_goes_without_its_stop():
     with picky_endpoint("stop") as server:
         assert ask_at_once(server.base_url, ["a"], api="completions") == (["fine"], {"stop"})
+
+
+def sent_for(prompt, api="chat", **sampling):
+    async def once():
+        drawn = Sampling(max_tokens=8, stop="\n", **sampling)
+        client = OpenAIClient(base_url=server.base_url, model=MODEL, api=api, key="", sampling=drawn, timeout_seconds=5)
+        await client.complete(prompt)
+        await client.close()
+
+    with picky_endpoint() as server:
+        asyncio.run(once())
+        return server.requests[0]
+
+
+def test_messages_are_sent_as_they_are_and_a_text_as_one_of_the_user():
+    chat = Chat.of([("system", "Be short."), ("user", "a"), ("assistant", "1"), ("user", "b")])
+    assert sent_for(chat)["messages"] == json.loads(chat)
+    assert sent_for("b")["messages"] == [{"role": "user", "content": "b"}]
+
+
+def test_where_answers_end_is_said_to_chat_models_only_if_the_template_says_it():
+    assert "stop" not in sent_for("a")
+    assert sent_for("a", stops=("###",))["stop"] == ["###"]
+    assert sent_for("a", api="completions")["stop"] == ["\n"]
+    assert sent_for("a", api="completions", stops=("###", "--"))["stop"] == ["###", "--"]
+
+
+def test_what_a_template_does_not_say_changes_no_kept_answer():
+    assert Sampling(max_tokens=8, stop="\n").identity == {"max_tokens": 8, "stop": "\n", "temperature": 0.0}
+    assert "stops" in Sampling(max_tokens=8, stop="\n", stops=("#",)).identity
 
 
 def test_a_limit_that_is_too_large_is_an_error_and_not_left_out():

@@ -16,7 +16,7 @@ import pytest
 
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.prompt import prompt_prefix, render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.seeding import rng
 from ease_lib.simulation.in_context_learner import (
     Rewriting,
@@ -44,6 +44,10 @@ SENTENCES = [
     "Ivan found a strange stone on Friday.",
     "Grandma sold every ticket before breakfast.",
 ]
+
+
+def render_prompt(exemplars, query, instruction=""):
+    return PromptTemplate().render(exemplars, Exemplar(-1, query, ("",)), instruction)
 
 
 def shown(*pairs: tuple[str, str]) -> list[Exemplar]:
@@ -288,7 +292,7 @@ def score_matrix(source: TaskSource, *, noise: float, sequences: int, queries: i
 
 
 def marks(exemplars: Sequence[Exemplar], validation: Sequence[Exemplar]) -> list[float]:
-    prefix = prompt_prefix(exemplars)
+    prefix = render_prompt(exemplars, "").removesuffix("Input: \nOutput:")
     return [exact_match(answer(f"{prefix}Input: {row.input}\nOutput:"), row.outputs) for row in validation]
 
 

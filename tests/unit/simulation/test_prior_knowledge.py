@@ -10,7 +10,7 @@ from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ModelNotFound
-from ease_lib.evaluation.prompt import render_prompt
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.simulation import in_context_learner
 from ease_lib.simulation.models import KNOWLEDGE, MODEL, MODELS
 from ease_lib.simulation.prior_knowledge import prior_answer
@@ -20,6 +20,10 @@ from ease_lib.tasks.pig_latin import pig_latin_variant
 from ease_lib.testing.openai_routes import OpenAIRoutesServer
 
 MISLEADING = [Exemplar(0, "3", ("wrong",)), Exemplar(1, "4", ("worse",))]
+
+
+def render_prompt(exemplars, query, instruction=""):
+    return PromptTemplate().render(exemplars, Exemplar(-1, query, ("",)), instruction)
 
 
 def prompt(query, exemplars=MISLEADING):

@@ -37,6 +37,15 @@ def test_csv_without_header_names_columns_by_position(write_csv):
     ]
 
 
+def test_columns_that_the_prompt_names_are_kept_beside(write_csv):
+    path = write_csv("t.csv", ["subject", "body", "label"], [["Hi", " {x}", "a"]])
+    assert read_rows(path, Columns.parse("subject,body", "label", fields=("body", "subject"))) == [
+        Row("subject: Hi\nbody:  {x}", ("a",), fields=(("body", "{x}"), ("subject", "Hi")))
+    ]
+    with pytest.raises(DataError, match="no column 'sender'"):
+        read_rows(path, Columns.parse("subject", "label", fields=("sender",)))
+
+
 def test_jsonl_and_parquet_give_several_accepted_outputs(tmp_path):
     records = [{"text": "a", "label": ["x", "y", "x"]}, {"text": "b", "label": ["z"]}]
     jsonl, parquet = tmp_path / "t.jsonl", tmp_path / "t.parquet"

@@ -1,0 +1,40 @@
+"""A prompt of several messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+
+class Chat(str):
+    """Messages of a prompt. As a text it is their JSON, which stands for it in caches, digests and estimates."""
+
+    @classmethod
+    def of(cls, messages: Iterable[tuple[str, str]]) -> Chat:
+        """Args: messages: role (system, user or assistant) and text of each."""
+        return cls(json.dumps([{"role": role, "content": text} for role, text in messages], ensure_ascii=False))
+
+
+def messages_of(prompt: str) -> list[dict[str, str]]:
+    """What a chat endpoint is sent; a prompt of one text is one message of the user."""
+    if isinstance(prompt, Chat):
+        messages: list[dict[str, str]] = json.loads(prompt)
+        return messages
+    return [{"role": "user", "content": prompt}]
+
+
+def as_text(prompt: str) -> str:
+    """For people: the text, or each message below its role."""
+    if not isinstance(prompt, Chat):
+        return prompt
+    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))
+
+
+def run_together(prompt: str) -> str:
+    """One text of all messages, for a learner that reads texts: answers follow their questions after a blank."""
+    if not isinstance(prompt, Chat):
+        return prompt
+    text = ""
+    for message in messages_of(prompt):
+        text += (" " if message["role"] == "assistant" else "\n\n" if text else "") + message["content"]
+    return text
