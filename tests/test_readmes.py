@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ease_lib.cli import __main__ as ease
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.running.graph import RUN
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
@@ -133,7 +135,12 @@ def test_the_readme_is_read_in_minutes():
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_every_block_says_whether_it_holds_commands(readme):
-    assert {language for language, _ in blocks_of(readme)} <= {"bash", "text"}
+    assert {language for language, _ in blocks_of(readme)} <= {"bash", "text", "yaml"}
+
+
+def test_prompts_that_are_shown_are_such():
+    shown = [text for readme in READMES for language, text in blocks_of(readme) if language == "yaml"]
+    assert {PromptTemplate.of(yaml.safe_load(text)).columns for text in shown} == {("subject", "body")}
 
 
 @pytest.mark.parametrize("command", UNMARKED, ids=str)
