@@ -205,6 +205,7 @@ DATASET_SUMMARY = DocumentContract(
     fields={
         "task": str,
         "metric": str,
+        "metric_sha256": str,
         "pool": int,
         "validation": int,
         "test": int,

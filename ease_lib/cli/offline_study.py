@@ -31,6 +31,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
@@ -115,9 +116,10 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
     order = row_order([row.output for row in data.validation], seed)[:rows]
     asked = [data.validation[position] for position in order]
     template = PromptTemplate.of(data.dataset["template"])
+    metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
     sampling = answer_sampling(data.pool, parameters.endpoint.llm_max_tokens, template)
     with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
-        objective = Objective.of(black_box, asked, data.dataset["metric"], template)
+        objective = Objective.of(black_box, asked, metric, template)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
             evaluation = objective.evaluate(Question(exemplars=[data.pool[position] for position in sequence]))

@@ -21,6 +21,10 @@ FLEXIBLE_METHODS = (*ROW_METHODS, "ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
 EVALUATIONS_UNDER_WAY = 8
 """Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
+METRIC_NAMES = (
+    *("exact_match", "case_sensitive_match", "exact_set", "contains", "token_f1", "rouge_l", "edit_similarity"),
+    *("regex", "json_equal", "json_fields", "number", "option_letter", "boxed"),
+)
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
@@ -88,8 +92,7 @@ class TaskConfig(Section):
     )
     metric: str = param(
         "auto",
-        "Score of one answer; auto takes the task's own.",
-        choices=("auto", "exact_match", "exact_set", "contains", "token_f1", "number", "option_letter", "boxed"),
+        f"Score of one answer: {', '.join(METRIC_NAMES)}; metric.py:score is your own, auto the task's.",
         form=True,
     )
     pool_size: int = param(
@@ -125,6 +128,11 @@ class TaskConfig(Section):
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
+        if self.metric not in ("auto", *METRIC_NAMES) and ":" not in self.metric:
+            yield (
+                f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}; "
+                "a function of your own is FILE.py:NAME or MODULE:NAME"
+            )
         if not self.validation_size:
             yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
         if self.task == "instruction_induction" and not self.task_uri:

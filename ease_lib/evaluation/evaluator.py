@@ -12,7 +12,7 @@ from ease_lib import errors
 from ease_lib.black_box.asking import all_answers
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
-from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.usage import Usage, usage_of
@@ -85,13 +85,13 @@ class Evaluator:
         client: LLMClient,
         rows: Sequence[Exemplar],
         *,
-        metric: str,
+        metric: Metric,
         failures: FailurePolicy,
         template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
     ) -> None:
         self._client = client
         self._rows = rows
-        self._metric = METRICS[metric]
+        self._metric = metric
         self._failures = failures
         self._template = template
         self.given_up = Usage()

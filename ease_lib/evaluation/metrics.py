@@ -10,13 +10,16 @@ theirs; where an accepted output spans lines, the whole answer does.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 from ease_lib.black_box.reasoning import without_reasoning
+from ease_lib.errors import DataError
 
 Metric = Callable[[str, Sequence[str]], float]
 
@@ -84,6 +87,47 @@ def exact_match(answer: str, outputs: Sequence[str]) -> float:
 def exact_set(answer: str, outputs: Sequence[str]) -> float:
     """1 when the answer has the same words as an output, in any order; "and" is none of them."""
     return float(any(_word_set(given) == _word_set(wanted) for given, wanted in _pairs(answer, outputs)))
+
+
+def case_sensitive_match(answer: str, outputs: Sequence[str]) -> float:
+    """1 when the answer is one of the outputs, in upper and lower case as it stands there."""
+    return float(any(given == wanted for given, wanted in (_as_written(answer, output) for output in outputs)))
+
+
+def regex(answer: str, outputs: Sequence[str]) -> float:
+    """1 when an output, read as a regular expression, is found in the answer.
+
+    Raises:
+        DataError: on an output that is none.
+    """
+    text = without_reasoning(answer)
+    try:
+        return float(any(re.search(output, text) for output in outputs))
+    except re.error as error:
+        raise DataError(f"metric=regex: an output is no regular expression ({error}); correct it") from error
+
+
+def json_equal(answer: str, outputs: Sequence[str]) -> float:
+    """1 when the first JSON value in the answer equals an output's, whatever the order of keys and blanks."""
+    given = first_json(answer)
+    return float(given is not None and any(_same_json(given[0], json.loads(output)) for output in _json(outputs)))
+
+
+def json_fields(answer: str, outputs: Sequence[str]) -> float:
+    """Share of the fields of an output that the answer has with the same value; fields too many count as wrong ones."""
+    given = first_json(answer)
+    fields = _fields(given[0]) if given is not None else {}
+    return max((_share(fields, _fields(json.loads(output))) for output in _json(outputs)), default=0.0)
+
+
+def rouge_l(answer: str, outputs: Sequence[str]) -> float:
+    """F1 of the longest common subsequence of words (Lin, 2004); the best over the outputs."""
+    return max(_sequence_f1(_words(given), _words(wanted)) for given, wanted in _pairs(answer, outputs))
+
+
+def edit_similarity(answer: str, outputs: Sequence[str]) -> float:
+    """1 less the edit distance of characters by the longer length (Levenshtein); the best over the outputs."""
+    return max(_edit_similarity(given, wanted) for given, wanted in _pairs(answer, outputs))
 
 
 def contains(answer: str, outputs: Sequence[str]) -> float:
@@ -311,11 +355,68 @@ def _plain_latex(text: str) -> str:
     return text
 
 
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def first_json(text: str) -> tuple[Any] | None:
+    """The first object or list in a text, alone in a tuple, for it may be false; else its whole as a value; or None."""
+    text = without_reasoning(text)
+    decoder = json.JSONDecoder()
+    for start in re.finditer(r"[{\[]", text):
+        try:
+            return (decoder.raw_decode(text, start.start())[0],)
+        except ValueError:
+            continue
+    try:
+        return (json.loads(text),)
+    except ValueError:
+        return None
+
+
+def _json(outputs: Sequence[str]) -> Sequence[str]:
+    for output in outputs:
+        try:
+            json.loads(output)
+        except ValueError as error:
+            raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+    return outputs
+
+
+def _same_json(one: Any, other: Any) -> bool:
+    """1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same_json(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same_json, one, other))
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip() == other.strip()
+    return bool(one == other)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Of an object; of anything else itself, without a name."""
+    return value if isinstance(value, dict) else {"": value}
+
+
+def _share(given: dict[str, Any], wanted: dict[str, Any]) -> float:
+    names = given.keys() | wanted.keys()
+    same = sum(name in given and name in wanted and _same_json(given[name], wanted[name]) for name in names)
+    return same / len(names) if names else 1.0
+
+
 METRICS: dict[str, Metric] = {
     "exact_match": exact_match,
+    "case_sensitive_match": case_sensitive_match,
     "exact_set": exact_set,
     "contains": contains,
     "token_f1": token_f1,
+    "rouge_l": rouge_l,
+    "edit_similarity": edit_similarity,
+    "regex": regex,
+    "json_equal": json_equal,
+    "json_fields": json_fields,
     "number": number,
     "option_letter": option_letter,
     "boxed": boxed,
@@ -330,6 +431,41 @@ def _words(text: str) -> list[str]:
 def _word_set(text: str) -> frozenset[str]:
     words = frozenset(_words(text))
     return words - {"and"} or words
+
+
+def _as_written(answer: str, output: str) -> tuple[str, str]:
+    """Both without quotes around, trailing punctuation and needless blanks, their case as it is."""
+    if spans_lines(output):
+        return tuple("\n".join(line.rstrip() for line in _lines(text)).strip() for text in (answer, output))  # type: ignore[return-value]
+    first = [next((line for line in _lines(text) if line.strip()), "") for text in (answer, output)]
+    return _bare(" ".join(first[0].split())), _bare(" ".join(first[1].split()))
+
+
+def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
+    lengths = [0] * (len(other) + 1)
+    for item in one:
+        before = 0
+        for place, candidate in enumerate(other, 1):
+            longest = before + 1 if item == candidate else max(lengths[place], lengths[place - 1])
+            before, lengths[place] = lengths[place], longest
+    return lengths[-1]
+
+
+def _sequence_f1(answer: list[str], output: list[str]) -> float:
+    if not answer or not output:
+        return float(answer == output)
+    return 2 * _common_subsequence(answer, output) / (len(answer) + len(output))
+
+
+def _edit_similarity(one: str, other: str) -> float:
+    distances = list(range(len(other) + 1))
+    for row, character in enumerate(one, 1):
+        before, distances[0] = distances[0], row
+        for place, candidate in enumerate(other, 1):
+            changed = before + (character != candidate)
+            before = distances[place]
+            distances[place] = min(changed, before + 1, distances[place - 1] + 1)
+    return 1 - distances[-1] / max(len(one), len(other), 1)
 
 
 def _f1(answer: list[str], output: list[str]) -> float:

@@ -14,6 +14,7 @@ from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
+from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
 from ease_lib.tasks.base import Exemplar
@@ -35,7 +36,7 @@ class Objective:
         runner: asyncio.Runner,
         rows: Sequence[Exemplar],
         *,
-        metric: str,
+        metric: Metric,
         failures: FailurePolicy = STOP,
         template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
     ) -> None:
@@ -46,7 +47,7 @@ class Objective:
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
 
     @classmethod
-    def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: str, template: PromptTemplate) -> Objective:
+    def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: Metric, template: PromptTemplate) -> Objective:
         """What this black-box answers to the queries of these rows."""
         return cls(
             black_box.client,

@@ -10,7 +10,7 @@ from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import DataError
-from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import (
@@ -71,7 +71,7 @@ def load_data(task: TaskConfig, seed: int, fields: Sequence[str] | None = None) 
         seed=seed,
         locate=locate,
         list_files=lambda: names or store.list_names(),
-        metrics=METRICS,
+        metric_of=lambda name: load_metric(name).score,
         fields=fields,
     )
     for file in files.values():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import RunConfig, TaskConfig
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.task_data import load_data
@@ -49,6 +50,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     summary = {
         "task": data.name,
         "metric": data.metric,
+        "metric_sha256": load_metric(data.metric).sha256,
         "pool": len(data.pool),
         "validation": len(data.validation),
         "test": len(data.test),

@@ -27,6 +27,7 @@ from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
@@ -75,6 +76,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     template = PromptTemplate.of(dataset["template"])
+    metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
     tested = _tested(list(pool), best, len(test), config.run.seed)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens, template)
@@ -84,7 +86,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     }
     with open_account(config, sampling, TEST) as (black_box, ledger):
         objectives = {
-            name: Objective.of(black_box, [test[row] for row in rows], dataset["metric"], template)
+            name: Objective.of(black_box, [test[row] for row in rows], metric, template)
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)

@@ -38,6 +38,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
@@ -126,7 +127,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens, data.template)
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
-        objective = Objective.of(black_box, data.validation, data.dataset["metric"], data.template)
+        metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
+        objective = Objective.of(black_box, data.validation, metric, data.template)
         answers = _answers(config, data, ledger)
         search_key = _key(inputs, config, data, black_box, sampling, answers)
         memory, names = _memory(config, data, black_box, sampling), _names(data)
@@ -250,7 +252,8 @@ def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling
     if not config.optimizer.warm_start:
         return None
     endpoint = [black_box.endpoint, black_box.model, black_box.api, sampling.identity, black_box.answers]
-    subject = [data.dataset["task"], data.dataset["metric"], data.template.identity, black_box.failures.kind, *endpoint]
+    scored_by = data.dataset["metric"] + data.dataset["metric_sha256"]
+    subject = [data.dataset["task"], scored_by, data.template.identity, black_box.failures.kind, *endpoint]
     return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
 
 

@@ -27,6 +27,7 @@ from ease_lib.config.sections import (
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.lineage.chain import Chain, chain_behind
@@ -190,12 +191,13 @@ def _gate(
 def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
     sampling = answer_sampling(pool, config.endpoint.llm_max_tokens, template)
     with open_account(config, sampling, GATE) as (black_box, ledger):
-        objective = Objective.of(black_box, rows, dataset["metric"], template)
+        objective = Objective.of(black_box, rows, metric, template)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)
         ledger.book(GATE, evaluation.usage)

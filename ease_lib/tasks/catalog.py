@@ -47,13 +47,13 @@ def build_task(
     seed: int,
     locate: LocateFile,
     list_files: ListFiles,
-    metrics: Mapping[str, Score],
+    metric_of: Callable[[str], Score],
     fields: Sequence[str] = (),
 ) -> TaskData:
     """Load the source, leave rows out, rename labels, deal the splits, corrupt the pool: in this order.
 
     Args:
-        metrics: every metric by name; the task's own decides what counts as noise.
+        metric_of: a metric by its name; the task's own decides what counts as noise.
         fields: columns that the prompt names.
 
     Raises:
@@ -72,7 +72,7 @@ def build_task(
         seed=seed,
     )
     metric = data.metric if config.metric == "auto" else config.metric
-    pool = inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed, metrics[metric])
+    pool = inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
     return replace(data, metric=metric, pool=pool)
 
 

@@ -27,6 +27,7 @@ import pytest
 from ease_lib.black_box.cache import CachingClient, open_cache, response_key
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.candidates.prompts import Prompt
+from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.history import Candidate, History, Observation
@@ -201,7 +202,7 @@ class OptimizerConformance:
             )
             client = CachingClient(asking, cache, {})
             objective = Objective(
-                _KillingClient(client, asking, kill_after_answers), runner, rows, metric="exact_match",
+                _KillingClient(client, asking, kill_after_answers), runner, rows, metric=exact_match,
             )  # fmt: skip
             search(
                 self.create(problem),

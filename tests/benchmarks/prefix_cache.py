@@ -17,6 +17,7 @@ from ease_lib.black_box.transport import Transport
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
@@ -58,7 +59,7 @@ def evaluated(count: int, at_once: int) -> int:
         rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
     sequences = SequenceSpace(len(pool), 5).sample(rng(0, "prefix cache"), count)
     with open_black_box(parameters.endpoint, sampling=answer_sampling(pool, 0), store_uri="") as black_box:
-        objective = Objective.of(black_box, rows, "exact_match", PromptTemplate())
+        objective = Objective.of(black_box, rows, exact_match, PromptTemplate())
         tokens = 0
         for start in range(0, count, at_once):
             for number, sequence in enumerate(sequences[start : start + at_once], start):

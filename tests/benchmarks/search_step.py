@@ -178,7 +178,7 @@ def load(values, folder):
         seed=SEED,
         locate=lambda name: store.fetch(name, Path("runs/benchmark")),
         list_files=lambda: names or store.list_names(),
-        metrics=METRICS,
+        metric_of=METRICS.__getitem__,
     )
     embedder = load_embedder(BUNDLED)
     texts = [exemplar_text(row) for row in data.pool]

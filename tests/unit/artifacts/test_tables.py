@@ -73,6 +73,7 @@ def test_a_truncated_file_is_refused(tmp_path):
 SUMMARY = {
     "task": "t",
     "metric": "m",
+    "metric_sha256": "",
     "pool": 1,
     "validation": 1,
     "test": 1,

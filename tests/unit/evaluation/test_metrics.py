@@ -2,6 +2,8 @@ from fractions import Fraction
 
 import pytest
 
+from ease_lib.config.sections import METRIC_NAMES
+from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import (
     METRICS,
     final_expression,
@@ -280,3 +282,42 @@ def test_an_answer_that_repeats_itself_without_end_is_read_in_no_time():
     for text in (r"\boxed{" * 20_000, "answer is " * 10_000, "\n" * 10_000, r"\frac" * 10_000):
         for read in (final_number, final_option, final_expression):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer", "outputs", "score"),
+    [
+        ("case_sensitive_match", ' "Berlin". ', ["Berlin"], 1),
+        ("case_sensitive_match", "berlin", ["Berlin"], 0),
+        ("case_sensitive_match", "a\n  B", ["a\n  B"], 1),
+        ("regex", "It is 12 kg", [r"\b1[0-9] kg\b"], 1),
+        ("regex", "It is 22 kg", [r"\b1[0-9] kg\b", "none"], 0),
+        ("json_equal", 'Sure:\n```json\n{"b": [1, 2.0], "a": " x "}\n```', ['{"a": "x", "b": [1.0, 2]}'], 1),
+        ("json_equal", '{"a": true}', ['{"a": 1}'], 0),
+        ("json_equal", "{broken", ['{"a": 1}'], 0),
+        ("json_equal", "false", ["false"], 1),
+        ("json_equal", "[2, 1]", ["[1, 2]"], 0),
+        ("json_fields", '{"a": 1, "b": 3}', ['{"a": 1, "b": 2}'], 0.5),
+        ("json_fields", '{"a": 1, "b": 2, "c": 3, "d": 4}', ['{"a": 1, "b": 2}'], 0.5),
+        ("json_fields", "no JSON", ['{"a": 1, "b": 2}'], 0),
+        ("json_fields", "{}", ["{}"], 1),
+        ("rouge_l", "the cat sat on the mat", ["the cat is on the mat"], 10 / 12),
+        ("rouge_l", "", ["a"], 0),
+        ("edit_similarity", "kitten", ["sitting", "mitten"], 5 / 6),
+        ("edit_similarity", "same", ["Same."], 1),
+        ("edit_similarity", "", ["abc"], 0),
+    ],
+)
+def test_metrics_of_texts_patterns_and_json(metric, answer, outputs, score):
+    assert METRICS[metric](answer, outputs) == pytest.approx(score)
+
+
+def test_outputs_that_a_metric_cannot_read_are_the_datas_fault():
+    with pytest.raises(DataError, match="no regular expression"):
+        METRICS["regex"]("a", ["("])
+    with pytest.raises(DataError, match="an output is no JSON"):
+        METRICS["json_equal"]("{}", ["{a}"])
+
+
+def test_every_metric_can_be_named():
+    assert set(METRICS) == set(METRIC_NAMES)

@@ -23,6 +23,7 @@ from ease_lib.errors import (
     TooManyFailures,
 )
 from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.racing import Race
 from ease_lib.tasks.base import Exemplar, row_hash
@@ -52,7 +53,7 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None):
         asking = AdaptiveClient(client, maximum=concurrency)
         if cache_folder:
             asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
-        yield Objective(asking, runner, rows, metric="exact_match")
+        yield Objective(asking, runner, rows, metric=exact_match)
 
 
 def evaluate(server, **settings):
@@ -216,7 +217,7 @@ TEN_ROWS = [Exemplar(100 + number, f"row {number}", ("yes" if number < 8 else "n
 def evaluated(client, kind, coverage=0.5):
     with asyncio.Runner() as runner:
         policy = FailurePolicy(kind=kind, coverage=coverage)
-        objective = Objective(client, runner, TEN_ROWS, metric="exact_match", failures=policy)
+        objective = Objective(client, runner, TEN_ROWS, metric=exact_match, failures=policy)
         return objective.evaluate(Question(exemplars=[]))
 
 

@@ -107,7 +107,9 @@ def compared_sequences(search, iteration):
 
 
 def problem_of(values):
-    task = build_task(parse_parameters(values).task, seed=0, locate=lambda name: name, list_files=list, metrics=METRICS)
+    task = build_task(
+        parse_parameters(values).task, seed=0, locate=lambda name: name, list_files=list, metric_of=METRICS.__getitem__
+    )
     embedder = load_embedder(BUNDLED)
     texts = [exemplar_text(row) for row in task.pool]
     pool = embedder.embed(texts)

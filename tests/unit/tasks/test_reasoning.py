@@ -15,7 +15,7 @@ def built(task, folder, **parameters):
     sizes = {"pool_size": 2, "validation_size": 1, "test_size": 1}
     config = parse_parameters({"task": task, "task_uri": str(folder), "k": 1, **sizes, **parameters}).task
     names = sorted(path.name for path in folder.iterdir())
-    return build_task(config, seed=0, locate=folder.joinpath, list_files=lambda: names, metrics=METRICS)
+    return build_task(config, seed=0, locate=folder.joinpath, list_files=lambda: names, metric_of=METRICS.__getitem__)
 
 
 def write_lines(path, *records):
