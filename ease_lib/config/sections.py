@@ -383,6 +383,12 @@ class CapsConfig(Section):
         low=0,
         high=1e9,
     )
+    max_zero_answers: int = param(
+        100,
+        "Answers that may all score 0, and fit no row, before the search stops: it is the format; 0 is no limit.",
+        low=0,
+        high=10**9,
+    )
     max_seconds: float = param(0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9)
 
 

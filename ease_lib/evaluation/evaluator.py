@@ -10,6 +10,7 @@ from functools import partial
 
 from ease_lib import errors
 from ease_lib.black_box.asking import all_answers
+from ease_lib.black_box.chat import as_text
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.metrics import Metric
@@ -78,6 +79,7 @@ class Evaluator:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
         failures: what becomes of rows that the endpoint refuses.
         template: how prompts are written.
+        most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Evaluator:
         metric: Metric,
         failures: FailurePolicy,
         template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+        most_zeros: int = 0,
     ) -> None:
         self._client = client
         self._rows = rows
@@ -97,6 +100,9 @@ class Evaluator:
         self.given_up = Usage()
         """Of evaluations that did not get to their end."""
         self._asked = self._refused = 0
+        self._most_zeros = most_zeros
+        self._zeros: list[str] = []
+        """Answers from the first on, until one has a score."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask block by block; without a race all rows are one block.
@@ -157,9 +163,32 @@ class Evaluator:
                 if self._failures.kind == "stop":
                     raise _at_row(error, row) from error
                 return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
-            return _Row(prompt, completion=completion, score=self._metric(completion.text, row.outputs))
+            score = self._metric(completion.text, row.outputs)
+            self._check_zeros(prompt, completion.text, row, score)
+            return _Row(prompt, completion=completion, score=score)
 
         return await all_answers([partial(noted, row) for row in rows])
+
+    def _check_zeros(self, prompt: str, answer: str, row: Exemplar, score: float) -> None:
+        """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all."""
+        if not self._most_zeros:
+            return
+        if score:
+            self._most_zeros = 0
+            return
+        self._zeros.append(answer)
+        if len(self._zeros) < self._most_zeros:
+            return
+        if any(self._metric(each, other.outputs) for each in dict.fromkeys(self._zeros) for other in self._rows):
+            self._most_zeros = 0
+            return
+        shown = f"the prompt\n\n{as_text(prompt)}\n\nthe answer\n\n{answer}\n\nexpected\n\n{row.output}\n"
+        logger.info("one of %d answers that all score 0:\n\n%s", len(self._zeros), shown)
+        raise errors.DataError(
+            f"the first {len(self._zeros)} answers all score 0, and would for any other row: it is the format, not "
+            "the exemplars. Compare prompt, answer and expected output above; then change prompt, metric, llm_api or "
+            "llm_max_tokens, or set max_zero_answers=0 to go on"
+        )
 
     def _check_coverage(self, rows: Sequence[_Row], *, whole: bool) -> None:
         """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task.

@@ -27,7 +27,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures, template: see `Evaluator`.
+        client, rows, metric, failures, template, most_zeros: see `Evaluator`.
     """
 
     def __init__(
@@ -39,15 +39,26 @@ class Objective:
         metric: Metric,
         failures: FailurePolicy = STOP,
         template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+        most_zeros: int = 0,
     ) -> None:
-        self._evaluator = Evaluator(client, rows, metric=metric, failures=failures, template=template)
+        self._evaluator = Evaluator(
+            client, rows, metric=metric, failures=failures, template=template, most_zeros=most_zeros
+        )
         self._template = template
         self._runner = runner
         self._rows = rows
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
 
     @classmethod
-    def of(cls, black_box: BlackBox, rows: Sequence[Exemplar], metric: Metric, template: PromptTemplate) -> Objective:
+    def of(
+        cls,
+        black_box: BlackBox,
+        rows: Sequence[Exemplar],
+        metric: Metric,
+        template: PromptTemplate,
+        *,
+        most_zeros: int = 0,
+    ) -> Objective:
         """What this black-box answers to the queries of these rows."""
         return cls(
             black_box.client,
@@ -56,6 +67,7 @@ class Objective:
             metric=metric,
             failures=black_box.failures,
             template=template,
+            most_zeros=most_zeros,
         )
 
     def evaluate(self, question: Question) -> Evaluation:

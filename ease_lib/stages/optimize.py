@@ -128,7 +128,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
         metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
-        objective = Objective.of(black_box, data.validation, metric, data.template)
+        objective = Objective.of(
+            black_box, data.validation, metric, data.template, most_zeros=config.caps.max_zero_answers
+        )
         answers = _answers(config, data, ledger)
         search_key = _key(inputs, config, data, black_box, sampling, answers)
         memory, names = _memory(config, data, black_box, sampling), _names(data)

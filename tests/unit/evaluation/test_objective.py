@@ -19,6 +19,7 @@ from ease_lib.errors import (
     CapReached,
     ContentRefused,
     ContextTooLong,
+    DataError,
     Overloaded,
     TooManyFailures,
 )
@@ -38,7 +39,7 @@ def query_number(prompt):
 
 
 @contextmanager
-def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None):
+def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, most_zeros=0):
     client = OpenAIClient(
         base_url=server.base_url,
         model=MODEL,
@@ -53,7 +54,7 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None):
         asking = AdaptiveClient(client, maximum=concurrency)
         if cache_folder:
             asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
-        yield Objective(asking, runner, rows, metric=exact_match)
+        yield Objective(asking, runner, rows, metric=exact_match, most_zeros=most_zeros)
 
 
 def evaluate(server, **settings):
@@ -67,6 +68,29 @@ def test_score_is_the_mean_over_rows_in_their_order():
     assert evaluation.score == pytest.approx(0.3)
     assert evaluation.scores == (1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
     assert evaluation.usage.requests == server.script.requests == 10
+
+
+def test_answers_that_fit_no_row_at_all_end_the_search_and_one_is_shown(caplog):
+    with (
+        faulty_endpoint(lambda prompt: "Sure! It is seven.") as server,
+        caplog.at_level("INFO", logger="ease"),
+        pytest.raises(DataError, match=r"the first 10 answers all score 0, .* set max_zero_answers=0 to go on"),
+    ):
+        evaluate(server, most_zeros=10)
+    assert "Input: query" in caplog.text
+    assert "Sure! It is seven." in caplog.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda prompt: "3" if query_number(prompt) != "3" else "4",  # wrong, and right for another row
+        lambda prompt: query_number(prompt) if query_number(prompt) == "5" else "Sure!",  # one is right
+    ],
+)
+def test_wrong_answers_of_the_right_format_are_no_reason_to_stop(answer):
+    with faulty_endpoint(answer) as server:
+        assert evaluate(server, most_zeros=10).score < 0.2
 
 
 def test_queries_run_concurrently_under_the_limit():
