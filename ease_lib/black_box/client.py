@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from ease_lib import errors, observations
@@ -121,6 +122,8 @@ class OpenAIClient:
         model: as the endpoint calls it.
         api: `chat` or `completions`.
         key: secret of the endpoint, or empty.
+        extra: what else every request says; unlike our own parameters none of it is left out where it is refused.
+        headers: sent with every request.
         left_out: parameters that the endpoint is known to refuse.
         on_refusal: told of each parameter that it refuses from now on.
 
@@ -136,12 +139,15 @@ class OpenAIClient:
         key: str,
         sampling: Sampling,
         timeout_seconds: float,
+        extra: Mapping[str, Any] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
         left_out: Collection[str] = (),
         on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
     ) -> None:
-        self._transport = Transport(base_url, key, timeout_seconds)
+        self._transport = Transport(base_url, key, timeout_seconds, headers)
         self._shown_url = without_credentials(base_url)
         self._key = key
+        self._extra = extra
         self._model = model
         self._api = api
         self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, "temperature": sampling.temperature}
@@ -178,14 +184,16 @@ class OpenAIClient:
 
     async def _send(self, prompt: str, sent: dict[str, Any]) -> Any:
         if self._api == "completions":
-            return await self._transport.post("completions", {"model": self._model, "prompt": prompt, **sent})
-        content = {"model": self._model, "messages": messages_of(prompt), **sent}
+            return await self._transport.post(
+                "completions", {"model": self._model, "prompt": prompt, **sent, **self._extra}
+            )
+        content = {"model": self._model, "messages": messages_of(prompt), **sent, **self._extra}
         return await self._transport.post("chat/completions", content)
 
     def _taken_parameters(self) -> dict[str, Any]:
-        wanted = dict(self._optional)
-        if LIMIT in self.left_out and self._api == "chat":
-            wanted[NEWER_LIMIT] = wanted[LIMIT]
+        wanted = {name: value for name, value in self._optional.items() if name not in self._extra}
+        if LIMIT in self.left_out and self._api == "chat" and NEWER_LIMIT not in self._extra:
+            wanted[NEWER_LIMIT] = self._optional[LIMIT]
         return {name: value for name, value in wanted.items() if name not in self.left_out}
 
     def _leave_out(self, name: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -39,9 +41,9 @@ OWN_ENDPOINTS = LOCAL, SIMULATED = "local", "simulated"
 class BlackBox:
     """The LLM as the search sees it.
 
-    `endpoint` is its URL without credentials, or `local` or `simulated`; with `model` and `api` it is its identity.
-    `innermost` counts the answers that this process had from it, `meter` bounds what it may still send, and `answers`
-    is the generation of kept answers.
+    `endpoint` is its URL without credentials, or `local` or `simulated`; with `model`, `api` and `extra`, what else its
+    requests say, it is its identity. `innermost` counts the answers that this process had from it, `meter` bounds what
+    it may still send, and `answers` is the generation of kept answers.
     """
 
     endpoint: str
@@ -53,6 +55,7 @@ class BlackBox:
     answers: str
     runner: asyncio.Runner
     failures: FailurePolicy
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -87,7 +90,7 @@ def open_black_box(
         generation = answers or known.answers
         if store_uri:
             cache = stack.enter_context(open_cache(store_uri))
-            identity = answer_identity(endpoint, model, api, sampling, generation)
+            identity = answer_identity(endpoint, model, api, sampling, generation, config.extra)
             answering = CachingClient(answering, cache, identity, lambda: client.left_out)
         observations.endpoint_used(endpoint, model, api)
         observations.parameters_left_out(client.left_out)
@@ -100,13 +103,23 @@ def open_black_box(
             meter=meter,
             answers=generation,
             runner=runner,
+            extra=config.extra,
             failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
 
 
-def answer_identity(endpoint: str, model: str, api: str, sampling: Sampling, answers: str = FIRST) -> dict[str, Any]:
+def answer_identity(
+    endpoint: str,
+    model: str,
+    api: str,
+    sampling: Sampling,
+    answers: str = FIRST,
+    extra: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
     """What an answer depends on beside its prompt: with it, the address of the answer in the cache."""
-    generation = {} if answers == FIRST else {"answers": answers}
+    generation: dict[str, Any] = {} if answers == FIRST else {"answers": answers}
+    if extra:
+        generation["extra"] = dict(extra)
     return {"endpoint": endpoint, "model": model, "api": api, **sampling.identity, **generation}
 
 
@@ -150,10 +163,23 @@ def _served(
         key=key,
         sampling=sampling,
         timeout_seconds=config.llm_timeout_seconds,
+        extra=config.extra,
+        headers=_headers(config),
         left_out=known.left_out,
         on_refusal=notes.keep_left_out,
     )
     return _Opened(endpoint, model, api, client, known)
+
+
+def _headers(config: EndpointConfig) -> dict[str, str]:
+    """
+    Raises:
+        ConfigError: where a variable is not set.
+    """
+    missing = [variable for variable in config.headers.values() if not os.environ.get(variable)]
+    if missing:
+        raise ConfigError(f"llm_headers names the environment variable {missing[0]}, which is not set; export it")
+    return {name: os.environ[variable] for name, variable in config.headers.items()}
 
 
 def _api(config: EndpointConfig, sampling: Sampling) -> str:

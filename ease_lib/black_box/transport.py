@@ -11,6 +11,7 @@ import os
 import ssl
 import urllib.request
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -31,12 +32,17 @@ class Transport:
         base_url: of the endpoint; a query (Azure's `?api-version=...`) is sent with every request.
         key: secret of the endpoint, or empty.
         timeout_seconds: from the sending of a request to the end of its answer.
+        headers: more of them; they win over those of the library.
     """
 
-    def __init__(self, base_url: str, key: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, base_url: str, key: str, timeout_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         client = openai_client(base_url, key, timeout_seconds)
         said = {**client.default_headers, **client.auth_headers}
-        self._headers = {name: value for name, value in said.items() if isinstance(value, str)}  # others are left out
+        own = {name.lower() for name in headers}
+        kept = {name: value for name, value in said.items() if isinstance(value, str) and name.lower() not in own}
+        self._headers = {**kept, **headers}
         self._base_url = str(client.base_url)
         query = urlencode({str(name): str(value) for name, value in client.default_query.items()})
         self._query = f"?{query}" if query else ""

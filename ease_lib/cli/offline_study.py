@@ -117,7 +117,7 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
     asked = [data.validation[position] for position in order]
     template = PromptTemplate.of(data.dataset["template"])
     metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
-    sampling = answer_sampling(data.pool, parameters.endpoint.llm_max_tokens, template)
+    sampling = answer_sampling(data.pool, parameters.endpoint, template)
     with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
         objective = Objective.of(black_box, asked, metric, template)
         scores = np.full((len(drawn), rows), math.nan)

@@ -9,6 +9,7 @@ more.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ METRIC_NAMES = (
     *("exact_match", "case_sensitive_match", "exact_set", "contains", "token_f1", "rouge_l", "edit_similarity"),
     *("regex", "json_equal", "json_fields", "number", "option_letter", "boxed"),
 )
+OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
+"""Of a request."""
+_SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
@@ -411,6 +415,15 @@ class EndpointConfig(Section):
     llm_max_tokens: int = param(
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
     )
+    llm_thinking_tokens: int = param(
+        0, "Tokens that a reasoning model may think before it answers, beside llm_max_tokens.", low=0, high=1_000_000
+    )
+    llm_extra: str = param(
+        "", 'JSON that is merged into every request: {"reasoning_effort": "low"}, {"response_format": {...}}, ...'
+    )
+    llm_headers: str = param(
+        "", "Headers with values from environment variables: X-Team=TEAM_TOKEN,X-Trace=TRACE; the names alone."
+    )
     llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600)
     llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
     llm_failures: str = param(
@@ -429,6 +442,17 @@ class EndpointConfig(Section):
     llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6)
 
     @property
+    def extra(self) -> dict[str, Any]:
+        """`llm_extra`, read."""
+        return dict(json.loads(self.llm_extra)) if self.llm_extra else {}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Environment variables by header."""
+        pairs = (entry.partition("=") for entry in self.llm_headers.split(",") if entry.strip())
+        return {name.strip(): variable.strip() for name, _, variable in pairs}
+
+    @property
     def prices(self) -> dict[str, float]:
         """USD for a million tokens, by the names that `Usage` and `Caps` take."""
         return {"prompt_usd": self.llm_prompt_usd, "completion_usd": self.llm_completion_usd}
@@ -439,8 +463,26 @@ class EndpointConfig(Section):
         secret = _secret_in_query(self.llm_base_url)
         if secret:
             yield f"llm_base_url holds {secret}=..., which is a key; remove it and put the key into EASE_LLM_API_KEY"
+        yield from self._problems_of_requests()
         if not re.fullmatch(r"never|always|probe|[1-9]\d*", self.llm_refresh):
             yield f"llm_refresh={self.llm_refresh} is none of never, always, probe, or a number of days like 7"
+
+    def _problems_of_requests(self) -> Iterator[str]:
+        try:
+            extra = json.loads(self.llm_extra or "{}")
+        except ValueError as error:
+            yield f"llm_extra is not JSON: {error}"
+            extra = {}
+        if not isinstance(extra, dict):
+            yield 'llm_extra is no JSON object; write {"name": value}'
+        elif taken := sorted(OWN_FIELDS & set(extra)):
+            yield f"llm_extra names {taken[0]}, which we set; leave it out"
+        elif keys := [name for name in extra if _SECRET_NAME.search(name)]:
+            yield f"llm_extra names {keys[0]}, which looks like a key; send it by llm_headers from a variable"
+        for name, variable in self.headers.items():
+            if not re.fullmatch(r"[A-Za-z0-9-]+", name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+                yield "llm_headers is a list of HEADER=VARIABLE, of names of environment variables, not their values"
+                break
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.tasks.base import Exemplar
 
@@ -13,7 +14,7 @@ SHORT_ANSWER_TOKENS = 64
 
 def answer_sampling(
     pool: Sequence[Exemplar],
-    max_tokens: int,
+    endpoint: EndpointConfig,
     template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
 ) -> Sampling:
     """How answers to prompts with exemplars of this pool are drawn.
@@ -22,12 +23,12 @@ def answer_sampling(
     outputs of this task span lines; where they hold blank lines themselves, at the next "Input:".
 
     Args:
-        max_tokens: 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool, for the answers to reasoning
-            tasks differ in length.
+        endpoint: its `llm_max_tokens`, of which 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool,
+            for the answers to reasoning tasks differ in length; `llm_thinking_tokens` come on top.
     """
     longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
     return Sampling(
-        max_tokens=max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
+        max_tokens=endpoint.llm_thinking_tokens + (endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest)),
         stop=_stop([exemplar.output.strip() for exemplar in pool], template),
         stops=template.stop,
         messages=template.is_chat,

@@ -79,7 +79,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
     tested = _tested(list(pool), best, len(test), config.run.seed)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    sampling = answer_sampling(list(pool.values()), config.endpoint.llm_max_tokens, template)
+    sampling = answer_sampling(list(pool.values()), config.endpoint, template)
     questions = {
         name: Question(exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=account)
         for name, (ids, _) in tested.items()

@@ -124,7 +124,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """
     data = _read(inputs, config.optimizer)
     representation = _representation(config, data)
-    sampling = answer_sampling(data.pool, config.endpoint.llm_max_tokens, data.template)
+    sampling = answer_sampling(data.pool, config.endpoint, data.template)
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
         metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
@@ -256,6 +256,7 @@ def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling
     endpoint = [black_box.endpoint, black_box.model, black_box.api, sampling.identity, black_box.answers]
     scored_by = data.dataset["metric"] + data.dataset["metric_sha256"]
     subject = [data.dataset["task"], scored_by, data.template.identity, black_box.failures.kind, *endpoint]
+    subject += [dict(black_box.extra)] if black_box.extra else []
     return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
 
 

@@ -195,7 +195,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
-    sampling = answer_sampling(pool, config.endpoint.llm_max_tokens, template)
+    sampling = answer_sampling(pool, config.endpoint, template)
     with open_account(config, sampling, GATE) as (black_box, ledger):
         objective = Objective.of(black_box, rows, metric, template)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")

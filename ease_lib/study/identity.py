@@ -56,6 +56,8 @@ def journal_key(
         "template": template.identity,
         "seed": seed,
     }
+    if black_box.extra:
+        identity["extra"] = dict(black_box.extra)
     if black_box.answers != FIRST:
         identity["answers"] = black_box.answers
     if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused

@@ -58,7 +58,9 @@ def evaluated(count: int, at_once: int) -> int:
         pool = read_exemplars(Path(at.pool), contracts.EXEMPLAR_POOL)
         rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
     sequences = SequenceSpace(len(pool), 5).sample(rng(0, "prefix cache"), count)
-    with open_black_box(parameters.endpoint, sampling=answer_sampling(pool, 0), store_uri="") as black_box:
+    with open_black_box(
+        parameters.endpoint, sampling=answer_sampling(pool, parameters.endpoint), store_uri=""
+    ) as black_box:
         objective = Objective.of(black_box, rows, exact_match, PromptTemplate())
         tokens = 0
         for start in range(0, count, at_once):

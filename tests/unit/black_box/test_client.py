@@ -118,6 +118,7 @@ class PickyHandler(OpenAIRoutesHandler):
     def answer_request(self, request, prompt):
         self.server.sent.append(set(request))
         self.server.requests.append(request)
+        self.server.headers = self.headers
         time.sleep(0.05)  # so that requests at once are all in flight before the first is refused
         for name in self.server.refused:
             if name in request:
@@ -209,6 +210,52 @@ def test_where_answers_end_is_said_to_chat_models_only_if_the_template_says_it()
     assert sent_for("a", stops=("###",))["stop"] == ["###"]
     assert sent_for("a", api="completions")["stop"] == ["\n"]
     assert sent_for("a", api="completions", stops=("###", "--"))["stop"] == ["###", "--"]
+
+
+def asked_with(tmp_path, **endpoint):
+    with picky_endpoint() as server:
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, **endpoint)
+        sampling = Sampling(max_tokens=8, stop="\n")
+        with open_black_box(config, sampling=sampling, store_uri=str(tmp_path)) as black_box:
+            completion = black_box.runner.run(black_box.client.complete("hi"))
+    return server, completion
+
+
+def test_what_llm_extra_says_is_in_every_request_and_wins(tmp_path):
+    extra = {"reasoning_effort": "low", "temperature": 1, "response_format": {"type": "json_object"}}
+    server, _ = asked_with(tmp_path, llm_extra=json.dumps(extra))
+    assert {name: server.requests[0][name] for name in extra} == extra
+
+
+def test_answers_with_other_extras_are_other_answers():
+    sampling = Sampling(max_tokens=8, stop="\n")
+    plain = answer_identity("u", "m", "chat", sampling)
+    assert answer_identity("u", "m", "chat", sampling, extra={}) == plain
+    assert answer_identity("u", "m", "chat", sampling, extra={"seed": 1}) != plain
+
+
+def test_headers_take_their_values_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEAM_TOKEN", "secret-7")
+    server, _ = asked_with(tmp_path, llm_headers="X-Team=TEAM_TOKEN, Authorization=TEAM_TOKEN")
+    assert (server.headers["X-Team"], server.headers["Authorization"]) == ("secret-7", "secret-7")
+    monkeypatch.delenv("TEAM_TOKEN")
+    with pytest.raises(errors.ConfigError, match="environment variable TEAM_TOKEN, which is not set"):
+        asked_with(tmp_path, llm_headers="X-Team=TEAM_TOKEN")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"llm_extra": "{"}, "llm_extra is not JSON"),
+        ({"llm_extra": "[1]"}, "no JSON object"),
+        ({"llm_extra": '{"model": "x"}'}, "names model, which we set"),
+        ({"llm_extra": '{"api_key": "x"}'}, "looks like a key"),
+        ({"llm_headers": "X-Team"}, "a list of HEADER=VARIABLE"),
+        ({"llm_headers": "Authorization=Bearer abc"}, "not their values"),
+    ],
+)
+def test_extras_and_headers_that_cannot_be_sent_are_refused(values, message):
+    assert message in " ".join(EndpointConfig(llm_base_url="http://x/v1", **values).problems())
 
 
 def test_what_a_template_does_not_say_changes_no_kept_answer():
