@@ -218,7 +218,7 @@ DATASET_SUMMARY = DocumentContract(
 )
 BEST_SEQUENCE = DocumentContract(
     name="best_sequence",
-    version=2,
+    version=3,
     fields={
         "exemplars": list,
         "exemplar_ids": list,
@@ -231,8 +231,11 @@ BEST_SEQUENCE = DocumentContract(
         "metric": str,
         "task": str,
         "template": str,
+        "prompt": dict,
         "llm_model": str,
         "llm_endpoint": str,
+        "llm_api": str,
+        "request": dict,
     },
 )
 SEARCH_SUMMARY = DocumentContract(

@@ -40,6 +40,8 @@ REMEDIES = Remedies(
 )
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 """The second is what OpenAI's newer models call it."""
+PATHS = {"chat": "chat/completions", "completions": "completions"}
+"""Of an API, below the endpoint's URL."""
 _REFUSAL = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed)|does not support|doesn't support|"
     r"unrecogni[sz]ed|unknown|unexpected|deprecated|extra_forbidden|extra (?:inputs|fields)",
@@ -110,6 +112,11 @@ class InnermostClient(LLMClient, Protocol):
 
     left_out: frozenset[str]
     answered: int
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a request says beside its prompt."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -182,13 +189,13 @@ class OpenAIClient:
                     raise
                 self._leave_out(refused)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"model": self._model, **self._taken_parameters(), **self._extra}
+
     async def _send(self, prompt: str, sent: dict[str, Any]) -> Any:
-        if self._api == "completions":
-            return await self._transport.post(
-                "completions", {"model": self._model, "prompt": prompt, **sent, **self._extra}
-            )
-        content = {"model": self._model, "messages": messages_of(prompt), **sent, **self._extra}
-        return await self._transport.post("chat/completions", content)
+        content = {**content_of(prompt, self._api), "model": self._model, **sent, **self._extra}
+        return await self._transport.post(PATHS[self._api], content)
 
     def _taken_parameters(self) -> dict[str, Any]:
         wanted = {name: value for name, value in self._optional.items() if name not in self._extra}
@@ -244,6 +251,11 @@ class OpenAIClient:
 
     def _named(self, error: Exception) -> errors.EndpointError:
         return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, key=self._key)
+
+
+def content_of(prompt: str, api: str) -> dict[str, Any]:
+    """The prompt as a request of this API holds it."""
+    return {"prompt": prompt} if api == "completions" else {"messages": messages_of(prompt)}
 
 
 def estimated_tokens(text: str) -> int:

@@ -40,5 +40,9 @@ class FunctionClient:
         observations.answered(self._model, "", completion.prompt_tokens, completion.completion_tokens)
         return completion
 
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"model": self._model}
+
     async def close(self) -> None:
         pass

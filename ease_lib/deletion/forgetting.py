@@ -23,7 +23,15 @@ from ease_lib.artifacts.store import FileStore, Store, joined, open_file, open_s
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import LOCK_SECONDS, entry_bytes
 from ease_lib.deletion.affected_runs import RunAt, runs_at
-from ease_lib.deletion.occurrences import Occurrence, Wanted, answers, occurrence, quotes
+from ease_lib.deletion.occurrences import (
+    PROMPT,
+    Occurrence,
+    Wanted,
+    answers,
+    names_its_rows_elsewhere,
+    occurrence,
+    quotes,
+)
 from ease_lib.deletion.tombstones import DONE, INTENDED, Tombstone, unfinished
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import absolute, same_place
@@ -77,7 +85,7 @@ class Holder:
             _remove_answers(Path(self.store.uri) / self.name, self.answers)
             return self.items()
         content = self.store.read(self.name)
-        found = occurrence(self.uri, content, row) if content is not None else None
+        found = _occurrence(self.store, self.name, content, row) if content is not None else None
         if content is None or found is None:
             return self.items()  # somebody else did it
         if found.left is None:
@@ -178,7 +186,7 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     moves = [(store, move_without(store, row, losing)) for store in _publications(places)]
     removal = Removal(
         row=row,
-        holders=list(holders.values()),
+        holders=sorted(holders.values(), key=lambda holder: holder.kind != PROMPT),  # before what says whose they are
         publications=[(store, move) for store, move in moves if move is not None],
         losing=losing,
         roots=[],
@@ -246,7 +254,7 @@ def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) ->
     if name.endswith(CACHE_FILE) and isinstance(store, FileStore):
         return _cache(store, name, row)
     try:
-        found = occurrence(uri, content, row)
+        found = _occurrence(store, name, content, row)
     except LineageError as error:
         quoting.append(f"cannot be read: {uri} ({error})")
         return None
@@ -254,6 +262,15 @@ def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) ->
     if left and len(text) >= LEAST_CHARACTERS and quotes(left, text):
         quoting.append(f"quotes it: {uri}")
     return None if found is None else _holder_of(store, name, content, found)
+
+
+def _occurrence(store: Store, name: str, content: bytes, row: str) -> Occurrence | None:
+    found = occurrence(joined(store.uri, name), content, row)
+    sequence = names_its_rows_elsewhere(name) if found is None else ""
+    beside = store.read(sequence) if sequence else None
+    if beside is not None and occurrence(joined(store.uri, sequence), beside, row):
+        return Occurrence(kind=PROMPT)
+    return found
 
 
 def _holder_of(store: Store, name: str, content: bytes, found: Occurrence) -> Holder:

@@ -1,7 +1,8 @@
 """Where a file holds a row, and what is left of the file without it.
 
 A row is named by its input text, and only a whole value is it: a cell, a string of JSON, the text of an HTML element, a
-line of plain text, or `Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not.
+line of plain text, or `Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not. Of a
+prompt that is written in another way, the sequence beside it says which rows it shows.
 
     tables      CSV, JSON lines, JSON lists and Parquet lose the rows that hold it; the others stay, to the byte but
                 for Parquet
@@ -37,6 +38,8 @@ from ease_lib.lineage.record import CONTRACT
 from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.table import HEAD_LINES, delimiter_of
 
+PROMPT = "prompt"
+PROMPT_FILES = ("prompt.txt", "messages.json", "request.json")
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
 MOST_OUTPUTS = 20
@@ -117,6 +120,12 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
     return _in_text(name, text, wanted)
 
 
+def names_its_rows_elsewhere(name: str) -> str:
+    """Of a prompt, in whatever way it is written: the file beside it that says which rows it shows; else empty."""
+    folder, slash, file = name.rpartition("/")
+    return f"{folder}{slash}best_sequence.json" if file in PROMPT_FILES else ""
+
+
 def holds_no_text(name: str) -> bool:
     """Whether a file is a lineage record, an index or a journal by its name: digests, numbers and parameters."""
     return bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
@@ -162,7 +171,7 @@ def _in_text(name: str, text: str, wanted: Wanted) -> Occurrence | None:
     if suffix in ("jsonl", "ndjson") or begin == "{":
         return _in_lines(text, lambda line: _is_in_record(_json(line), wanted))
     if wanted.is_in_prompt(text):
-        return Occurrence(kind="prompt")
+        return Occurrence(kind=PROMPT)
     return None if "\nOutput:" in text else _in_lines(text, wanted.is_value)
 
 
@@ -370,6 +379,9 @@ def _written(value: Any, like: str) -> str:
 
 
 def _in_page(text: str, wanted: Wanted) -> Occurrence | None:
+    named = _PAGE_ROWS.search(text[:PAGE_HEAD_CHARACTERS])
+    if named and wanted.row in named.group(1).split():
+        return Occurrence(kind="page")
     page = _Page()
     page.feed(text)
     page.close()
@@ -384,6 +396,9 @@ def _in_page(text: str, wanted: Wanted) -> Occurrence | None:
 
 
 _OUR_TITLE = "<title>EASE: "
+PAGE_HEAD_CHARACTERS = 20_000
+_PAGE_ROWS = re.compile(r'<meta name="ease-rows" content="([0-9a-f ]*)">')
+"""Our pages name the rows that their prompt shows, which may be written in any way."""
 
 
 @dataclass(kw_only=True)

@@ -27,6 +27,7 @@ def render_page(
     prompt: str,
     predictions: Sequence[Mapping[str, Any]],
     harmful: Sequence[Mapping[str, Any]] = (),
+    rows: Sequence[str] = (),
 ) -> str:
     """The page of a run.
 
@@ -35,6 +36,7 @@ def render_page(
         history, predictions: rows of the contracts of these names.
         harmful: the report's harmful exemplars, with their texts.
         prompt: the winning prompt with a placeholder for the query.
+        rows: hashes of its exemplars, by which `ease forget` finds the page.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
@@ -45,6 +47,7 @@ def render_page(
         history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
+        rows=rows,
         harmful=harmful,
         confusion=confusion(scored),
         mistakes=[row for row in scored if row["score"] < 1][:MOST_MISTAKES],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,26 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
 from ease_lib.black_box.chat import as_text, messages_of
+from ease_lib.black_box.client import content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.search_artifacts import exemplar_of
+from ease_lib.tasks.base import row_hash
 
 HARMFUL_FILE = "harmful_exemplars.json"
 RESULT_FILES = (
-    *("prompt.txt", "messages.json", "best_sequence.json", "history.parquet", "report.json", "report.html"),
+    *(
+        "prompt.txt",
+        "messages.json",
+        "request.json",
+        "best_sequence.json",
+        "history.parquet",
+        "report.json",
+        "report.html",
+    ),
     HARMFUL_FILE,
 )
 
@@ -75,10 +85,11 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
         for each in summary["harmful_exemplars"]
     ]
-    page = render_page(summary, history, as_text(prompt), predictions, harmful)
+    rows = [row_hash(exemplar.input) for exemplar in exemplars]
+    page = render_page(summary, history, as_text(prompt), predictions, harmful, rows)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
-    _write_results(Path(outputs.results), inputs, outputs, prompt, harmful)
+    _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)
     logger.info("%s", summary["verdict"]["text"])
     scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
     gains = {"gain_over_random": summary["gain"], "gain_over_zero_shot": summary["zero_shot"]}
@@ -86,11 +97,18 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
 
 def _write_results(
-    folder: Path, inputs: Inputs, outputs: Outputs, prompt: str, harmful: Sequence[dict[str, Any]]
+    folder: Path,
+    inputs: Inputs,
+    outputs: Outputs,
+    prompt: str,
+    best: Mapping[str, Any],
+    harmful: Sequence[dict[str, Any]],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "prompt.txt", as_text(prompt))
     write_text(folder / "messages.json", json.dumps(messages_of(prompt), indent=2, ensure_ascii=False) + "\n")
+    request = {**content_of(prompt, best["llm_api"]), **best["request"]}
+    write_text(folder / "request.json", json.dumps(request, indent=2, ensure_ascii=False) + "\n")
     write_text(folder / HARMFUL_FILE, json.dumps(harmful, indent=2, ensure_ascii=False) + "\n")
     shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
     shutil.copyfile(inputs.history, folder / "history.parquet")

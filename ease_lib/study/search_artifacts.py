@@ -66,6 +66,8 @@ def write_best_sequence(
         "prompt": dataset["template"],
         "llm_model": black_box.model,
         "llm_endpoint": black_box.endpoint,
+        "llm_api": black_box.api,
+        "request": black_box.innermost.settings,
     }
     write_document(path, contracts.BEST_SEQUENCE, document)
 

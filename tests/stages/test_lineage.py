@@ -489,6 +489,19 @@ def forget(text, *places, more=("--remove",)):
     return cli.main(["forget", "--row", text, *(word for place in places for word in ("--in", str(place))), *more])
 
 
+def test_a_row_is_removed_from_prompts_that_are_written_in_another_way(tmp_path):
+    (tmp_path / "prompt.yaml").write_text(
+        "exemplars: turns\nquery: 'A customer said {input}, which is'", encoding="utf-8"
+    )
+    values = {"prompt": str(tmp_path / "prompt.yaml"), "publish_uri": str(tmp_path / "prompts")}
+    run = RecordedRun(tmp_path / "run", **values)()
+    text = texts_of(run)[0]
+    shown = [path for path in tmp_path.rglob("*") if path.is_file() and text in path.read_text(errors="ignore")]
+    assert {"prompt.txt", "messages.json", "request.json", "report.html"} <= {path.name for path in shown}
+    assert forget(text, run.folder, tmp_path / "prompts") == 0
+    assert not [path for path in shown if path.exists() and text in path.read_text(errors="ignore")]
+
+
 def test_a_removal_by_relative_paths_is_verified_by_any(tmp_path, monkeypatch):
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
     shutil.copytree(run.path("results"), run.folder, dirs_exist_ok=True)  # as `ease run` does

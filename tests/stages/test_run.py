@@ -166,6 +166,8 @@ def test_results_folder_is_complete_and_consistent(finished):
     prompt = (folder / "prompt.txt").read_text()
     assert prompt == render_prompt([pool[exemplar_id] for exemplar_id in best["exemplar_ids"]], "{input}")
     assert json.loads((folder / "messages.json").read_text()) == [{"role": "user", "content": prompt}]
+    request = json.loads((folder / "request.json").read_text())
+    assert request == {"prompt": prompt, "model": best["llm_model"]}, "a function takes no parameters"
     assert pq.read_table(folder / "history.parquet").num_rows == 9
 
 

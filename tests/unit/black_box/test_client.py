@@ -14,7 +14,7 @@ import pytest
 from ease_lib import errors
 from ease_lib.black_box.cache import open_cache, response_key
 from ease_lib.black_box.chat import Chat
-from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
+from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of
 from ease_lib.black_box.opening import answer_identity, open_black_box
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.testing.faulty_endpoint import (
@@ -225,6 +225,17 @@ def test_what_llm_extra_says_is_in_every_request_and_wins(tmp_path):
     extra = {"reasoning_effort": "low", "temperature": 1, "response_format": {"type": "json_object"}}
     server, _ = asked_with(tmp_path, llm_extra=json.dumps(extra))
     assert {name: server.requests[0][name] for name in extra} == extra
+
+
+def test_what_a_request_says_beside_its_prompt_is_known(tmp_path):
+    """`request.json` of the results is made from it."""
+    with picky_endpoint("max_tokens") as server:
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, llm_extra='{"seed": 1}')
+        with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
+            black_box.runner.run(black_box.client.complete("hi"))
+            said = {**content_of("hi", black_box.api), **black_box.innermost.settings}
+    assert said == server.requests[-1]
+    assert said["max_completion_tokens"] == 8
 
 
 def test_answers_with_other_extras_are_other_answers():
