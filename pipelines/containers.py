@@ -29,7 +29,7 @@ from ease_lib.running import run_context
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
-READ_ONLY_PATHS = ("task_uri", "instructions_uri", "embedder")
+READ_ONLY_PATHS = ("task_uri", "prompt", "instructions_uri", "embedder")
 WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 PASSED_ON = (
     "EASE_LLM_API_KEY",
@@ -95,14 +95,15 @@ class Containers:
         }
 
     def _mounts(self, parameters: Parameters) -> list[Mount]:
-        read, written = (set(paths.values()) for paths in _own_paths(parameters))
-        written.add(str(self.output_dir))
+        to_read, to_write = _own_paths(parameters)
+        read = {path.rpartition(":")[0] if name == "metric" else path for name, path in to_read.items()}
+        written = {*to_write.values(), str(self.output_dir)}
         for folder in written:
             _make_writable(Path(folder))
         return [Mount(path, path, type="bind", read_only=path in read) for path in sorted(read | written)]
 
 
-def containers_for(output_dir: Path) -> Containers:
+def containers_for(output_dir: Path, parameters: Parameters) -> Containers:
     """Raises `ConfigError` when Docker or an image is not there."""
     try:
         client = docker.from_env()
@@ -113,8 +114,9 @@ def containers_for(output_dir: Path) -> Containers:
         ) from error
     if images.CPU not in present:
         raise ConfigError(f"--runner docker: image {images.CPU} is not on this machine; build it with `make images`")
+    wanted = {*PASSED_ON, *parameters.endpoint.headers.values()}
     environment = {
-        name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIX)
+        name: value for name, value in os.environ.items() if name in wanted or name.startswith(PASSED_ON_PREFIX)
     }
     environment[run_context.IMAGE] = f"{images.CPU}@{client.images.get(images.CPU).id}"
     return Containers(output_dir, environment)
@@ -134,6 +136,9 @@ def _own_paths(parameters: Parameters) -> tuple[dict[str, str], dict[str, str]]:
         if name in READ_ONLY_PATHS + WRITTEN_PATHS and "://" not in str(value)
     }
     read = {name: str(path) for name, path in paths.items() if name in READ_ONLY_PATHS and path.exists()}
+    metric, _, function = parameters.task.metric.rpartition(":")
+    if metric.endswith(".py") and Path(metric).exists():
+        read["metric"] = f"{Path(metric).expanduser().absolute()}:{function}"
     return read, {name: str(path) for name, path in paths.items() if name in WRITTEN_PATHS}
 
 

@@ -21,6 +21,7 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
 from ease_lib.running.inline import LOG_FILE, keep_results
+from ease_lib.running.prerequisites import api_of_local
 from ease_lib.running.run_context import new_run
 from ease_lib.signals import sigterm_as_interrupt
 from pipelines.ease_pipeline import ease_pipeline
@@ -76,12 +77,12 @@ def _runner(name: str, parameters: Parameters, output_dir: Path) -> Iterator[tup
         return
     from pipelines import containers  # needs the package docker, which nobody else does
 
-    mine = containers.containers_for(output_dir)
+    mine = containers.containers_for(output_dir, parameters)
     parameters = containers.with_absolute_paths(parameters)
     with contextlib.ExitStack() as stack:
         stack.callback(mine.stop)
         if parameters.endpoint.llm_base_url == "local":
-            served = {"llm_base_url": stack.enter_context(mine.local_llm()), "llm_api": "completions"}
+            served = {"llm_base_url": stack.enter_context(mine.local_llm()), "llm_api": api_of_local(parameters)}
             parameters = parse_parameters({**changed_parameters(parameters), **served})
         yield mine.runner(parameters), parameters
 

@@ -99,7 +99,7 @@ def _key(cell: Cell, at: Artifacts) -> str:
     identity = {
         "code": _code_sha256(),
         "parameters": {name: value for name, value in flat_parameters(run).items() if name not in SPEED_ONLY},
-        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test)]),
+        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.dataset)]),
         "instructions": read_instruction_file(instructions) if instructions else [],
         "embedder": embedder_identity(run.embedding),
     }

@@ -50,8 +50,15 @@ def with_service_for_local(parameters: Parameters) -> Parameters:
     if not url:
         return parameters  # what to set instead is said by the check of the endpoint
     logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
-    api = "chat" if read_template(parameters.task.prompt).is_chat else "completions"
-    return replace(parameters, endpoint=replace(parameters.endpoint, llm_base_url=url, llm_api=api))
+    served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters))
+    return replace(parameters, endpoint=served)
+
+
+def api_of_local(parameters: Parameters) -> str:
+    """How `local` is asked where it has an address of its own: by `llm_api`, of which `auto` is as it is of `local`."""
+    if parameters.endpoint.llm_api != "auto":
+        return parameters.endpoint.llm_api
+    return "chat" if read_template(parameters.task.prompt).is_chat else "completions"
 
 
 @dataclass(frozen=True)
