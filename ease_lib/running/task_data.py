@@ -21,7 +21,7 @@ from ease_lib.tasks.catalog import (
     most_validation_rows,
     task_tables,
 )
-from ease_lib.tasks.table import SUFFIXES
+from ease_lib.tasks.table import TABLE_NAMES
 
 READ_WHOLE_BYTES = 16 * 2**20
 """Data up to this size is tried as a whole before a run, which takes a second or two."""
@@ -85,9 +85,9 @@ def task_files(task_uri: str) -> tuple[Store, list[str]]:
     Raises:
         DataError: on a file that is no table.
     """
-    is_table = task_uri.lower().endswith(SUFFIXES)
+    is_table = task_uri.lower().endswith(TABLE_NAMES)
     if not is_table and task_uri and Path(task_uri).is_file():
-        raise DataError(f"{task_uri}: unknown kind of table; use one of {', '.join(SUFFIXES)}")
+        raise DataError(f"{task_uri}: unknown kind of table; use one of {', '.join(TABLE_NAMES)}")
     if is_table:
         folder, _, name = task_uri.rpartition("/")
         return open_store(folder or "."), [name]

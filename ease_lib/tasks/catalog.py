@@ -214,7 +214,7 @@ def customer_feedback() -> TaskSource:
 
 def _files(task_uri: str, locate: LocateFile, list_files: ListFiles) -> dict[str, Readable]:
     """The one table there is, as `rows`, or those named by split."""
-    names = [name for name in list_files() if name.lower().endswith(table.SUFFIXES)]
+    names = [name for name in list_files() if name.lower().endswith(table.TABLE_NAMES)]
     if len(names) == 1:
         return {"rows": locate(names[0])}
     files = {split: name for name in names if (split := table.split_of(name))}

@@ -1,4 +1,4 @@
-"""Adapter for tables: CSV, TSV, JSONL, JSON and Parquet files, or a data set of a hub, with a column mapping.
+"""Adapter for tables: CSV, TSV, JSONL and JSON (also .gz), Parquet, or a data set of a hub, with a column mapping.
 
 A file is read record by record, and of a large one a bounded sample is kept (`sample.py`), so memory does not grow with
 it. CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines.
@@ -10,11 +10,14 @@ Files may be named by split (`SPLIT_NAMES`). Where there is no file to choose ex
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import itertools
 import json
 import string
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +30,9 @@ from ease_lib.tasks.base import Readable, Row, TaskSource
 from ease_lib.tasks.sample import Limit, Sample
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
+COMPRESSED = ".gz"
+TABLE_NAMES = (*SUFFIXES, *(f"{suffix}{COMPRESSED}" for suffix in SUFFIXES if suffix != ".parquet"))
+"""How names of tables end."""
 SPLIT_NAMES = {
     "pool": ("train", "pool", "induce"),
     "validation": ("validation", "valid", "dev"),
@@ -121,7 +127,7 @@ def parse_template(text: str) -> Template:
 
 def split_of(name: str) -> str | None:
     """The split that a file or hub split of this name holds, or None."""
-    stem = Path(name).stem.lower()
+    stem = Path(name.lower().removesuffix(COMPRESSED)).stem
     return next((split for split, names in SPLIT_NAMES.items() if stem in names), None)
 
 
@@ -259,24 +265,35 @@ def _checked_records(file: Readable, columns: Columns) -> Iterator[tuple[Place, 
         ".json": _json_records,
         ".parquet": _parquet_records,
     }
-    suffix = file.suffix.lower()
-    if suffix not in readers:
-        raise DataError(f"{file.name}: unknown kind of table; use one of {', '.join(SUFFIXES)}")
+    suffix = Path(file.name.lower().removesuffix(COMPRESSED)).suffix
+    if suffix not in readers or not file.name.lower().endswith(TABLE_NAMES):
+        raise DataError(f"{file.name}: unknown kind of table; use one of {', '.join(TABLE_NAMES)}")
     try:
-        with file.open("rb") as content:
+        with _opened(file) as content:
             yield from _checked(readers[suffix](content, file.name, columns), columns, file.name)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{file.name}{_undecodable(file)} is not UTF-8 text; save it as UTF-8 (of a spreadsheet: CSV UTF-8), or "
             f"convert it, e.g. iconv -f cp1252 -t utf-8 {file.name}"
         ) from error
-    except (OSError, pa.ArrowInvalid, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, pa.ArrowInvalid, csv.Error) as error:
         raise DataError(f"{file.name} cannot be read as {suffix[1:]}: {error}") from error
+
+
+@contextmanager
+def _opened(file: Readable) -> Iterator[IO[bytes]]:
+    """Its content, uncompressed."""
+    with file.open("rb") as content:
+        if not file.name.lower().endswith(COMPRESSED):
+            yield content
+            return
+        with gzip.open(content) as inside:
+            yield inside  # type: ignore[misc]
 
 
 def _undecodable(file: Readable) -> str:
     """Which line of it is not UTF-8, as `, line 3,`."""
-    with file.open("rb") as content:
+    with _opened(file) as content:
         for number, line in enumerate(content, 1):
             try:
                 line.decode()

@@ -1,3 +1,4 @@
+import gzip
 import json
 from collections import Counter
 
@@ -27,6 +28,21 @@ def test_csv_with_byte_order_mark(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("\ufefftext,label\na,b\n".encode())
     assert rows(path) == [("a", ("b",))]
+
+
+def test_compressed_tables_are_read_as_they_are(tmp_path):
+    content = gzip.compress("text,label\nä,b\n".encode())
+    (tmp_path / "train.csv.gz").write_bytes(content)
+    assert rows(tmp_path / "train.csv.gz") == [("ä", ("b",))]
+    assert table.split_of("Train.csv.gz") == "pool"
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "label": "b"}'))
+    assert rows(tmp_path / "t.jsonl.gz") == [("a", ("b",))]
+    (tmp_path / "cut.csv.gz").write_bytes(content[:-9])
+    with pytest.raises(DataError, match=r"cut.csv.gz cannot be read"):
+        rows(tmp_path / "cut.csv.gz")
+    (tmp_path / "t.parquet.gz").write_bytes(content)
+    with pytest.raises(DataError, match="unknown kind of table"):
+        rows(tmp_path / "t.parquet.gz")
 
 
 def test_csv_without_header_names_columns_by_position(write_csv):
