@@ -22,6 +22,11 @@ def endpoint_key(url: str, variable: str) -> str:
     return own or (os.environ.get(OPENAI_KEY, "") if _is_openai(url) else "")
 
 
+def header_value(variable: str) -> str:
+    """Of a header whose value is in this environment variable; empty where it is not set."""
+    return os.environ.get(variable, "")
+
+
 def _is_openai(url: str) -> bool:
     parts = urlsplit(url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     host = (parts.hostname or "").lower()

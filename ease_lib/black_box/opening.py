@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from ease_lib.config.sections import EndpointConfig
 from ease_lib.endpoints.child import running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError
-from ease_lib.keys import endpoint_key
+from ease_lib.keys import endpoint_key, header_value
 from ease_lib.processes import few_collections
 from ease_lib.signals import open_event_loop
 
@@ -176,10 +175,12 @@ def _headers(config: EndpointConfig) -> dict[str, str]:
     Raises:
         ConfigError: where a variable is not set.
     """
-    missing = [variable for variable in config.headers.values() if not os.environ.get(variable)]
+    values = {name: header_value(variable) for name, variable in config.headers.items()}
+    missing = [name for name, value in values.items() if not value]
     if missing:
-        raise ConfigError(f"llm_headers names the environment variable {missing[0]}, which is not set; export it")
-    return {name: os.environ[variable] for name, variable in config.headers.items()}
+        variable = config.headers[missing[0]]
+        raise ConfigError(f"llm_headers names the environment variable {variable}, which is not set; export it")
+    return values
 
 
 def _api(config: EndpointConfig, sampling: Sampling) -> str:

@@ -92,7 +92,6 @@ class TaskConfig(Section):
     prompt: str = param(
         "",
         "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
-        form=True,
     )
     metric: str = param(
         "auto",
