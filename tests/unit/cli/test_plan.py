@@ -1,0 +1,64 @@
+"""`ease plan`: what a run will ask."""
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document
+from ease_lib.cli import __main__ as cli
+from ease_lib.cli.plan import planned
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.running.graph import modules_between
+from ease_lib.running.one_process import Artifacts
+from ease_lib.stages import optimize
+
+SMALL = {
+    "pool_size": 20,
+    "validation_size": 12,
+    "test_size": 9,
+    "budget": 6,
+    "evaluation_rows": 10,
+    "llm_base_url": "simulated",
+}
+
+
+def requests(**values):
+    return {part.name: part.usage.requests for part in planned(parse_parameters({**SMALL, **values}))}
+
+
+def test_a_run_asks_what_was_planned(tmp_path):
+    at = Artifacts(tmp_path)
+    parameters = parse_parameters({**SMALL, "method": "best_of_n", "order_report": 2})
+    at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
+    report = read_document(tmp_path / "numbers", contracts.REPORT)
+    plan = requests(method="best_of_n", order_report=2)
+    assert plan == {"trial questions": 1, "search": 60, "order report": 30, "test set": 45}
+    assert plan["search"] + plan["test set"] <= report["llm"]["requests"] <= sum(plan.values()) - 1
+
+
+def test_methods_caps_and_stages_change_what_is_asked(tmp_path):
+    assert requests()["search"] == 60
+    assert requests(method="dpp")["search"] == 10
+    assert requests(evaluation_rows=0)["search"] == 72
+    assert requests(max_llm_requests=80)["search"] == 80 - 45
+    assert requests(budget=0, max_llm_requests=100)["search"] == 100 - 45
+    assert requests(instructions=7)["instructions"] == 7
+    assert requests(llm_refresh="probe")["trial questions"] == 5
+    assert requests(publish_uri=str(tmp_path), publish_if="better")["gate"] == 9
+
+
+def test_longer_prompts_and_thinking_cost_more_tokens():
+    def search(**values):
+        parts = planned(parse_parameters({**SMALL, "method": "best_of_n", **values}))
+        return next(part.usage for part in parts if part.name == "search")
+
+    assert search(k=5).prompt_tokens > 2 * search(k=1).prompt_tokens
+    assert search(llm_thinking_tokens=100).completion_tokens == search().completion_tokens + 100 * 60
+
+
+def test_it_says_that_nothing_was_sent_and_what_it_would_cost(capsys):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    assert cli.main(["plan", *options, "--llm-prompt-usd=1000", "--llm-completion-usd=1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "nothing was sent"
+    assert lines[-2].split()[:2] == ["at", "most"]
+    assert float(lines[-2].split()[-1]) > 0
+    assert cli.main(["plan", *options]) == 0
+    assert "there is no price" in capsys.readouterr().out
