@@ -69,8 +69,11 @@ def test_a_word_of_a_sentence_is_no_row(name, content):
 def test_a_parameter_of_that_value_is_no_row(tmp_path):
     document = {"exemplars": [{"input": "a local shop", "outputs": ["x"]}], "llm_endpoint": "local", "task": "local"}
     rest = {"exemplar_ids": [1], "instruction": "", "validation_score": 1, "k": 1, "metric": "m", "template": "t"}
+    asked = {"prompt": {"system": "local"}, "llm_api": "chat", "request": {"model": "local"}}
     known = {"estimate": 0.9, "estimate_interval": [0.8, 1.0], "validation_rows": 20}
-    write_document(tmp_path / "best", contracts.BEST_SEQUENCE, {**document, **rest, **known, "llm_model": "local"})
+    write_document(
+        tmp_path / "best", contracts.BEST_SEQUENCE, {**document, **rest, **asked, **known, "llm_model": "local"}
+    )
     assert found_in("best", (tmp_path / "best").read_bytes(), "local") is None
 
 

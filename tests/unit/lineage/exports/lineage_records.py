@@ -32,10 +32,10 @@ PARAMETERS = {
 RESULT_FILES = ("best_sequence.json", "history.parquet", "messages.json", "prompt.txt", "report.html", "report.json")
 _OUTPUTS = {
     "build_dataset": {
-        "pool": "exemplar_pool/1",
-        "validation": "validation_set/1",
-        "test": "test_set/1",
-        "summary": "dataset_summary/1",
+        "pool": "exemplar_pool/2",
+        "validation": "validation_set/2",
+        "test": "test_set/2",
+        "summary": "dataset_summary/3",
     },
     "embed": {"embeddings": "exemplar_embeddings/1"},
     "optimize": {"best_sequence": "best_sequence/1", "history": "history/1", "summary": "search_summary/1"},
