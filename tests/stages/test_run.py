@@ -235,7 +235,7 @@ def test_flipping_is_noisy_changes_no_proposal(finished, prepared, tmp_path):
 
 @pytest.mark.parametrize(("method", "replayed"), [("ease", 3), ("adaptive", 8)])
 def test_failure_in_the_search_keeps_what_was_paid(prepared, tmp_path, method, replayed):
-    """34 answers are three evaluations of ten rows, or eight first looks at four; the last ones may not be noted yet."""
+    """34 answers are three evaluations of ten rows, or eight first looks at four; the last may not be noted yet."""
     endpoint = {"llm_model": MODEL, "llm_concurrency": 1, "store_uri": str(tmp_path / "store"), "method": method}
     with faulty_endpoint(lambda prompt: "praise") as server:
         answered = [0]
