@@ -331,7 +331,7 @@ def test_parallel_evaluations_hide_latency(prepared):
     with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.05) as server:
         endpoint = {"llm_base_url": server.base_url, "llm_concurrency": 60, "method": "best_of_n", "budget": 6}
         run_optimize(prepared, parallel=6, **endpoint)
-        assert server.script.most_running > 30
+        assert server.script.most_running > 15, "one evaluation alone has 10"
     assert len(history_of(prepared)) == 6
 
 
