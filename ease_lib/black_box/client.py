@@ -153,7 +153,7 @@ class OpenAIClient:
     ) -> None:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
         self._shown_url = without_credentials(base_url)
-        self._key = key
+        self._secrets = (key, *headers.values())
         self._extra = extra
         self._model = model
         self._api = api
@@ -250,7 +250,7 @@ class OpenAIClient:
         return completion
 
     def _named(self, error: Exception) -> errors.EndpointError:
-        return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, key=self._key)
+        return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, secrets=self._secrets)
 
 
 def content_of(prompt: str, api: str) -> dict[str, Any]:

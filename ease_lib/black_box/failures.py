@@ -6,7 +6,7 @@ import email.utils
 import json
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -89,14 +89,14 @@ class Refusal(Exception):
 
 
 def named_failure(
-    error: Exception, *, where: str, model: str, remedies: Remedies, key: str = ""
+    error: Exception, *, where: str, model: str, remedies: Remedies, secrets: Sequence[str] = ()
 ) -> errors.EndpointError:
     """The kind of a failure, with what to do about it.
 
     Args:
         where: the endpoint's URL.
         model: the value of the parameter `remedies.model`.
-        key: a secret that the endpoint may repeat; it is taken out.
+        secrets: keys that the endpoint may repeat; they are taken out.
     """
     if why := _why_untrusted(error):
         return errors.AuthenticationFailed(
@@ -110,9 +110,9 @@ def named_failure(
                 f"{where} cannot be reached or broke off; check {remedies.url} and that it runs"
             )
         case openai.APIStatusError():
-            return _named_refusal(Refusal.of_error(error), where, model, remedies, key)
+            return _named_refusal(Refusal.of_error(error), where, model, remedies, secrets)
         case Refusal():
-            return _named_refusal(error, where, model, remedies, key)
+            return _named_refusal(error, where, model, remedies, secrets)
         case openai.APIResponseValidationError() | ValueError():
             return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
     return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")
@@ -127,9 +127,11 @@ def _why_untrusted(error: BaseException | None) -> str:
     return ""
 
 
-def _named_refusal(refusal: Refusal, where: str, model: str, remedies: Remedies, key: str) -> errors.EndpointError:
-    said = f"{where} answered {refusal.status}: {what_it_said(refusal, key)}"
-    reason = f"{refusal.code} {refusal.type} {what_it_said(refusal, key)}".lower()
+def _named_refusal(
+    refusal: Refusal, where: str, model: str, remedies: Remedies, secrets: Sequence[str]
+) -> errors.EndpointError:
+    said = f"{where} answered {refusal.status}: {what_it_said(refusal, secrets)}"
+    reason = f"{refusal.code} {refusal.type} {what_it_said(refusal, secrets)}".lower()
     match refusal.status:
         case 401 | 403:
             return errors.AuthenticationFailed(f"{said}; check {remedies.keys}")
@@ -150,10 +152,12 @@ def _named_refusal(refusal: Refusal, where: str, model: str, remedies: Remedies,
     return errors.BadRequest(said)
 
 
-def what_it_said(refusal: Refusal, key: str = "") -> str:
-    """The endpoint's own words on a failure, on one line, without the key."""
+def what_it_said(refusal: Refusal, secrets: Sequence[str] = ()) -> str:
+    """The endpoint's own words on a failure, on one line, without secrets."""
     words = " ".join(refusal.message.split())
-    return (words.replace(key, "(key)") if key else words)[:200]
+    for secret in filter(None, secrets):
+        words = words.replace(secret, "(key)")
+    return words[:200]
 
 
 def without_credentials(url: str) -> str:

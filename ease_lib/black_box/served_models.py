@@ -29,13 +29,13 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
         try:
             return [model.id for model in (await client.models.list()).data or []]
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            said = what_it_said(Refusal.of_error(error), key)
+            said = what_it_said(Refusal.of_error(error), [key])
             raise errors.AuthenticationFailed(
                 f"{shown} answered {error.status_code} to a question for its models: {said}; "
                 f"set llm_model, or check {REMEDIES.keys}"
             ) from error
         except openai.OpenAIError as error:
-            failure = named_failure(error, where=shown, model="", remedies=REMEDIES, key=key)
+            failure = named_failure(error, where=shown, model="", remedies=REMEDIES, secrets=[key])
             away = failure.retryable and not isinstance(failure, errors.GarbledAnswer)
             if away or isinstance(failure, errors.AuthenticationFailed):
                 raise failure from error

@@ -106,7 +106,7 @@ class EndpointEmbedder:
             )
         except Exception as error:
             raise named_failure(
-                error, where=_where(client), model=self.name, remedies=REMEDIES, key=self._key
+                error, where=_where(client), model=self.name, remedies=REMEDIES, secrets=[self._key]
             ) from error
         return _unit_vectors(response, len(texts), _where(client))
 

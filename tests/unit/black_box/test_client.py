@@ -30,7 +30,7 @@ from ease_lib.testing.faulty_endpoint import (
 from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
 
-def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
+def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **more):
     async def once():
         client = OpenAIClient(
             base_url=base_url,
@@ -39,6 +39,7 @@ def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8):
             key="",
             sampling=Sampling(max_tokens=max_tokens, stop="\n"),
             timeout_seconds=timeout_seconds,
+            **more,
         )
         try:
             return await client.complete("Input: hi\nOutput:")
@@ -249,6 +250,11 @@ def test_headers_take_their_values_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("TEAM_TOKEN", "secret-7")
     server, _ = asked_with(tmp_path, llm_headers="X-Team=TEAM_TOKEN, Authorization=TEAM_TOKEN")
     assert (server.headers["X-Team"], server.headers["Authorization"]) == ("secret-7", "secret-7")
+    with (
+        faulty_endpoint(lambda prompt: "fine", status(400, "X-Team secret-7 is not known")) as server,
+        pytest.raises(errors.BadRequest, match=r"X-Team \(key\) is not known"),
+    ):
+        ask(server.base_url, headers={"X-Team": "secret-7"})
     monkeypatch.delenv("TEAM_TOKEN")
     with pytest.raises(errors.ConfigError, match="environment variable TEAM_TOKEN, which is not set"):
         asked_with(tmp_path, llm_headers="X-Team=TEAM_TOKEN")
