@@ -23,16 +23,8 @@ from ease_lib.tasks.base import row_hash
 
 HARMFUL_FILE = "harmful_exemplars.json"
 RESULT_FILES = (
-    *(
-        "prompt.txt",
-        "messages.json",
-        "request.json",
-        "best_sequence.json",
-        "history.parquet",
-        "report.json",
-        "report.html",
-    ),
-    HARMFUL_FILE,
+    *("prompt.txt", "messages.json", "request.json", HARMFUL_FILE),
+    *("best_sequence.json", "history.parquet", "report.json", "report.html"),
 )
 
 
@@ -106,11 +98,14 @@ def _write_results(
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "prompt.txt", as_text(prompt))
-    write_text(folder / "messages.json", json.dumps(messages_of(prompt), indent=2, ensure_ascii=False) + "\n")
-    request = {**content_of(prompt, best["llm_api"]), **best["request"]}
-    write_text(folder / "request.json", json.dumps(request, indent=2, ensure_ascii=False) + "\n")
-    write_text(folder / HARMFUL_FILE, json.dumps(harmful, indent=2, ensure_ascii=False) + "\n")
+    _write_json(folder / "messages.json", messages_of(prompt))
+    _write_json(folder / "request.json", {**content_of(prompt, best["llm_api"]), **best["request"]})
+    _write_json(folder / HARMFUL_FILE, harmful)
     shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
     shutil.copyfile(inputs.history, folder / "history.parquet")
     shutil.copyfile(outputs.numbers, folder / "report.json")
     shutil.copyfile(outputs.page, folder / "report.html")
+
+
+def _write_json(path: Path, content: object) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
