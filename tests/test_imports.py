@@ -20,10 +20,10 @@ LAYERS = (  # a topic imports from the rows above its own only, so there are no 
     {"lineage"},
     {"reporting"},
     {"publishing"},
-    {"deletion"},
+    {"deletion", "result"},
     {"running", "testing"},
     {"stages"},  # which `running/graph.py` knows by name and loads when they are wanted
-    {"cli"},
+    {"cli", "program"},
 )
 
 

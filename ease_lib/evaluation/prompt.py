@@ -115,6 +115,11 @@ class PromptTemplate:
         return tuple(dict.fromkeys(field for field in named if field not in (INPUT, OUTPUT, INSTRUCTION)))
 
     @property
+    def query_fields(self) -> tuple[str, ...]:
+        """What a query must have."""
+        return tuple(dict.fromkeys(field for _, field in self._parts["query"] if field and field != INSTRUCTION))
+
+    @property
     def document(self) -> dict[str, Any]:
         return {**asdict(self), "stop": list(self.stop)}
 

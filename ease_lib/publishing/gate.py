@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ease_lib.artifacts.result_files import BEST_SEQUENCE
 from ease_lib.artifacts.store import Store
-from ease_lib.publishing.versions import SEQUENCE_FILE, Latest
+from ease_lib.publishing.versions import Latest
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -26,10 +27,10 @@ def first_refusal(report: Mapping[str, Any]) -> str:
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The sequence of the latest version, and why the new one (`best`) is not to be compared with it, if so."""
-    stored = store.read(f"versions/{latest.version}/{SEQUENCE_FILE}")
+    stored = store.read(f"versions/{latest.version}/{BEST_SEQUENCE}")
     if stored is None:
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
-        return {}, f"{latest.version} is the latest and has no {SEQUENCE_FILE} to compare with; {remedy}"
+        return {}, f"{latest.version} is the latest and has no {BEST_SEQUENCE} to compare with; {remedy}"
     current: dict[str, Any] = json.loads(stored)
     if [current.get(name) for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
         return current, f"{latest.version} is the same prompt"

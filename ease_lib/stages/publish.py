@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.result_files import REPORT
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import (
@@ -153,7 +154,7 @@ def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:
 
 
 def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
-    report = json.loads((results / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((results / REPORT).read_text(encoding="utf-8"))
     return {
         "run": chain.head.record["run"],
         "made": chain.head.record["ended"],
@@ -170,7 +171,7 @@ def _gate(
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
     if latest is None:
-        report = json.loads((Path(inputs.results) / "report.json").read_text(encoding="utf-8"))
+        report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
         return gate.first_refusal(report), None
     current, refusal = gate.rival(store, latest, best)
     if refusal:
