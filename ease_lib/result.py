@@ -91,15 +91,15 @@ class Result:
         Raises:
             DataError: when the query lacks a column that the prompt names.
         """
-        return messages_of(self._rendered(query))
+        return messages_of(self.rendered(query))
 
     def prompt(self, query: Query) -> str:
         """The same as one text: what is sent to a completions endpoint; for people, where it is several messages."""
-        return as_text(self._rendered(query))
+        return as_text(self.rendered(query))
 
     def request(self, query: Query) -> dict[str, Any]:
         """The whole request, with the sampling that the scores were measured with: what `openai` takes by name."""
-        return {**content_of(self._rendered(query), self.best["llm_api"]), **self.best["request"]}
+        return {**content_of(self.rendered(query), self.best["llm_api"]), **self.best["request"]}
 
     @property
     def exemplars(self) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ class Result:
         low, high = self.best["estimate_interval"]
         return low, high
 
-    def query(self, row: Exemplar) -> Query:
+    def query(self, row: Exemplar) -> dict[str, str]:
         """A row of the test set as `messages` takes it."""
         return {INPUT: row.input, **dict(row.fields)}
 
@@ -145,11 +145,17 @@ class Result:
     def _template(self) -> PromptTemplate:
         return PromptTemplate.of(self.best["prompt"])
 
-    def _rendered(self, query: Query) -> str:
+    @property
+    def query_fields(self) -> tuple[str, ...]:
+        """What a query must have."""
+        return self._template.query_fields
+
+    def rendered(self, query: Query) -> str:
+        """The prompt as the search asks it: a text, or a `Chat`."""
         columns = {INPUT: query} if isinstance(query, str) else {name: str(value) for name, value in query.items()}
-        missing = [name for name in self._template.query_fields if name not in columns]
+        missing = [name for name in self.query_fields if name not in columns]
         if missing:
-            raise DataError(f"the query lacks {missing[0]}; the prompt needs {', '.join(self._template.query_fields)}")
+            raise DataError(f"the query lacks {missing[0]}; the prompt needs {', '.join(self.query_fields)}")
         fields = tuple((name, columns.get(name, "")) for name in self._template.columns)
         row = Exemplar(-1, columns.get(INPUT, ""), (), fields=fields)
         return self._template.render(list(map(exemplar_of, self.best["exemplars"])), row, self.instruction)

@@ -20,7 +20,7 @@ KINDS = {
     "refund": {"team": "billing", "urgent": True},
 }
 ROWS = [
-    {"subject": f"{kind} {{n}} #{number}", "body": f"It's about\nthe {kind}, {{subject}} {number}.", "label": label}
+    {"subject": f"{kind} {{n}} #{number}", "body": f"{{{{ {kind} }}}}\n{{% the {kind} %}} {{subject}}.", "label": label}
     for number in range(25)
     for kind, label in KINDS.items()
 ]

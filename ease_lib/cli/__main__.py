@@ -30,6 +30,7 @@ COMMANDS = {
     "study": "what makes sequences of a task differ, and what can be learnt from answers",
     "plan": "what a run will ask and cost at most, before anything is sent",
     "doctor": "try everything that a run needs, and say what is wrong and what to do",
+    "export": "the winning prompt for openai, dspy, langchain, promptfoo or mlflow",
     "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
     "forget": "list, and remove on request, everything that holds a row",
 }
