@@ -22,8 +22,8 @@ from ease_lib.result import Result
 
 PROMPT = "prompt.json"
 CONTRACT = "exported_prompt/1"
-_SPECIAL = re.compile(r"\{[{%#]|\A(?:file|package|https?)://")
-"""What promptfoo would fill in or load."""
+_LOADED = ("file:", "package:")
+"""Values that begin so are loaded by promptfoo."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +135,8 @@ def _promptfoo(result: Result) -> dict[str, str]:
 
 
 def _as_is(text: str) -> str:
-    """A value that promptfoo, which fills in templates in values too, leaves as it is."""
-    return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if _SPECIAL.search(text) else text
+    """A value that stays as it is where promptfoo fills in templates, in values too; `prompt.cjs` does the same."""
+    return ("{{''}}" if text.startswith(_LOADED) else "") + re.sub(r"\{(?=[{%#]|\Z)", "{{'{'}}", text)
 
 
 def _dspy(result: Result) -> dict[str, str]:
