@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import ease_lib
+from ease_lib.errors import EXIT_NOT_BETTER
 from tests.production_endpoint import METRIC, MODEL, ROWS, SETTINGS, TEMPLATE, production_endpoint, write_task
 
 
@@ -54,3 +55,26 @@ def test_from_the_shell_and_as_a_pipeline(endpoint, found, runner, tmp_path):
     request = json.loads((tmp_path / "out/request.json").read_text())
     assert request["max_completion_tokens"] == 64
     assert "temperature" not in request
+
+
+def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
+    """The prompt without exemplars, of which this model answers nothing right."""
+    now = [
+        {"role": "system", "content": TEMPLATE["system"]},
+        {"role": "user", "content": "Subject: {subject}\n\n{body}"},
+    ]
+    (tmp_path / "now.json").write_text(json.dumps(now), encoding="utf-8")
+    values = {**SETTINGS, **write_task(tmp_path), "llm_base_url": endpoint.base_url}
+    values |= {"baseline": str(tmp_path / "now.json")}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", "inline", "--output-dir", tmp_path / "out"]
+    for rival, code in (("baseline", 0), ("random", EXIT_NOT_BETTER)):
+        finished = subprocess.run(
+            [*command, "--require-better-than", rival, *options], capture_output=True, text=True, check=False
+        )
+        assert finished.returncode == code, finished.stdout + finished.stderr
+    assert "not better than random: no evidence" in finished.stderr
+    report = ease_lib.Result.read(str(tmp_path / "out")).report
+    assert report["baseline"]["score"] == 0
+    assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")
+    assert "Your baseline, test set" in ease_lib.Result.read(str(tmp_path / "out")).page

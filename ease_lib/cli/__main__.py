@@ -22,7 +22,7 @@ EXAMPLES = """examples:
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
 the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
 the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
-message, 75 stopped and can be continued
+message, 3 not better than --require-better-than, 75 stopped and can be continued
 """
 COMMANDS = {
     "run": "run the whole pipeline on this machine",

@@ -14,13 +14,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ease_lib.ambient import Ambient
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import fetched
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import METRICS, Metric
 
@@ -63,9 +62,7 @@ def load_metric(name: str, sha256: str = "") -> LoadedMetric:
 
 
 def _file(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
-    folder, _, file = place.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        source = open_store(folder or ".").fetch(file, Path(local)).read_bytes()
+    source = fetched(place)
     namespace: dict[str, Any] = {"__name__": "metric_of_ones_own", "__file__": place}
     try:
         exec(compile(source, place, "exec"), namespace)  # noqa: S102 the user's own code, by the user's own parameter

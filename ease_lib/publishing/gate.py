@@ -17,7 +17,9 @@ _SEQUENCE = ("exemplars", "instruction", "template")
 
 def first_refusal(report: Mapping[str, Any]) -> str:
     """Why a prompt is not worth being the first that applications use; empty when it is."""
-    score = report["best"]["test_score"]
+    score, baseline = report["best"]["test_score"], report["baseline"]
+    if baseline and not baseline["evidence"]:
+        return f"the baseline is not beaten: {baseline['mean']:+.3f} on the test set (p = {baseline['p']:.2g})"
     others = {"random exemplars": report["random"]["test_score"], "no exemplars": report["zero_shot"].get("score")}
     for name, other in others.items():
         if other is not None and score < other:

@@ -39,6 +39,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             "test score",
             f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
         ),
+        *([_Line("test score of your baseline", f"{report['baseline']['score']:.3f}")] if report["baseline"] else []),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
         _Line("search", f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}"),
         _Line("LLM requests", _requests(llm, simulated=report["simulated"])),

@@ -26,6 +26,7 @@ from ease_lib.config.sections import (
     RunConfig,
 )
 from ease_lib.errors import CapReached
+from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
@@ -196,7 +197,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
-    sampling = answer_sampling(pool, config.endpoint, template)
+    sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
     with open_account(config, sampling, GATE) as (black_box, ledger):
         objective = Objective.of(black_box, rows, metric, template)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
