@@ -25,15 +25,17 @@ from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
+from ease_lib.evaluation.own_metric import file_of
 from ease_lib.running import run_context
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
-READ_ONLY_PATHS = ("task_uri", "prompt", "baseline", "instructions_uri", "embedder")
+READ_ONLY_PATHS = ("task_uri", "prompt", "baseline", "judge_rubric", "instructions_uri", "embedder")
 WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 PASSED_ON = (
     "EASE_LLM_API_KEY",
     "EASE_EMBEDDER_API_KEY",
+    "EASE_JUDGE_API_KEY",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "HF_TOKEN",
@@ -96,7 +98,7 @@ class Containers:
 
     def _mounts(self, parameters: Parameters) -> list[Mount]:
         to_read, to_write = _own_paths(parameters)
-        read = {path.rpartition(":")[0] if name == "metric" else path for name, path in to_read.items()}
+        read = {file_of(path) if name == "metric" else path for name, path in to_read.items()}
         written = {*to_write.values(), str(self.output_dir)}
         for folder in written:
             _make_writable(Path(folder))
@@ -136,9 +138,9 @@ def _own_paths(parameters: Parameters) -> tuple[dict[str, str], dict[str, str]]:
         if name in READ_ONLY_PATHS + WRITTEN_PATHS and "://" not in str(value)
     }
     read = {name: str(path) for name, path in paths.items() if name in READ_ONLY_PATHS and path.exists()}
-    metric, _, function = parameters.task.metric.rpartition(":")
-    if metric.endswith(".py") and Path(metric).exists():
-        read["metric"] = f"{Path(metric).expanduser().absolute()}:{function}"
+    file = file_of(parameters.task.metric)
+    if file and "://" not in file and Path(file).exists():
+        read["metric"] = parameters.task.metric.replace(file, str(Path(file).expanduser().absolute()), 1)
     return read, {name: str(path) for name, path in paths.items() if name in WRITTEN_PATHS}
 
 

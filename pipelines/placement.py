@@ -21,13 +21,27 @@ LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_d
 """Of a run's pods in the cluster; its artifacts and records lie in the object store and stay."""
 
 LLM_SECRET = "ease-llm"  # noqa: S105
-LLM_KEYS = {"api-key": "EASE_LLM_API_KEY", "embedder-api-key": "EASE_EMBEDDER_API_KEY"}
+LLM_KEYS = {
+    "api-key": "EASE_LLM_API_KEY",
+    "embedder-api-key": "EASE_EMBEDDER_API_KEY",
+    "judge-api-key": "EASE_JUDGE_API_KEY",
+}
 OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
 OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
 CATALOGUE_SECRET = "ease-openlineage"  # noqa: S105
 CATALOGUE_KEYS = {"api-key": "OPENLINEAGE_API_KEY"}
 OBJECT_STORE_CONFIG = "ease-object-store"
 OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
+NETWORK_CONFIG = "ease-network"
+NETWORK_SETTINGS = {
+    "https-proxy": "HTTPS_PROXY",
+    "http-proxy": "HTTP_PROXY",
+    "no-proxy": "NO_PROXY",
+    "ca-file": "SSL_CERT_FILE",
+    "object-store-ca-file": "AWS_CA_BUNDLE",
+}
+AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
+"""Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
     run_context.RUN_ID: "metadata.labels['pipeline/runid']",
@@ -115,6 +129,7 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
         task.set_container_image(placement.cpu_image)
     _harden(task, stage)
     _pass_secrets(task, stage)
+    _pass_network(task)
     _tell_run(task, stage, placement)
     return task
 
@@ -153,6 +168,12 @@ def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
     kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
     kubernetes.use_secret_as_env(task, CATALOGUE_SECRET, CATALOGUE_KEYS, optional=True)
     kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
+
+
+def _pass_network(task: dsl.PipelineTask) -> None:
+    """Proxies and authorities of the cluster's network, where somebody made these ConfigMaps."""
+    kubernetes.use_config_map_as_env(task, NETWORK_CONFIG, NETWORK_SETTINGS, optional=True)
+    kubernetes.use_config_map_as_volume(task, AUTHORITIES, AUTHORITIES_FOLDER, optional=True)
 
 
 def _tell_run(task: dsl.PipelineTask, stage: Stage, placement: Placement) -> None:

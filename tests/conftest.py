@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
-    for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "OPENAI_API_KEY"):
+    for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ease_lib.cli import __main__ as ease
+from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.running.graph import RUN
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
@@ -139,9 +140,11 @@ def test_every_block_says_whether_it_holds_commands(readme):
     assert {language for language, _ in blocks_of(readme)} <= {"bash", "python", "text", "yaml"}
 
 
-def test_prompts_that_are_shown_are_such():
-    shown = [text for readme in READMES for language, text in blocks_of(readme) if language == "yaml"]
-    assert {PromptTemplate.of(yaml.safe_load(text)).columns for text in shown} == {("subject", "body")}
+def test_prompts_and_rubrics_that_are_shown_are_such():
+    shown = [yaml.safe_load(text) for readme in READMES for language, text in blocks_of(readme) if language == "yaml"]
+    prompts = [document for document in shown if "scale" not in document]
+    assert {PromptTemplate.of(document).columns for document in prompts} == {("subject", "body")}
+    assert {Rubric.of(document).columns for document in shown if "scale" in document} == {()}
 
 
 @pytest.mark.parametrize("command", UNMARKED, ids=str)

@@ -215,6 +215,7 @@ DATASET_SUMMARY = DocumentContract(
         "notices": list,
         "template": dict,
         "baseline": dict,
+        "rubric": dict,
     },
 )
 BEST_SEQUENCE = DocumentContract(
@@ -241,7 +242,7 @@ BEST_SEQUENCE = DocumentContract(
 )
 SEARCH_SUMMARY = DocumentContract(
     name="search_summary",
-    version=2,
+    version=3,
     fields={
         "method": str,
         "seed": int,
@@ -257,12 +258,21 @@ SEARCH_SUMMARY = DocumentContract(
         "llm.requests": int,
         "llm.new_requests": int,
         "llm.cost_usd": (int, float),
+        "planned": dict,
     },
 )
 TEST_SUMMARY = DocumentContract(
     name="test_summary",
     version=3,
-    fields={"best": dict, "random": dict, "gain": dict, "zero_shot": dict, "baseline": dict, "llm.requests": int},
+    fields={
+        "best": dict,
+        "random": dict,
+        "gain": dict,
+        "zero_shot": dict,
+        "baseline": dict,
+        "judge": dict,
+        "llm.requests": int,
+    },
 )
 REPORT = DocumentContract(
     name="report",
@@ -277,6 +287,8 @@ REPORT = DocumentContract(
         "best.estimate_interval": list,
         "verdict": dict,
         "baseline": dict,
+        "judge": dict,
+        "planned": dict,
         "best.exemplar_ids": list,
         "evaluations": int,
         "llm.requests": int,

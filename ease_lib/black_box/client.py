@@ -1,8 +1,8 @@
 """The one way to ask the black-box.
 
-`OpenAIClient` asks once and names every failure, `MeteredClient` (`meter.py`) obeys the caps, `AdaptiveClient`
-(`concurrency.py`) bounds the requests in flight, `RetryingClient` (`retries.py`) tries again, `CachingClient`
-(`cache.py`) asks nothing twice; each wraps the one before.
+`OpenAIClient` asks once and names every failure, `MeteredClient` (`meter.py`) obeys the caps, `PacedClient` (`pace.py`)
+the limits a minute, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight, `RetryingClient` (`retries.py`)
+tries again, `CachingClient` (`cache.py`) asks nothing twice; each wraps the one before.
 
 A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An empty answer counts as
 missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
@@ -37,6 +37,13 @@ REMEDIES = Remedies(
     keys="EASE_LLM_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="raise llm_timeout_seconds",
     long="lower k, or take a model with a longer context",
+)
+JUDGE_REMEDIES = Remedies(
+    url="judge_base_url",
+    model="judge_model",
+    keys="EASE_JUDGE_API_KEY, or of the LLM's own endpoint EASE_LLM_API_KEY",
+    slow="raise llm_timeout_seconds",
+    long="shorten the rubric, or take a judge with a longer context",
 )
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 """The second is what OpenAI's newer models call it."""
@@ -133,6 +140,7 @@ class OpenAIClient:
         headers: sent with every request.
         left_out: parameters that the endpoint is known to refuse.
         on_refusal: told of each parameter that it refuses from now on.
+        remedies: what messages advise.
 
     `answered` counts the answers that came from the endpoint.
     """
@@ -150,6 +158,7 @@ class OpenAIClient:
         headers: Mapping[str, str] = MappingProxyType({}),
         left_out: Collection[str] = (),
         on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
+        remedies: Remedies = REMEDIES,
     ) -> None:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
         self._shown_url = without_credentials(base_url)
@@ -162,6 +171,7 @@ class OpenAIClient:
             self._optional["stop"] = list(sampling.stops or [sampling.stop])
         self.left_out = frozenset(left_out)
         self._on_refusal = on_refusal
+        self._remedies = remedies
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -223,7 +233,7 @@ class OpenAIClient:
         except (AttributeError, LookupError, TypeError) as error:
             raise errors.GarbledAnswer(
                 f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
-                "check llm_base_url (most end in /v1) and llm_api"
+                f"check {self._remedies.url} (most end in /v1) and llm_api"
             ) from error
         if finish == "content_filter":
             raise errors.ContentRefused(
@@ -250,7 +260,9 @@ class OpenAIClient:
         return completion
 
     def _named(self, error: Exception) -> errors.EndpointError:
-        return named_failure(error, where=self._shown_url, model=self._model, remedies=REMEDIES, secrets=self._secrets)
+        return named_failure(
+            error, where=self._shown_url, model=self._model, remedies=self._remedies, secrets=self._secrets
+        )
 
 
 def content_of(prompt: str, api: str) -> dict[str, Any]:

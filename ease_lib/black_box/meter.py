@@ -17,24 +17,23 @@ class Allowance:
     Args:
         requests, cost_usd: infinite where there is no cap.
         request_cap, cost_cap: the caps as `name=value`, for messages.
-        cost: of an answer, in USD.
+        cost: of an answer, in USD; true where it is the judge's.
     """
 
     requests: float = math.inf
     cost_usd: float = math.inf
     request_cap: str = ""
     cost_cap: str = ""
-    cost: Callable[[Completion], float] = lambda completion: 0.0
+    cost: Callable[[Completion, bool], float] = lambda completion, judged: 0.0
 
 
-class MeteredClient:
-    """Counts what is really sent, retries included, and sends nothing that the allowance does not cover.
+class Meter:
+    """Counts what is really sent, retries included; LLM and judge share it.
 
     The cost of an answer is known afterwards, so what is in flight when that cap is reached may go beyond it.
     """
 
-    def __init__(self, client: LLMClient) -> None:
-        self._client = client
+    def __init__(self) -> None:
         self.allow(Allowance())
 
     def allow(self, allowance: Allowance) -> None:
@@ -42,12 +41,33 @@ class MeteredClient:
         self._allowance = allowance
         self._requests, self._cost_usd = allowance.requests, allowance.cost_usd
 
-    async def complete(self, prompt: str, account: str = "") -> Completion:
+    def count(self) -> None:
+        """One more request is sent.
+
+        Raises:
+            CapReached: where the allowance does not cover it.
+        """
         if self._requests < 1:
             raise errors.CapReached(self._allowance.request_cap)
         if self._cost_usd <= 0:
             raise errors.CapReached(self._allowance.cost_cap)
         self._requests -= 1
+
+    def pay(self, completion: Completion, *, judged: bool) -> None:
+        """For an answer; `judged` where it is the judge's."""
+        self._cost_usd -= self._allowance.cost(completion, judged)
+
+
+class MeteredClient:
+    """Sends nothing that the meter does not allow."""
+
+    def __init__(self, client: LLMClient, meter: Meter, *, judges: bool = False) -> None:
+        self._client = client
+        self._meter = meter
+        self._judges = judges
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        self._meter.count()
         completion = await self._client.complete(prompt, account)
-        self._cost_usd -= self._allowance.cost(completion)
+        self._meter.pay(completion, judged=self._judges)
         return completion

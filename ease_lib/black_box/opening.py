@@ -14,16 +14,24 @@ from urllib.parse import urlsplit
 
 from ease_lib import observations
 from ease_lib.artifacts.store import is_s3
-from ease_lib.black_box.cache import CachingClient, open_cache
-from ease_lib.black_box.client import InnermostClient, LLMClient, OpenAIClient, Sampling
+from ease_lib.black_box.cache import CachingClient, ResponseCache, open_cache
+from ease_lib.black_box.client import (
+    JUDGE_REMEDIES,
+    REMEDIES,
+    InnermostClient,
+    LLMClient,
+    OpenAIClient,
+    Sampling,
+)
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes, Notes
-from ease_lib.black_box.failures import FailurePolicy, without_credentials
+from ease_lib.black_box.failures import FailurePolicy, Remedies, without_credentials
 from ease_lib.black_box.in_process import OWN_FUNCTION, FunctionClient, OwnFunctionClient
-from ease_lib.black_box.meter import MeteredClient
+from ease_lib.black_box.meter import Meter, MeteredClient
+from ease_lib.black_box.pace import paced
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model, own_model
-from ease_lib.config.sections import EndpointConfig
+from ease_lib.config.sections import EndpointConfig, JudgeConfig
 from ease_lib.endpoints.child import running_endpoint
 from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError
@@ -31,9 +39,25 @@ from ease_lib.keys import endpoint_key, header_value
 from ease_lib.processes import few_collections
 from ease_lib.signals import open_event_loop
 
-KEY_VARIABLE = "EASE_LLM_API_KEY"
+KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
 OWN_ENDPOINTS = LOCAL, SIMULATED, FUNCTION = "local", "simulated", "function"
 """Not behind a URL: a small LLM in a process of its own, functions of ours, and the caller's (`ease_lib.optimize`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedJudge:
+    """A second LLM, that scores answers; all but the clients is its identity."""
+
+    endpoint: str
+    model: str
+    extra: Mapping[str, Any]
+    max_tokens: int
+    client: LLMClient
+    innermost: InnermostClient
+
+    @property
+    def identity(self) -> list[Any]:
+        return [self.endpoint, self.model, dict(self.extra), self.max_tokens]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +66,7 @@ class BlackBox:
 
     `endpoint` is its URL without credentials, or `local` or `simulated`; with `model`, `api` and `extra`, what else its
     requests say, it is its identity. `innermost` counts the answers that this process had from it, `meter` bounds what
-    it may still send, and `answers` is the generation of kept answers.
+    it and the judge may still send, and `answers` is the generation of kept answers.
     """
 
     endpoint: str
@@ -50,11 +74,18 @@ class BlackBox:
     api: str
     client: LLMClient
     innermost: InnermostClient
-    meter: MeteredClient
+    meter: Meter
     answers: str
     runner: asyncio.Runner
     failures: FailurePolicy
     extra: Mapping[str, Any] = field(default_factory=dict)
+    judge: OpenedJudge | None = None
+    prefix_tokens: int = 0
+
+    @property
+    def answered(self) -> int:
+        """Answers that this process had, the judge's too."""
+        return self.innermost.answered + (self.judge.innermost.answered if self.judge else 0)
 
     @property
     def simulated(self) -> bool:
@@ -63,7 +94,7 @@ class BlackBox:
 
 @contextmanager
 def open_black_box(
-    config: EndpointConfig, *, sampling: Sampling, store_uri: str, answers: str = ""
+    config: EndpointConfig, *, sampling: Sampling, store_uri: str, answers: str = "", judge: JudgeConfig | None = None
 ) -> Iterator[BlackBox]:
     """The black-box for the length of the context.
 
@@ -71,6 +102,7 @@ def open_black_box(
         store_uri: folder or s3:// for the response cache, or empty for none; a folder also takes the log of an endpoint
             of ours.
         answers: generation of kept answers to use; empty is the newest.
+        judge: of the answers, where an LLM is.
 
     Raises:
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
@@ -85,14 +117,19 @@ def open_black_box(
         else:
             endpoint, model, api, client, known = _served(config, sampling, store_uri, runner, stack)
         stack.callback(lambda: runner.run(client.close()))
-        meter = MeteredClient(client)
-        bounded = AdaptiveClient(meter, maximum=config.llm_concurrency, outlives_prompts=config.llm_failures != "stop")
+        meter = Meter()
+        bounded = AdaptiveClient(
+            _paced(MeteredClient(client, meter), config, sampling, store_uri, endpoint, model),
+            maximum=config.llm_concurrency,
+            outlives_prompts=config.llm_failures != "stop",
+        )
         answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
         generation = answers or known.answers
-        if store_uri:
-            cache = stack.enter_context(open_cache(store_uri))
+        cache = stack.enter_context(open_cache(store_uri)) if store_uri else None
+        if cache:
             identity = answer_identity(endpoint, model, api, sampling, generation, config.extra)
             answering = CachingClient(answering, cache, identity, lambda: client.left_out)
+        opened_judge = _judge(judge, config, meter, cache, store_uri, runner, stack) if judge else None
         observations.endpoint_used(endpoint, model, api)
         observations.parameters_left_out(client.left_out)
         yield BlackBox(
@@ -105,8 +142,60 @@ def open_black_box(
             answers=generation,
             runner=runner,
             extra=config.extra,
+            judge=opened_judge,
+            prefix_tokens=config.llm_prefix_tokens,
             failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
+
+
+def _judge(
+    judge: JudgeConfig,
+    config: EndpointConfig,
+    meter: Meter,
+    cache: ResponseCache | None,
+    store_uri: str,
+    runner: asyncio.Runner,
+    stack: ExitStack,
+) -> OpenedJudge:
+    """It shares the meter, and has a concurrency of its own; verdicts that are refused stop no others."""
+    asked = judge.endpoint(config)
+    sampling = Sampling(max_tokens=judge.judge_max_tokens, stop="", messages=True)
+    variable = JUDGE_KEY_VARIABLE if judge.judge_base_url else KEY_VARIABLE
+    endpoint, model, api, client, known = _served(
+        asked, sampling, store_uri, runner, stack, key_variable=variable, remedies=JUDGE_REMEDIES
+    )
+    stack.callback(lambda: runner.run(client.close()))
+    bounded = AdaptiveClient(
+        _paced(MeteredClient(client, meter, judges=True), asked, sampling, store_uri, endpoint, model),
+        maximum=config.llm_concurrency,
+        outlives_prompts=True,
+    )
+    answering: LLMClient = RetryingClient(bounded, deadline_seconds=config.llm_deadline_seconds)
+    if cache:
+        identity = answer_identity(endpoint, model, api, sampling, known.answers, asked.extra)
+        answering = CachingClient(answering, cache, identity, lambda: client.left_out)
+    return OpenedJudge(
+        endpoint=endpoint,
+        model=model,
+        extra=asked.extra,
+        max_tokens=sampling.max_tokens,
+        client=answering,
+        innermost=client,
+    )
+
+
+def _paced(
+    client: LLMClient, config: EndpointConfig, sampling: Sampling, store_uri: str, endpoint: str, model: str
+) -> LLMClient:
+    return paced(
+        client,
+        requests_per_minute=config.llm_requests_per_minute,
+        tokens_per_minute=config.llm_tokens_per_minute,
+        answer_tokens=sampling.max_tokens,
+        store_uri=store_uri,
+        endpoint=endpoint,
+        model=model,
+    )
 
 
 def answer_identity(
@@ -156,13 +245,20 @@ def _own_function(config: EndpointConfig, sampling: Sampling, store_uri: str) ->
 
 
 def _served(
-    config: EndpointConfig, sampling: Sampling, store_uri: str, runner: asyncio.Runner, stack: ExitStack
+    config: EndpointConfig,
+    sampling: Sampling,
+    store_uri: str,
+    runner: asyncio.Runner,
+    stack: ExitStack,
+    *,
+    key_variable: str = KEY_VARIABLE,
+    remedies: Remedies = REMEDIES,
 ) -> _Opened:
     url = stack.enter_context(_endpoint_url(config, store_uri))
     own = config.llm_base_url == LOCAL
-    key = "" if own else endpoint_key(url, KEY_VARIABLE)
+    key = "" if own else endpoint_key(url, key_variable)
     api = _api(config, sampling)
-    model = runner.run(asked_model(config, url, key))
+    model = runner.run(asked_model(config, url, key, remedies))
     endpoint = LOCAL if own else without_credentials(url)
     notes = EndpointNotes(store_uri, endpoint, model, api)
     known = notes.read()
@@ -177,6 +273,7 @@ def _served(
         headers=_headers(config),
         left_out=known.left_out,
         on_refusal=notes.keep_left_out,
+        remedies=remedies,
     )
     return _Opened(endpoint, model, api, client, known)
 

@@ -8,7 +8,7 @@ import openai
 
 from ease_lib import errors
 from ease_lib.black_box.client import REMEDIES
-from ease_lib.black_box.failures import Refusal, named_failure, what_it_said, without_credentials
+from ease_lib.black_box.failures import Refusal, Remedies, named_failure, what_it_said, without_credentials
 from ease_lib.black_box.retries import with_retries
 from ease_lib.black_box.transport import openai_client
 from ease_lib.config.sections import EndpointConfig
@@ -16,7 +16,9 @@ from ease_lib.endpoints.child import PROGRAMS
 from ease_lib.errors import ConfigError, ModelNotFound
 
 
-async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadline_seconds: float) -> list[str]:
+async def list_models(
+    base_url: str, key: str, *, timeout_seconds: float, deadline_seconds: float, remedies: Remedies = REMEDIES
+) -> list[str]:
     """The models an endpoint says it serves; empty when it does not say.
 
     Raises:
@@ -32,10 +34,10 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
             said = what_it_said(Refusal.of_error(error), [key])
             raise errors.AuthenticationFailed(
                 f"{shown} answered {error.status_code} to a question for its models: {said}; "
-                f"set llm_model, or check {REMEDIES.keys}"
+                f"set {remedies.model}, or check {remedies.keys}"
             ) from error
         except openai.OpenAIError as error:
-            failure = named_failure(error, where=shown, model="", remedies=REMEDIES, secrets=[key])
+            failure = named_failure(error, where=shown, model="", remedies=remedies, secrets=[key])
             away = failure.retryable and not isinstance(failure, errors.GarbledAnswer)
             if away or isinstance(failure, errors.AuthenticationFailed):
                 raise failure from error
@@ -49,13 +51,17 @@ async def list_models(base_url: str, key: str, *, timeout_seconds: float, deadli
         await client.close()
 
 
-async def asked_model(config: EndpointConfig, url: str, key: str) -> str:
+async def asked_model(config: EndpointConfig, url: str, key: str, remedies: Remedies = REMEDIES) -> str:
     """The model to ask for: the one of the configuration, else the only one that is served, or the first of `local`."""
     own = config.llm_base_url in PROGRAMS
     if config.llm_model and not own:
         return config.llm_model
     served = await list_models(
-        url, key, timeout_seconds=config.llm_timeout_seconds, deadline_seconds=config.llm_deadline_seconds
+        url,
+        key,
+        timeout_seconds=config.llm_timeout_seconds,
+        deadline_seconds=config.llm_deadline_seconds,
+        remedies=remedies,
     )
     if own:
         return own_model(config, served)
@@ -63,9 +69,11 @@ async def asked_model(config: EndpointConfig, url: str, key: str) -> str:
         return served[0]
     shown = without_credentials(url)
     if not served:
-        raise ConfigError(f"{shown} does not list its models; set llm_model (and check llm_base_url: most end in /v1)")
+        raise ConfigError(
+            f"{shown} does not list its models; set {remedies.model} (and check {remedies.url}: most end in /v1)"
+        )
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
-    raise ConfigError(f"{shown} serves {len(served)} models ({some}); set llm_model to one of them")
+    raise ConfigError(f"{shown} serves {len(served)} models ({some}); set {remedies.model} to one of them")
 
 
 def own_model(config: EndpointConfig, served: Sequence[str]) -> str:

@@ -18,6 +18,8 @@ from ease_lib.errors import DataError
 
 OPENING = "I gave a friend an instruction. Based on the instruction they produced the following input-output pairs:"
 CLOSING = "The instruction was to"
+PROPOSAL_TOKENS = 128
+"""Of the longest proposal."""
 _REPEATED_CLOSING = re.compile(r"^(the instruction was\s*(to|:)?|instruction:)\s*", re.IGNORECASE)
 _QUOTES = "\"'`“”‘’«» "
 

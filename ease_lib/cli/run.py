@@ -12,6 +12,7 @@ from pathlib import Path
 from ease_lib.artifacts.result_files import REPORT
 from ease_lib.cli.__main__ import EXAMPLES
 from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
+from ease_lib.cli.plan import plan_text
 from ease_lib.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
@@ -47,6 +48,9 @@ def fill(run: argparse.ArgumentParser) -> None:
         choices=RIVALS,
         help=f"exit code {EXIT_NOT_BETTER} when the winner is not better than this on the test set, beyond luck",
     )
+    run.add_argument(
+        "--dry-run", action="store_true", help="say what it would ask and cost, as `ease plan` does, and send nothing"
+    )
     add_parameters(run, Parameters, "parameters")
     run.set_defaults(command=_run)
 
@@ -59,6 +63,9 @@ def _run(parsed: argparse.Namespace) -> int:
     parameters = parse_parameters(values)
     if parsed.require_better_than == "baseline" and not parameters.task.baseline:
         raise ConfigError("--require-better-than baseline needs --baseline, the file of the prompt in use now")
+    if parsed.dry_run:
+        print(plan_text(parameters))
+        return 0
     output_dir = _output_dir(parsed.output_dir, parameters)
     if not parameters.run.store_uri:
         parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})

@@ -26,6 +26,8 @@ METRIC_NAMES = (
     *("exact_match", "case_sensitive_match", "exact_set", "contains", "token_f1", "rouge_l", "edit_similarity"),
     *("regex", "json_equal", "json_fields", "number", "option_letter", "boxed"),
 )
+JUDGE = "judge"
+"""The metric that asks a second LLM."""
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
 """Of a request."""
 _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)
@@ -99,8 +101,12 @@ class TaskConfig(Section):
     )
     metric: str = param(
         "auto",
-        f"Score of one answer: {', '.join(METRIC_NAMES)}; metric.py:score is your own, auto the task's.",
+        f"Score of one answer: {', '.join(METRIC_NAMES)}, judge; metric.py:score, costs.csv; auto the task's.",
         form=True,
+    )
+    judge_rubric: str = param(
+        "",
+        "What the judge of metric=judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
     )
     pool_size: int = param(
         -1,
@@ -135,11 +141,14 @@ class TaskConfig(Section):
     lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
-        if self.metric not in ("auto", *METRIC_NAMES) and ":" not in self.metric:
+        known = self.metric in ("auto", JUDGE, *METRIC_NAMES) or ":" in self.metric or self.metric.endswith(".csv")
+        if not known:
             yield (
-                f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}; "
-                "a function of your own is FILE.py:NAME or MODULE:NAME"
+                f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}, {JUDGE}; "
+                "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
             )
+        if self.judge_rubric and self.metric != JUDGE:
+            yield f"judge_rubric is not for metric={self.metric}; set metric={JUDGE}, or leave it out"
         if not self.validation_size:
             yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
         if self.task == "instruction_induction" and not self.task_uri:
@@ -415,6 +424,19 @@ class EndpointConfig(Section):
         choices=("auto", "chat", "completions"),
     )
     llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)
+    llm_requests_per_minute: int = param(
+        0, "Requests a minute at most, of all processes with this store_uri; 0 is no limit.", low=0, high=10**7
+    )
+    llm_tokens_per_minute: int = param(
+        0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10
+    )
+    llm_prefix_tokens: int = param(
+        1024,
+        "From so many equal tokens at their beginning one prompt of a sequence is asked before the others, so that an "
+        "endpoint's prefix cache has them; 0 is never.",
+        low=0,
+        high=10_000_000,
+    )
     llm_max_tokens: int = param(
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
     )
@@ -461,31 +483,50 @@ class EndpointConfig(Section):
         return {"prompt_usd": self.llm_prompt_usd, "completion_usd": self.llm_completion_usd}
 
     def problems(self) -> Iterator[str]:
-        if "@" in self.llm_base_url.partition("://")[2].partition("/")[0]:
-            yield "llm_base_url holds a user or password; remove it and put the key into EASE_LLM_API_KEY"
-        secret = _secret_in_query(self.llm_base_url)
-        if secret:
-            yield f"llm_base_url holds {secret}=..., which is a key; remove it and put the key into EASE_LLM_API_KEY"
-        yield from self._problems_of_requests()
-        if not re.fullmatch(r"never|always|probe|[1-9]\d*", self.llm_refresh):
-            yield f"llm_refresh={self.llm_refresh} is none of never, always, probe, or a number of days like 7"
-
-    def _problems_of_requests(self) -> Iterator[str]:
-        try:
-            extra = json.loads(self.llm_extra or "{}")
-        except ValueError as error:
-            yield f"llm_extra is not JSON: {error}"
-            extra = {}
-        if not isinstance(extra, dict):
-            yield 'llm_extra is no JSON object; write {"name": value}'
-        elif taken := sorted(OWN_FIELDS & set(extra)):
-            yield f"llm_extra names {taken[0]}, which we set; leave it out"
-        elif keys := [name for name in extra if _SECRET_NAME.search(name)]:
-            yield f"llm_extra names {keys[0]}, which looks like a key; send it by llm_headers from a variable"
+        yield from _problems_of_url("llm_base_url", self.llm_base_url, "EASE_LLM_API_KEY")
+        yield from _problems_of_extra("llm_extra", self.llm_extra)
         for name, variable in self.headers.items():
             if not re.fullmatch(r"[A-Za-z0-9-]+", name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
                 yield "llm_headers is a list of HEADER=VARIABLE, of names of environment variables, not their values"
                 break
+        if not re.fullmatch(r"never|always|probe|[1-9]\d*", self.llm_refresh):
+            yield f"llm_refresh={self.llm_refresh} is none of never, always, probe, or a number of days like 7"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig(Section):
+    """The LLM that scores answers where metric=judge. Its key comes from EASE_JUDGE_API_KEY."""
+
+    judge_base_url: str = param(
+        "", "OpenAI-compatible URL of the judge (key: EASE_JUDGE_API_KEY); empty is the LLM's own, with its key."
+    )
+    judge_model: str = param("", "Its model; empty takes llm_model, of an endpoint of its own the only one.")
+    judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...')
+    judge_max_tokens: int = param(1024, "Longest verdict in tokens, with what it thinks before.", low=1, high=1_000_000)
+    judge_prompt_usd: float = param(0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6)
+    judge_completion_usd: float = param(0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """As `EndpointConfig.prices`, the judge's."""
+        return {"judge_prompt_usd": self.judge_prompt_usd, "judge_completion_usd": self.judge_completion_usd}
+
+    def endpoint(self, llm: EndpointConfig) -> EndpointConfig:
+        """Where and how the judge is asked: as the LLM, but for what is said here."""
+        return dataclasses.replace(
+            llm,
+            llm_base_url=self.judge_base_url or llm.llm_base_url,
+            llm_model=self.judge_model or ("" if self.judge_base_url else llm.llm_model),
+            llm_headers="" if self.judge_base_url else llm.llm_headers,
+            llm_extra=self.judge_extra,
+            llm_requests_per_minute=0 if self.judge_base_url else llm.llm_requests_per_minute,
+            llm_tokens_per_minute=0 if self.judge_base_url else llm.llm_tokens_per_minute,
+            llm_api="chat",
+        )
+
+    def problems(self) -> Iterator[str]:
+        yield from _problems_of_url("judge_base_url", self.judge_base_url, "EASE_JUDGE_API_KEY")
+        yield from _problems_of_extra("judge_extra", self.judge_extra)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -558,6 +599,7 @@ class Parameters:
     hardware: HardwareConfig = HardwareConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     endpoint: EndpointConfig = EndpointConfig()
+    judge: JudgeConfig = JudgeConfig()
     caps: CapsConfig = CapsConfig()
     run: RunConfig = RunConfig()
     continuation: ContinuationConfig = ContinuationConfig()
@@ -592,6 +634,18 @@ class Parameters:
             yield "budget=0 plans by max_llm_requests, which is 0 too; set one of them"
         if self.caps.max_cost_usd and not any(self.endpoint.prices.values()):
             yield f"max_cost_usd={self.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
+        yield from self._problems_of_judge()
+
+    def _problems_of_judge(self) -> Iterator[str]:
+        if self.task.metric != JUDGE:
+            if self.judge != JudgeConfig():
+                yield f"judge_base_url, judge_model and the like are not for metric={self.task.metric}; leave them out"
+            return
+        url = self.judge.endpoint(self.endpoint).llm_base_url
+        if urlsplit(url).scheme not in ("http", "https"):
+            yield f"metric={JUDGE} needs a judge, which {url} is not; set judge_base_url"
+        if self.caps.max_cost_usd and not any(self.judge.prices.values()):
+            yield f"max_cost_usd={self.caps.max_cost_usd} needs the judge's prices; set judge_prompt_usd"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -606,6 +660,29 @@ class ComparisonAxes:
     """The options of `ease compare` beside those of a run."""
 
     comparison: ComparisonConfig
+
+
+def _problems_of_url(name: str, url: str, variable: str) -> Iterator[str]:
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        yield f"{name} holds a user or password; remove it and put the key into {variable}"
+    secret = _secret_in_query(url)
+    if secret:
+        yield f"{name} holds {secret}=..., which is a key; remove it and put the key into {variable}"
+
+
+def _problems_of_extra(name: str, text: str) -> Iterator[str]:
+    """Of JSON that is merged into requests."""
+    try:
+        extra = json.loads(text or "{}")
+    except ValueError as error:
+        yield f"{name} is not JSON: {error}"
+        return
+    if not isinstance(extra, dict):
+        yield f'{name} is no JSON object; write {{"name": value}}'
+    elif taken := sorted(OWN_FIELDS & set(extra)):
+        yield f"{name} names {taken[0]}, which we set; leave it out"
+    elif keys := [key for key in extra if _SECRET_NAME.search(key)]:
+        yield f"{name} names {keys[0]}, which looks like a key; send it by llm_headers from a variable"
 
 
 def _secret_in_query(url: str) -> str | None:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 
 from ease_lib import errors
 from ease_lib.black_box.asking import all_answers
 from ease_lib.black_box.chat import as_text
-from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.baseline import Baseline
+from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
@@ -80,7 +82,10 @@ class Evaluator:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
         failures: what becomes of rows that the endpoint refuses.
         template: how prompts are written.
+        judge: scores answers in place of the metric, which then only tells whether they fit any row.
         most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
+        prefix_tokens: where prompts of a sequence begin with so many equal tokens, one is asked before the others, so
+            that an endpoint with a prefix cache computes them once; 0 is never.
     """
 
     def __init__(
@@ -90,18 +95,24 @@ class Evaluator:
         *,
         metric: Metric,
         failures: FailurePolicy,
+        judge: Judge | None = None,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
+        prefix_tokens: int = 0,
     ) -> None:
         self._client = client
         self._rows = rows
         self._metric = metric
+        self._judge = judge
         self._failures = failures
         self._template = template
         self.given_up = Usage()
         """Of evaluations that did not get to their end."""
         self._asked = self._refused = 0
         self._most_zeros = most_zeros
+        self._prefix_tokens = prefix_tokens
+        self._seen: set[tuple[object, ...]] = set()
+        """Sequences whose beginning the endpoint knows."""
         self._zeros: list[str] = []
         """Answers from the first on, until one has a score."""
 
@@ -164,11 +175,28 @@ class Evaluator:
                 if self._failures.kind == "stop":
                     raise _at_row(error, row) from error
                 return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
-            score = self._metric(completion.text, row.outputs)
-            self._check_zeros(prompt, completion.text, row, score)
-            return _Row(prompt, completion=completion, score=score)
+            if self._judge:
+                verdict = await self._judge.verdict(row, completion.text, question.account)
+                scored = _Row(prompt, completion, verdict.score, verdict.failure, verdict)
+            else:
+                scored = _Row(prompt, completion, self._metric(completion.text, row.outputs))
+            if scored.score is not None:
+                self._check_zeros(prompt, completion.text, row, scored.score)
+            return scored
 
-        return await all_answers([partial(noted, row) for row in rows])
+        if not self._gains_from_a_first(rows, question):
+            return await all_answers([partial(noted, row) for row in rows])
+        return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
+
+    def _gains_from_a_first(self, rows: Sequence[Exemplar], question: Question) -> bool:
+        """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
+        sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
+        if not self._prefix_tokens or len(rows) < 2 or sequence in self._seen:
+            return False
+        one, other = (self._template.render(question.exemplars, row, question.instruction) for row in rows[:2])
+        equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        self._seen.add(sequence)
+        return equal >= self._prefix_tokens * CHARACTERS_PER_TOKEN
 
     def _check_zeros(self, prompt: str, answer: str, row: Exemplar, score: float) -> None:
         """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all."""
@@ -219,6 +247,7 @@ class _Row:
     completion: Completion | None = None
     score: float | None = None
     failure: str = ""
+    verdict: Verdict | None = None
 
     @property
     def answer(self) -> str:
@@ -229,7 +258,12 @@ def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
     """What was answered, and the requests that were refused."""
     answered = [(row.prompt, row.completion) for row in rows if row.completion]
     usage = usage_of([prompt for prompt, _ in answered], [completion for _, completion in answered], seconds)
-    return usage + Usage(requests=sum(bool(row.failure) for row in rows))
+    judged = [row.verdict for row in rows if row.verdict]
+    said = [(verdict.prompt, verdict.completion) for verdict in judged if verdict.completion]
+    of_judge = usage_of([prompt for prompt, _ in said], [completion for _, completion in said], 0.0).of_judge
+    refused = Usage(requests=sum(row.completion is None and bool(row.failure) for row in rows))
+    refused += Usage(requests=len(judged) - len(said)).of_judge
+    return usage + of_judge + refused
 
 
 def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:

@@ -120,6 +120,14 @@ def json_fields(answer: str, outputs: Sequence[str]) -> float:
     return max((_share(fields, _fields(json.loads(output))) for output in _json(outputs)), default=0.0)
 
 
+def fields_right(answer: str, outputs: Sequence[str]) -> dict[str, bool]:
+    """Which fields of the output that it fits best the answer has right, and False for those that it has too many."""
+    given = first_json(answer)
+    fields = _fields(given[0]) if given is not None else {}
+    wanted = max((_fields(json.loads(output)) for output in _json(outputs)), key=lambda each: _share(fields, each))
+    return {name: _same_field(fields, wanted, name) for name in (*wanted, *(set(fields) - set(wanted)))}
+
+
 def rouge_l(answer: str, outputs: Sequence[str]) -> float:
     """F1 of the longest common subsequence of words (Lin, 2004); the best over the outputs."""
     return max(_sequence_f1(_words(given), _words(wanted)) for given, wanted in _pairs(answer, outputs))
@@ -402,8 +410,11 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _share(given: dict[str, Any], wanted: dict[str, Any]) -> float:
     names = given.keys() | wanted.keys()
-    same = sum(name in given and name in wanted and _same_json(given[name], wanted[name]) for name in names)
-    return same / len(names) if names else 1.0
+    return sum(_same_field(given, wanted, name) for name in names) / len(names) if names else 1.0
+
+
+def _same_field(given: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
+    return name in given and name in wanted and _same_json(given[name], wanted[name])
 
 
 METRICS: dict[str, Metric] = {

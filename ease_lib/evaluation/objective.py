@@ -15,6 +15,7 @@ from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
+from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
@@ -28,7 +29,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures, template, most_zeros: see `Evaluator`.
+        client, rows, metric, failures, template, judge, most_zeros, prefix_tokens: see `Evaluator`.
     """
 
     def __init__(
@@ -40,14 +41,21 @@ class Objective:
         metric: Metric,
         failures: FailurePolicy = STOP,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
+        judge: Judge | None = None,
         most_zeros: int = 0,
+        prefix_tokens: int = 0,
     ) -> None:
         self._evaluator = Evaluator(
-            client, rows, metric=metric, failures=failures, template=template, most_zeros=most_zeros
+            client,
+            rows,
+            metric=metric,
+            failures=failures,
+            template=template,
+            judge=judge,
+            most_zeros=most_zeros,
+            prefix_tokens=prefix_tokens,
         )
-        self._template = template
         self._runner = runner
-        self._rows = rows
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
 
     @classmethod
@@ -57,10 +65,11 @@ class Objective:
         rows: Sequence[Exemplar],
         metric: Metric,
         template: PromptTemplate | Baseline,
+        rubric: Rubric | None = None,
         *,
         most_zeros: int = 0,
     ) -> Objective:
-        """What this black-box answers to the queries of these rows."""
+        """What this black-box answers to the queries of these rows; its judge, if it has one, grades by the rubric."""
         return cls(
             black_box.client,
             black_box.runner,
@@ -68,7 +77,9 @@ class Objective:
             metric=metric,
             failures=black_box.failures,
             template=template,
+            judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
             most_zeros=most_zeros,
+            prefix_tokens=black_box.prefix_tokens,
         )
 
     def evaluate(self, question: Question) -> Evaluation:
@@ -111,14 +122,26 @@ class Objective:
         self._under_way.clear()
         return unseen + self._evaluator.given_up
 
-    def estimate(self, sequences: Sequence[Sequence[Exemplar]], rows: int) -> Usage:
-        """About what one evaluation of so many rows costs, judged by the texts of examples of sequences."""
-        render = self._template.render
-        prompts = [estimated_tokens(render(sequence, row)) for sequence in sequences for row in self._rows]
-        answers = [estimated_tokens(row.output) for row in self._rows]
-        share = rows / len(self._rows)
-        return Usage(
-            requests=rows,
-            prompt_tokens=round(sum(prompts) / len(sequences) * share),
-            completion_tokens=round(sum(answers) * share),
-        )
+
+def estimated_usage(
+    template: PromptTemplate | Baseline,
+    sequences: Sequence[Sequence[Exemplar]],
+    rows: Sequence[Exemplar],
+    *,
+    rubric: Rubric | None = None,
+    thinking_tokens: int = 0,
+) -> Usage:
+    """About what one answer to each row costs, judged by the texts of examples of sequences.
+
+    Args:
+        rubric: of a judge that scores it.
+        thinking_tokens: of each answer, beside what is expected of it.
+    """
+    prompts = [estimated_tokens(template.render(sequence, row)) for sequence in sequences for row in rows]
+    answers = [estimated_tokens(row.output) + thinking_tokens for row in rows]
+    usage = Usage(
+        requests=len(rows),
+        prompt_tokens=round(sum(prompts) / len(sequences)),
+        completion_tokens=sum(answers),
+    )
+    return usage + estimated_verdicts(rubric, rows) if rubric else usage

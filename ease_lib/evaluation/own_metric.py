@@ -7,26 +7,41 @@
 read by every stage that scores, and must be the same as when the data was made: its SHA-256 is part of the data's
 summary, and so of the lineage and of what a search is known by. It is the user's own code and is run as such.
 A program that calls `ease_lib.optimize` gives the function itself.
+
+`metric: path/to/costs.csv` is a matrix of costs: a line for each label that is expected, below the labels that may be
+answered; the column `*` is any other answer, which else costs as much as the dearest of its line.
+
+    expected, urgent, normal, *
+    urgent,        0,     10, 5
+    normal,        1,      0, 5
+
+The score of an answer is 1 less its cost by the dearest of all, so the score of a set says its mean cost.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ease_lib.ambient import Ambient
 from ease_lib.artifacts.store import fetched
+from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.evaluation.metrics import METRICS, Metric
+from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 
 OwnMetric = Callable[[str, list[str]], float]
 OWN_METRIC: Ambient[OwnMetric | None] = Ambient(None)
 """What a metric of the module `function` is."""
 FUNCTION = "function"
+MATRIX, OTHERS = ".csv", "*"
+WITHOUT_JUDGE = "exact_match"
+"""What stands for `metric=judge` where nobody is asked: what noise is, whether an answer fits any row."""
 
 
 class LoadedMetric(NamedTuple):
@@ -48,17 +63,59 @@ def load_metric(name: str, sha256: str = "") -> LoadedMetric:
     """
     if name in METRICS:
         return LoadedMetric(METRICS[name])
+    if name == JUDGE:
+        return LoadedMetric(METRICS[WITHOUT_JUDGE], sha256)
+    if name.endswith(MATRIX):
+        source = fetched(name)
+        return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
     place, _, function = name.rpartition(":")
     source, namespace = _file(name, place) if place.endswith(".py") else _module(name, place)
-    found = hashlib.sha256(source).hexdigest()
-    if sha256 and found != sha256:
-        raise ConfigError(
-            f"metric={name} changed since the data was made (SHA-256 {found[:12]}…, then {sha256[:12]}…); "
-            "put the file back, or begin with build_dataset"
-        )
+    found = _digest(name, source, sha256)
     if not callable(namespace.get(function)):
         raise ConfigError(f"metric={name}: {place} has no function {function}")
     return LoadedMetric(_checked(name, namespace[function]), found)
+
+
+def file_of(name: str) -> str:
+    """The file that a metric is read from, a path or s3://; empty of any other."""
+    place = name if name.endswith(MATRIX) else name.rpartition(":")[0]
+    return place if place.endswith((MATRIX, ".py")) else ""
+
+
+def _digest(name: str, source: bytes, expected: str) -> str:
+    found = hashlib.sha256(source).hexdigest()
+    if expected and found != expected:
+        raise ConfigError(
+            f"metric={name} changed since the data was made (SHA-256 {found[:12]}…, then {expected[:12]}…); "
+            "put the file back, or begin with build_dataset"
+        )
+    return found
+
+
+def _by_costs(name: str, source: bytes) -> Metric:
+    try:
+        header, *lines = [[cell.strip() for cell in row] for row in csv.reader(source.decode("utf-8-sig").splitlines())]
+        answers = [label if label == OTHERS else normalise(label) for label in header[1:]]
+        costs = {normalise(row[0]): dict(zip(answers, map(float, row[1:]), strict=True)) for row in lines if any(row)}
+    except (ValueError, IndexError) as error:
+        raise ConfigError(
+            f"metric={name} is no matrix of costs ({error}); write a line `expected,LABEL,LABEL,...`, and below it one "
+            "of costs for each label"
+        ) from error
+    each = [cost for row in costs.values() for cost in row.values()]
+    if not each or not all(0 <= cost < math.inf for cost in each) or not any(each):
+        raise ConfigError(f"metric={name}: costs are numbers from 0 on, and one of them is more; found {each[:5]}")
+
+    def score(answer: str, outputs: Sequence[str]) -> float:
+        given = normalise(answer)
+        rows = [costs.get(normalise(output)) for output in outputs]
+        unknown = [output for output, row in zip(outputs, rows, strict=True) if row is None]
+        if unknown:
+            raise DataError(f"metric={name} has no line for the output {unknown[0]!r}; add it")
+        least = min(row.get(given, row.get(OTHERS, max(row.values()))) for row in rows if row)
+        return 1 - least / max(each)
+
+    return score
 
 
 def _file(name: str, place: str) -> tuple[bytes, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from ease_lib.black_box.client import Completion
 
@@ -12,6 +12,7 @@ from ease_lib.black_box.client import Completion
 class Usage:
     """What answers cost; adds up. `requests` were answered or refused by the endpoint, `cached` are of the cache.
 
+    Those that a judge was sent are among `requests`, and `judge_requests` says how many; its tokens are counted apart.
     `oldest_answer` is the time of the oldest one among them (ISO 8601), empty where none has a time.
     """
 
@@ -20,6 +21,9 @@ class Usage:
     retries: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    judge_requests: int = 0
+    judge_prompt_tokens: int = 0
+    judge_completion_tokens: int = 0
     seconds: float = 0.0
     oldest_answer: str = ""
 
@@ -32,23 +36,51 @@ class Usage:
         )
 
     @classmethod
-    def of(cls, completion: Completion) -> Usage:
-        """One answer that was asked for."""
-        return cls(requests=1, prompt_tokens=completion.prompt_tokens, completion_tokens=completion.completion_tokens)
+    def of(cls, completion: Completion, *, judged: bool = False) -> Usage:
+        """One answer that was asked for; `judged` where it is the judge's."""
+        usage = cls(requests=1, prompt_tokens=completion.prompt_tokens, completion_tokens=completion.completion_tokens)
+        return usage.of_judge if judged else usage
 
-    def cost_usd(self, *, prompt_usd: float, completion_usd: float) -> float:
-        """Prices are USD for a million tokens."""
-        return (self.prompt_tokens * prompt_usd + self.completion_tokens * completion_usd) / 1e6
+    @property
+    def of_judge(self) -> Usage:
+        """The same, where it was a judge that answered."""
+        return replace(
+            self,
+            prompt_tokens=0,
+            completion_tokens=0,
+            judge_requests=self.requests,
+            judge_prompt_tokens=self.prompt_tokens,
+            judge_completion_tokens=self.completion_tokens,
+        )
 
-    def counts(self, *, prompt_usd: float, completion_usd: float) -> dict[str, int | float]:
-        """Requests, tokens and cost by the names that summaries and reports use."""
+    def share(self, share: float) -> Usage:
+        """So much of the requests and tokens, rounded."""
+        counted = ("requests", "prompt_tokens", "completion_tokens")
+        names = (*counted, *(f"judge_{name}" for name in counted))
+        return Usage(**{name: round(share * getattr(self, name)) for name in names})
+
+    def cost_usd(self, **prices: float) -> float:
+        """Prices are USD for a million tokens: `prompt_usd`, `completion_usd`, and with `judge_` before the judge's."""
+        tokens = {
+            "prompt_usd": self.prompt_tokens,
+            "completion_usd": self.completion_tokens,
+            "judge_prompt_usd": self.judge_prompt_tokens,
+            "judge_completion_usd": self.judge_completion_tokens,
+        }
+        return sum(price * tokens[name] for name, price in prices.items()) / 1e6
+
+    def counts(self, **prices: float) -> dict[str, int | float]:
+        """Requests, tokens and cost by the names that summaries and reports use; prices as `cost_usd` takes them."""
         return {
             "requests": self.requests,
             "cached": self.cached,
             "retries": self.retries,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
-            "cost_usd": self.cost_usd(prompt_usd=prompt_usd, completion_usd=completion_usd),
+            "judge_requests": self.judge_requests,
+            "judge_prompt_tokens": self.judge_prompt_tokens,
+            "judge_completion_tokens": self.judge_completion_tokens,
+            "cost_usd": self.cost_usd(**prices),
         }
 
 

@@ -6,11 +6,12 @@ parameters of a method need not spend.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from ease_lib.config.sections import OptimizerConfig
+from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.evolution import Evolution
@@ -87,6 +88,19 @@ BUDGET_METHODS = ("influence", "active")
 
 ONE_EVALUATION = ("dpp", "mmd", "ot", "llm_select", "zero_shot")
 """Methods that evaluate one sequence, whatever the budget is."""
+
+
+def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: float = math.inf) -> int:
+    """Answers that a search asks for at most.
+
+    Args:
+        affordable: those that caps leave it.
+    """
+    if config.method in ROW_METHODS:
+        return config.answers(validation_rows, affordable)
+    evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
+    evaluations = 1 if config.method in ONE_EVALUATION else config.budget
+    return int(min(evaluations * evaluation, affordable))
 
 
 def create_optimizer(config: OptimizerConfig, problem: Problem) -> ExemplarOptimizer:

@@ -5,7 +5,6 @@ Exemplars, answers and labels are data from outside; the template engine escapes
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ease_lib import __version__
-from ease_lib.evaluation.metrics import normalise
+from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
 
-MOST_LABELS = 12
 MOST_MISTAKES = 25
-OTHER = "(other)"
 
 
 def render_page(
@@ -49,7 +46,8 @@ def render_page(
         prompt=prompt,
         rows=rows,
         harmful=harmful,
-        confusion=confusion(scored),
+        labels=labels_of(scored),
+        fields=fields_of(scored) if report["metric"] == "json_fields" else [],
         mistakes=[row for row in scored if row["score"] < 1][:MOST_MISTAKES],
         wrong=sum(row["score"] < 1 for row in scored),
         refused=[row for row in answered if row["failure"]],
@@ -70,17 +68,3 @@ def page_template(name: str) -> Template:
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)
-
-
-def confusion(answered: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Expected against answered labels on the test set, when the task has few labels."""
-    expected = Counter(normalise(row["outputs"][0]) for row in answered)
-    if len(expected) > MOST_LABELS or len(expected) * 2 > len(answered):
-        return None
-    labels = sorted(expected)
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in answered:
-        answer = normalise(row["prediction"])
-        counts[normalise(row["outputs"][0]), answer if answer in expected else OTHER] += 1
-    columns = [*labels, *([OTHER] if any(answer == OTHER for _, answer in counts) else [])]
-    return {"columns": columns, "rows": [(label, [counts[label, column] for column in columns]) for label in labels]}

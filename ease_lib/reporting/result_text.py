@@ -40,6 +40,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
         ),
         *([_Line("test score of your baseline", f"{report['baseline']['score']:.3f}")] if report["baseline"] else []),
+        *([_Line("judge", _judged(report["judge"]))] if report["judge"] else []),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
         _Line("search", f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}"),
         _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
@@ -55,6 +56,10 @@ def result_text(output_dir: Path, seconds: float) -> str:
     ]
     prompt = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8")
     return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines))
+
+
+def _judged(judge: dict[str, Any]) -> str:
+    return f"{judge['model']}, agrees with the expected output about {judge['agreed']} of {judge['rows']} answers"
 
 
 def _requests(llm: dict[str, Any], *, simulated: bool) -> str:

@@ -31,7 +31,10 @@ def summarise(
     chosen = (best["exemplar_ids"], best["instruction_id"])
     found = next((row["iteration"] + 1 for row in history if _prompt(row) == chosen), None)
     of_dataset = ("pool", "validation", "test", "noisy", "unused", "classes", "notices")
-    counted = ("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd")
+    counted = (
+        *("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd"),
+        *("judge_requests", "judge_prompt_tokens", "judge_completion_tokens"),
+    )
     return {
         "task": dataset["task"],
         "metric": dataset["metric"],
@@ -75,6 +78,8 @@ def summarise(
         "gain": test["gain"],
         "zero_shot": test["zero_shot"],
         "baseline": test["baseline"],
+        "judge": test["judge"],
+        "planned": search["planned"],
         "verdict": verdict(test),
         "order": search["order"],
         "token_front": search["token_front"],

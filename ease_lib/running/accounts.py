@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.opening import BlackBox, open_black_box
-from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
 from ease_lib.study.caps import Limits
 from ease_lib.study.ledger import Ledger, open_ledger
 
@@ -19,6 +19,8 @@ class Spending(Protocol):
     @property
     def endpoint(self) -> EndpointConfig: ...
     @property
+    def judge(self) -> JudgeConfig: ...
+    @property
     def caps(self) -> CapsConfig: ...
     @property
     def run(self) -> RunConfig: ...
@@ -27,18 +29,25 @@ class Spending(Protocol):
 
 
 @contextmanager
-def open_account(config: Spending, sampling: Sampling, part: str) -> Iterator[tuple[BlackBox, Ledger]]:
+def open_account(
+    config: Spending, sampling: Sampling, part: str, *, judged: object = False
+) -> Iterator[tuple[BlackBox, Ledger]]:
     """The black-box, which sends no more than the caps leave beside the other parts of the run, and the run's ledger.
 
     Args:
         part: of the run, as the ledger names it; what it spends is booked by the stage.
+        judged: true where answers are scored by a judge.
 
     Raises:
         EndpointError, ConfigError: when the endpoint cannot be reached or does not say which model to use.
     """
     limits, ledger = limits_of(config), ledger_of(config.run, config.continuation)
     with open_black_box(
-        config.endpoint, sampling=sampling, store_uri=config.run.store_uri, answers=config.continuation.answers
+        config.endpoint,
+        sampling=sampling,
+        store_uri=config.run.store_uri,
+        answers=config.continuation.answers,
+        judge=config.judge if judged else None,
     ) as black_box:
         black_box.meter.allow(limits.allowance(ledger.spent(without=[part])))
         yield black_box, ledger
@@ -47,7 +56,12 @@ def open_account(config: Spending, sampling: Sampling, part: str) -> Iterator[tu
 def limits_of(config: Spending) -> Limits:
     """The caps of a configuration, with its prices."""
     caps = config.caps
-    return Limits(requests=caps.max_llm_requests, cost_usd=caps.max_cost_usd, prices=config.endpoint.prices)
+    return Limits(requests=caps.max_llm_requests, cost_usd=caps.max_cost_usd, prices=prices_of(config))
+
+
+def prices_of(config: Spending) -> dict[str, float]:
+    """USD for a million tokens of the LLM and of the judge, as `Usage.cost_usd` takes them."""
+    return config.endpoint.prices | config.judge.prices
 
 
 def ledger_of(run: RunConfig, continuation: ContinuationConfig) -> Ledger:

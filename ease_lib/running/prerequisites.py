@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.asking import complete_all
@@ -20,13 +21,15 @@ from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.opening import OWN_ENDPOINTS, open_black_box
 from ease_lib.candidates.instructions import read_instruction_file
-from ease_lib.config.sections import EndpointConfig, Parameters
+from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.baseline import read_baseline
+from ease_lib.evaluation.judge import Judge, read_rubric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.task_data import check_data
+from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")
 
@@ -73,8 +76,14 @@ class Finding:
     problems: tuple[str, ...] = ()
 
 
-Trials = dict[EndpointConfig, Completion]
-"""The answer of each endpoint to the trial question."""
+class Trial(NamedTuple):
+    """An answer to the trial question, and the seconds that it took."""
+
+    answer: Completion
+    seconds: float
+
+
+Trials = dict[EndpointConfig, Trial]
 
 
 def check(*runs: Parameters) -> Trials:
@@ -104,7 +113,8 @@ def current_answers(parameters: Parameters, trials: Trials) -> str:
         if endpoint.llm_refresh == "probe":
             answers = black_box.runner.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
             probe = {prompt: answer.text.strip() for prompt, answer in zip(PROBE_PROMPTS, answers, strict=True)}
-        revision = trials[endpoint].model if trials[endpoint].model != black_box.model else ""
+        named = trials[endpoint].answer.model
+        revision = named if named != black_box.model else ""
     before = notes.read().answers
     answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
     if answers_now != before:
@@ -123,6 +133,12 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
         ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
         ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
         ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
+        (
+            "judge",
+            _check_judge,
+            [(run.task, run.endpoint, run.judge) for run in runs if run.task.metric == JUDGE],
+            lambda tried: tried[2].endpoint(tried[1]).llm_base_url,
+        ),
         ("endpoint", partial(_check_endpoint, {} if trials is None else trials), *endpoints),
     ]
     for what, check_one, tried, described in sections:
@@ -179,8 +195,23 @@ def _check_published(publish_uri: str) -> None:
         S3Store(publish_uri).check_swap()
 
 
+def _check_judge(tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:
+    """One verdict, that can be read."""
+    task, endpoint, judge = tried
+    rubric = read_rubric(task.judge_rubric)
+    row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
+    trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
+    with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="", judge=judge) as black_box:
+        assert black_box.judge is not None
+        verdict = black_box.runner.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
+    if verdict.failure:
+        raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale, or raise judge_max_tokens")
+
+
 def _check_endpoint(trials: Trials, endpoint: EndpointConfig) -> None:
     """One short answer; retries only for a few seconds."""
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
     with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="") as black_box:
-        trials[endpoint] = black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))
+        start = time.perf_counter()
+        answer = black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))
+        trials[endpoint] = Trial(answer, time.perf_counter() - start)

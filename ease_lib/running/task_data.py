@@ -7,12 +7,13 @@ from pathlib import Path
 from ease_lib import observations
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
-from ease_lib.config.sections import TaskConfig
+from ease_lib.config.sections import JUDGE, TaskConfig
 from ease_lib.errors import DataError
 from ease_lib.evaluation.baseline import read_baseline
+from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
-from ease_lib.tasks.base import TaskData
+from ease_lib.tasks.base import Readable, TaskData
 from ease_lib.tasks.catalog import (
     build_task,
     check_heads,
@@ -35,28 +36,37 @@ def check_data(task: TaskConfig) -> None:
     Raises:
         DataError, StoreError, ConfigError: as `run`.
     """
-    fields = columns_of(task)
     if is_hub(task):
-        return check_hub_task(task, fields)
+        check_hub_task(task, columns_of(task))
+    elif is_small(task):
+        with observations.collecting():  # no work rests on it
+            load_data(task, seed=0)
+    elif task.task_uri:
+        check_heads(task, _tables(task) or {}, columns_of(task))
+
+
+def is_small(task: TaskConfig) -> bool:
+    """Whether all of the data can be looked at before a run begins."""
+    if is_hub(task):
+        return False
     if not task.task_uri:
-        rows = max(task.pool_size, 0) + most_validation_rows(task) + task.test_size
-        return None if rows > MOST_GENERATED else _try_out(task)
+        return max(task.pool_size, 0) + most_validation_rows(task) + task.test_size <= MOST_GENERATED
+    store, _ = task_files(task.task_uri)
+    tables = _tables(task)
+    return tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES
+
+
+def _tables(task: TaskConfig) -> dict[str, Readable] | None:
     store, names = task_files(task.task_uri)
-    tables = task_tables(task, store.data_file, lambda: names or store.list_names())
-    if tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES:
-        return _try_out(task)
-    return check_heads(task, tables, fields)
+    return task_tables(task, store.data_file, lambda: names or store.list_names())
 
 
 def columns_of(task: TaskConfig) -> tuple[str, ...]:
-    """Columns of the rows that the prompt or the baseline names."""
+    """Columns of the rows that the prompt, the baseline or the judge's rubric names."""
     baseline = read_baseline(task.baseline)
-    return tuple(dict.fromkeys([*read_template(task.prompt).columns, *(baseline.columns if baseline else ())]))
-
-
-def _try_out(task: TaskConfig) -> None:
-    with observations.collecting():  # no work rests on it
-        load_data(task, seed=0)
+    rubric = read_rubric(task.judge_rubric) if task.metric == JUDGE else None
+    named = [each.columns for each in (read_template(task.prompt), baseline, rubric) if each]
+    return tuple(dict.fromkeys(column for columns in named for column in columns))
 
 
 def load_data(task: TaskConfig, seed: int) -> TaskData:

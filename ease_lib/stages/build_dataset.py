@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
-from ease_lib.config.sections import RunConfig, TaskConfig
+from ease_lib.config.sections import JUDGE, RunConfig, TaskConfig
 from ease_lib.evaluation.baseline import read_baseline
+from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
@@ -42,6 +43,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         DataError, StoreError, ConfigError: naming file, row, column and remedy.
     """
     template, baseline = read_template(config.task.prompt), read_baseline(config.task.baseline)
+    rubric = read_rubric(config.task.judge_rubric) if config.task.metric == JUDGE else None
     data = load_data(config.task, config.run.seed)
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)
@@ -51,7 +53,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     summary = {
         "task": data.name,
         "metric": data.metric,
-        "metric_sha256": load_metric(data.metric).sha256,
+        "metric_sha256": rubric.sha256 if rubric else load_metric(data.metric).sha256,
         "pool": len(data.pool),
         "validation": len(data.validation),
         "test": len(data.test),
@@ -61,6 +63,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         "notices": list(data.notices),
         "template": template.document,
         "baseline": baseline.document if baseline else {},
+        "rubric": rubric.document if rubric else {},
     }
     write_document(output_path(outputs.summary), contracts.DATASET_SUMMARY, summary)
     logger.info(

@@ -17,7 +17,9 @@ from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
 from ease_lib.running.execution import Artifact, logger, recorded, timed, user_errors, work_on
 from ease_lib.running.graph import PASSED
+from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
+from ease_lib.running.task_data import is_small
 from ease_lib.running.under_way import begun
 
 
@@ -63,6 +65,9 @@ def run(parameters: Parameters) -> dict[str, Any]:
     parameters = with_service_for_local(parameters)
     with collecting():  # what is tried here is not what the run rests on
         trials = check(parameters)
+        if is_small(parameters.task):
+            seconds = trials[parameters.endpoint].seconds
+            logger.info("this run asks %s", in_words(parameters, planned(parameters), seconds))
         parameters = begun(parameters, lambda: current_answers(parameters, trials))
     logger.info("all prerequisites are met")
     return {

@@ -23,10 +23,12 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_records,
 )
+from ease_lib.black_box.opening import OpenedJudge
 from ease_lib.candidates.sampling import SequenceSpace
-from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
 from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.judge import Rubric, rubric_of
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
@@ -34,23 +36,15 @@ from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.reporting.verdict import verdict
-from ease_lib.running.accounts import open_account
+from ease_lib.running.accounts import open_account, prices_of
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import TEST
+from ease_lib.study.passes import RANDOM_SEQUENCES, ROW_SHARES
 from ease_lib.tasks.base import Exemplar
 
-RANDOM_SEQUENCES, ROW_SHARES = 9, 3
-"""Random sequences, each of which is asked every third row."""
+MIDDLE = 0.5
+"""Of a judge's scale."""
 BEST, ZERO_SHOT, BASELINE = "best", "zero_shot", "baseline"
-
-
-def passes_of(baseline: object) -> int:
-    """How often the test set is asked in all.
-
-    Args:
-        baseline: true where there is one.
-    """
-    return 2 + RANDOM_SEQUENCES // ROW_SHARES + bool(baseline)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +66,7 @@ class Outputs:
 @dataclass(frozen=True, kw_only=True)
 class Config:
     endpoint: EndpointConfig
+    judge: JudgeConfig
     caps: CapsConfig
     run: RunConfig
     continuation: ContinuationConfig
@@ -85,7 +80,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     template = PromptTemplate.of(dataset["template"])
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
-    baseline = baseline_of(dataset)
+    baseline, rubric = baseline_of(dataset), rubric_of(dataset)
     templates = {BASELINE: baseline} if baseline else {}
     tested = _tested(list(pool), best, len(test), config.run.seed) | {
         name: ([], range(len(test))) for name in templates
@@ -93,19 +88,24 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     sampling = answer_sampling(list(pool.values()), config.endpoint, template, baseline)
     questions = {
-        name: Question(exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=account)
+        name: Question(
+            exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=f"{account}/{name}"
+        )
         for name, (ids, _) in tested.items()
     }
-    with open_account(config, sampling, TEST) as (black_box, ledger):
+    with open_account(config, sampling, TEST, judged=rubric) as (black_box, ledger):
         objectives = {
-            name: Objective.of(black_box, [test[row] for row in rows], metric, templates.get(name, template))
+            name: Objective.of(black_box, [test[row] for row in rows], metric, templates.get(name, template), rubric)
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)
     ledger.book(TEST, _usage(evaluations))  # until now the search's estimate stands there, for others to see
     rows_of = {name: rows for name, (_, rows) in tested.items()}
     _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
-    summary = _summary(evaluations, rows_of, config.endpoint, new_requests=black_box.innermost.answered)
+    summary = _summary(evaluations, rows_of, prices_of(config), new_requests=black_box.answered)
+    if black_box.judge and rubric:
+        agreed = [metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
+        summary["judge"] = _judge(black_box.judge, rubric, agreed, evaluations[BEST].scores)
     write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
     logger.info("%s", verdict(summary)["text"])
     return StageReport(
@@ -160,7 +160,7 @@ def _random_sequences(ids: Sequence[int], k: int, seed: int) -> list[list[int]]:
 
 
 def _summary(
-    evaluations: dict[str, Evaluation], rows_of: dict[str, range], endpoint: EndpointConfig, *, new_requests: int
+    evaluations: dict[str, Evaluation], rows_of: dict[str, range], prices: Mapping[str, float], *, new_requests: int
 ) -> dict[str, Any]:
     best = evaluations[BEST]
     usage = _usage(evaluations)
@@ -187,7 +187,29 @@ def _summary(
         "rows": len(best.scores),
         "seconds": usage.seconds,
         "oldest_answer": usage.oldest_answer,
-        "llm": {"new_requests": new_requests, **usage.counts(**endpoint.prices)},
+        "llm": {"new_requests": new_requests, **usage.counts(**prices)},
+        "judge": {},
+    }
+
+
+def _judge(
+    judge: OpenedJudge, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]
+) -> dict[str, Any]:
+    """Who judged, and how often it agrees with the expected outputs about the winner's answers.
+
+    Args:
+        matches: 1 where the answer is an expected output as it stands, which no judge should find wrong.
+        scores: the judge's; from 0.5 on it finds an answer right.
+    """
+    pairs = [(match == 1, score >= MIDDLE) for match, score in zip(matches, scores, strict=True) if score is not None]
+    return {
+        "endpoint": judge.endpoint,
+        "model": judge.model,
+        "rubric_sha256": rubric.sha256,
+        "rows": len(pairs),
+        "agreed": sum(matched == right for matched, right in pairs),
+        "right_though_other": sum(right and not matched for matched, right in pairs),
+        "wrong_though_equal": sum(matched and not right for matched, right in pairs),
     }
 
 

@@ -30,6 +30,7 @@ from ease_lib.config.sections import (
     EmbeddingConfig,
     EndpointConfig,
     HardwareConfig,
+    JudgeConfig,
     OptimizerConfig,
     RunConfig,
 )
@@ -38,7 +39,8 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
-from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.judge import rubric_of
+from ease_lib.evaluation.objective import Objective, estimated_usage
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
@@ -46,12 +48,11 @@ from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.halving import BLOCK_ROWS
-from ease_lib.optimizers.registry import create_optimizer
-from ease_lib.running.accounts import limits_of, open_account
+from ease_lib.optimizers.registry import create_optimizer, planned_answers
+from ease_lib.running.accounts import limits_of, open_account, prices_of
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
-from ease_lib.stages.evaluate import passes_of
 from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.study.caps import Caps
 from ease_lib.study.exemplar_effects import harmful_exemplars
@@ -61,6 +62,7 @@ from ease_lib.study.ledger import PROPOSALS, SEARCH, TEST, Ledger
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.study.order_report import OrderReport, ask_orders
 from ease_lib.study.outcome import Outcome, outcome_of
+from ease_lib.study.passes import passes_of_test_set
 from ease_lib.study.progress import Progress, announce
 from ease_lib.study.search_artifacts import (
     incumbent_scores,
@@ -111,6 +113,7 @@ class Config:
     embedding: EmbeddingConfig
     hardware: HardwareConfig
     endpoint: EndpointConfig
+    judge: JudgeConfig
     caps: CapsConfig
     run: RunConfig
     continuation: ContinuationConfig
@@ -126,11 +129,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     data = _read(inputs, config.optimizer)
     representation = _representation(config, data)
     sampling = answer_sampling(data.pool, config.endpoint, data.template, baseline_of(data.dataset))
-    with open_account(config, sampling, SEARCH) as (black_box, ledger):
+    rubric = rubric_of(data.dataset)
+    with open_account(config, sampling, SEARCH, judged=rubric) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
         metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
         objective = Objective.of(
-            black_box, data.validation, metric, data.template, most_zeros=config.caps.max_zero_answers
+            black_box, data.validation, metric, data.template, rubric, most_zeros=config.caps.max_zero_answers
         )
         answers = _answers(config, data, ledger)
         search_key = _key(inputs, config, data, black_box, sampling, answers)
@@ -141,7 +145,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         key = f"{search_key[:16]}{recalled.sha256[:16]}" if recalled.sha256 else search_key
         selection = Selection(black_box, f"{key}/selection", ledger)
         problem = _problem(config, data, representation, selection, answers)
-        caps = _caps(config, data, objective, problem, ledger)
+        caps = _caps(config, data, problem, ledger)
         optimizer = _optimizer(config, problem, recalled)
         study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
         outcome = _outcome(study, optimizer, problem, caps, recalled)
@@ -167,8 +171,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         else incumbent_scores(study.history)
     )
     row_ids = [row.exemplar_id for row in data.validation]
-    write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, config.endpoint.prices)
-    summary = _summary(config, data, study, black_box, representation, selection.usage + order.usage)
+    write_history(output_path(outputs.history), study, incumbents, data.ids, row_ids, prices_of(config))
+    extra = selection.usage + order.usage
+    summary = _summary(config, data, study, black_box, representation, extra, _planned(config, data, caps))
     findings = {
         "order": order.findings,
         "token_front": token_front(outcome, lambda prompt: _prompt_tokens(data, prompt)),
@@ -197,7 +202,12 @@ class _Data:
     @property
     def test_requests(self) -> int:
         """What the stage `evaluate` will ask."""
-        return passes_of(self.dataset["baseline"]) * int(self.dataset["test"])
+        return passes_of_test_set(self.dataset["baseline"]) * int(self.dataset["test"]) * self.answer_requests
+
+    @property
+    def answer_requests(self) -> int:
+        """Of one answer: the LLM's, and the judge's where one scores it."""
+        return 2 if self.dataset["rubric"] else 1
 
     @property
     def ids(self) -> list[int]:
@@ -263,6 +273,7 @@ def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling
     scored_by = data.dataset["metric"] + data.dataset["metric_sha256"]
     subject = [data.dataset["task"], scored_by, data.template.identity, black_box.failures.kind, *endpoint]
     subject += [dict(black_box.extra)] if black_box.extra else []
+    subject += black_box.judge.identity if black_box.judge else []
     return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
 
 
@@ -280,7 +291,7 @@ def _answers(config: Config, data: _Data, ledger: Ledger) -> int:
     if cap and "/" not in config.continuation.ledger:
         others = data.test_requests + _order_requests(config, data)
         spent = ledger.spent(without=[SEARCH, TEST])
-        affordable = cap - others - spent.requests - spent.retries
+        affordable = (cap - others - spent.requests - spent.retries) // data.answer_requests
     return config.optimizer.answers(len(data.validation), affordable)
 
 
@@ -334,18 +345,35 @@ def _problem(
     )
 
 
-def _caps(config: Config, data: _Data, objective: Objective, problem: Problem, ledger: Ledger) -> Caps:
+def _caps(config: Config, data: _Data, problem: Problem, ledger: Ledger) -> Caps:
     """The caps of the configuration, with the run's ledger and what an evaluation and the test set will take."""
     sampled = as_tuples(problem.space.sample(rng(config.run.seed, "estimate"), ESTIMATED_SEQUENCES))
     shown = [[data.pool[position] for position in sequence] for sequence in sampled] or [[]]
-    rows = _rows(config, data)
+    rows = 1 if config.optimizer.method in ROW_METHODS else len(_rows(config, data))
+    all_rows = estimated_usage(
+        data.template,
+        shown,
+        data.validation,
+        rubric=rubric_of(data.dataset),
+        thinking_tokens=config.endpoint.llm_thinking_tokens,
+    )
     return Caps(
         limits=limits_of(config),
         seconds=config.caps.max_seconds,
-        evaluation=objective.estimate(shown, 1 if config.optimizer.method in ROW_METHODS else len(rows)),
+        evaluation=all_rows.share(rows / len(data.validation)),
+        answer_requests=data.answer_requests,
         test_requests=data.test_requests + _order_requests(config, data),
         ledger=ledger,
     )
+
+
+def _planned(config: Config, data: _Data, caps: Caps) -> Usage:
+    """What search and test set cost at most, by the texts of the data alone, whatever was kept or retried."""
+    searched = _answers(config, data, Ledger())
+    if config.optimizer.method not in ROW_METHODS:
+        searched = planned_answers(config.optimizer, len(data.validation), searched or math.inf)
+    requests = searched * data.answer_requests + caps.test_requests
+    return data.instructions.usage + caps.expected(requests, Usage())
 
 
 def _rows(config: Config, data: _Data) -> tuple[int, ...]:
@@ -357,7 +385,7 @@ def _rows(config: Config, data: _Data) -> tuple[int, ...]:
 def _order_requests(config: Config, data: _Data) -> int:
     """At most: where the winner was asked other rows, its own order is asked too."""
     orders = config.optimizer.order_report
-    return (orders + 1) * len(_rows(config, data)) if orders else 0
+    return (orders + 1) * len(_rows(config, data)) * data.answer_requests if orders else 0
 
 
 def _searched(
@@ -445,6 +473,7 @@ def _summary(
     black_box: BlackBox,
     representation: Representation,
     extra: Usage,
+    planned: Usage,
 ) -> dict[str, Any]:
     summary = search_summary(
         study,
@@ -455,7 +484,8 @@ def _summary(
         instructions=len(data.instructions.texts) - 1,
         proposals=data.instructions.usage,
         extra=extra,
-        new_requests=black_box.innermost.answered + data.instructions.new_requests,
-        prices=config.endpoint.prices,
+        new_requests=black_box.answered + data.instructions.new_requests,
+        prices=prices_of(config),
+        planned=planned,
     )
     return {**summary, "parameters": dataclasses.asdict(config)}

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from ease_lib.comparison import AXES, Cell, plan
 from ease_lib.config.parsing import parse_parameter_text, parse_parameters
-from ease_lib.config.sections import EndpointConfig, Parameters
+from ease_lib.config.sections import JUDGE, EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
-from ease_lib.optimizers.registry import ONE_EVALUATION
+from ease_lib.optimizers.registry import planned_answers
 from ease_lib.running.cells import encoded
 from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.under_way import NOT_COMPARED
-from ease_lib.stages.evaluate import passes_of
+from ease_lib.study.passes import passes_of_test_set
 from ease_lib.tasks.catalog import most_validation_rows
 
 
@@ -44,13 +44,9 @@ def most_requests(cells: Sequence[Cell]) -> int:
     """LLM requests of all cells if none shares an answer with another."""
     total = 0
     for run in (parse_parameters(cell.parameters) for cell in cells):
-        search, rows = run.optimizer, most_validation_rows(run.task)
-        if search.method in ONE_EVALUATION:
-            search = replace(search, budget=1)
-        total += (
-            search.answers(rows, run.caps.max_llm_requests or math.inf)
-            + passes_of(run.task.baseline) * run.task.test_size
-        )
+        rows, cap = most_validation_rows(run.task), run.caps.max_llm_requests or math.inf
+        answers = planned_answers(run.optimizer, rows, cap) + passes_of_test_set(run.task.baseline) * run.task.test_size
+        total += answers * (2 if run.task.metric == JUDGE else 1)
     return total
 
 

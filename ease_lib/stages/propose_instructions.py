@@ -14,12 +14,20 @@ from ease_lib.artifacts.tables import read_exemplars, read_table, write_records
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.candidates.instructions import (
+    PROPOSAL_TOKENS,
     distinct_instructions,
     instruction_of,
     proposal_prompts,
     read_instruction_file,
 )
-from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, InstructionConfig, RunConfig
+from ease_lib.config.sections import (
+    CapsConfig,
+    ContinuationConfig,
+    EndpointConfig,
+    InstructionConfig,
+    JudgeConfig,
+    RunConfig,
+)
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.usage import Usage, usage_of
@@ -29,7 +37,6 @@ from ease_lib.seeding import rng
 from ease_lib.study.ledger import PROPOSALS
 from ease_lib.tasks.base import Exemplar
 
-PROPOSAL_TOKENS = 128
 PROPOSALS_PER_LINE = 20
 """Proposals between two lines of progress."""
 
@@ -48,6 +55,7 @@ class Outputs:
 class Config:
     instructions: InstructionConfig
     endpoint: EndpointConfig
+    judge: JudgeConfig
     caps: CapsConfig
     run: RunConfig
     continuation: ContinuationConfig

@@ -21,6 +21,7 @@ from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
     EndpointConfig,
+    JudgeConfig,
     LineageConfig,
     PublishingConfig,
     RunConfig,
@@ -28,6 +29,7 @@ from ease_lib.config.sections import (
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.judge import rubric_of
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate
@@ -82,6 +84,7 @@ class Config:
     publishing: PublishingConfig
     lineage: LineageConfig
     endpoint: EndpointConfig
+    judge: JudgeConfig
     caps: CapsConfig
     run: RunConfig
     continuation: ContinuationConfig
@@ -198,8 +201,9 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
     sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
-    with open_account(config, sampling, GATE) as (black_box, ledger):
-        objective = Objective.of(black_box, rows, metric, template)
+    rubric = rubric_of(dataset)
+    with open_account(config, sampling, GATE, judged=rubric) as (black_box, ledger):
+        objective = Objective.of(black_box, rows, metric, template, rubric)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)
         ledger.book(GATE, evaluation.usage)

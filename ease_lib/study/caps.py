@@ -47,7 +47,7 @@ class Limits:
             cost_usd=self.cost_usd - self.cost(spent) if self.cost_usd else math.inf,
             request_cap=f"max_llm_requests={self.requests}",
             cost_cap=f"max_cost_usd={self.cost_usd:g}",
-            cost=lambda completion: self.cost(Usage.of(completion)),
+            cost=lambda completion, judged: self.cost(Usage.of(completion, judged=judged)),
         )
 
 
@@ -59,6 +59,7 @@ class Caps:
         seconds: duration of the search at most, over all attempts; 0 is no cap.
         evaluation: about what one evaluation costs, `requests` at most (of a method that chooses rows: a row); once
             something is spent, that tells better what a request costs.
+        answer_requests: requests of one answer: 2 where a judge scores it.
         test_requests: of the test set.
         ledger: what other parts have spent, and where the search books its own.
     """
@@ -66,6 +67,7 @@ class Caps:
     limits: Limits = Limits()
     seconds: float = 0.0
     evaluation: Usage = NO_ESTIMATE
+    answer_requests: int = 1
     test_requests: int = 0
     ledger: Ledger = field(default_factory=Ledger)
 
@@ -103,12 +105,7 @@ class Caps:
     def expected(self, requests: int, spent: Usage) -> Usage:
         """About what so many requests cost."""
         example = spent if spent.requests else self.evaluation
-        share = requests / example.requests
-        return Usage(
-            requests=requests,
-            prompt_tokens=round(share * example.prompt_tokens),
-            completion_tokens=round(share * example.completion_tokens),
-        )
+        return example.share(requests / example.requests)
 
     def described(self, requests: int) -> str:
         """About what so many requests cost, in words."""

@@ -58,6 +58,8 @@ def journal_key(
     }
     if black_box.extra:
         identity["extra"] = dict(black_box.extra)
+    if black_box.judge:
+        identity["judge"] = black_box.judge.identity
     if black_box.answers != FIRST:
         identity["answers"] = black_box.answers
     if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused

@@ -379,7 +379,8 @@ class _Purse:
         self._caps.ledger.book(SEARCH, self._spent + unused)
 
     def allows_one_more(self, under_way: Iterable[Candidate]) -> bool:
-        requests = sum(len(candidate.rows) or self._caps.evaluation.requests for candidate in under_way)
+        caps = self._caps
+        requests = sum(len(each.rows) * caps.answer_requests or caps.evaluation.requests for each in under_way)
         self.cap = self._caps.reached(self._spent, self._seconds, requests)
         return self.cap is None
 

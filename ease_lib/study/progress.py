@@ -38,7 +38,7 @@ def announce(
     if known:
         logger.info("continuing: %d of %d %s are in the journal", min(done, budget), budget, unit)
     left = max(0, budget - done)
-    requests = left if spreads else left * rows
+    requests = left * rows
     if settings.scaled_design != settings.initial_design and not spreads:
         logger.info(
             "notice: initial_design=%d is scaled down to %d for a budget of %d",

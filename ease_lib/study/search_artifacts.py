@@ -90,6 +90,7 @@ def search_summary(
     extra: Usage,
     new_requests: int,
     prices: dict[str, float],
+    planned: Usage,
 ) -> dict[str, Any]:
     """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
 
@@ -97,6 +98,7 @@ def search_summary(
         instructions: how many there were beside the empty one.
         proposals, extra: what they cost, and what was asked beside the evaluations.
         new_requests: answers that the endpoint gave for this run now, proposals included.
+        planned: what search and test set were expected to cost at most.
     """
     truncated = None
     if isinstance(representation, SequenceRepresentation):
@@ -125,6 +127,7 @@ def search_summary(
             "new_requests": new_requests,
             **usage.counts(**prices),
         },
+        "planned": planned.counts(**prices),
     }
 
 

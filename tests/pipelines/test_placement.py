@@ -58,11 +58,19 @@ def test_a_pod_has_requests_limits_and_an_end(container, settings):
 def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
     stage = stage_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
-    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY"} if stage.reaches_endpoint else set()
+    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if stage.reaches_endpoint else set()
     assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
     assert labels == ({"ease/reaches-endpoint": "true"} if stage.reaches_endpoint else {})
+
+
+@pytest.mark.parametrize(("container", "settings"), PODS)
+def test_a_pod_uses_the_proxies_and_authorities_of_its_network_where_there_are_some(container, settings):
+    environment = {entry["envVar"] for each in settings["configMapAsEnv"] for entry in each["keyToEnv"]}
+    assert environment >= {"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "AWS_CA_BUNDLE"}
+    assert all(each["optional"] for each in settings["configMapAsEnv"] + settings["configMapAsVolume"])
+    assert [each["mountPath"] for each in settings["configMapAsVolume"]] == ["/etc/ease/authorities"]
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)

@@ -83,6 +83,7 @@ SUMMARY = {
     "notices": [],
     "template": {},
     "baseline": {},
+    "rubric": {},
 }
 
 

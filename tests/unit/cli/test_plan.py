@@ -3,10 +3,10 @@
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.cli import __main__ as cli
-from ease_lib.cli.plan import planned
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
+from ease_lib.running.planning import planned
 from ease_lib.stages import optimize
 
 SMALL = {

@@ -11,7 +11,7 @@ from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.failures import FailurePolicy
-from ease_lib.black_box.meter import Allowance, MeteredClient
+from ease_lib.black_box.meter import Allowance, Meter, MeteredClient
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.errors import (
     AuthenticationFailed,
@@ -25,7 +25,8 @@ from ease_lib.errors import (
 )
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.objective import Objective, estimated_usage
+from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
 from ease_lib.tasks.base import Exemplar, row_hash
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -39,7 +40,7 @@ def query_number(prompt):
 
 
 @contextmanager
-def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, most_zeros=0):
+def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, **settings):
     client = OpenAIClient(
         base_url=server.base_url,
         model=MODEL,
@@ -54,7 +55,7 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, most_ze
         asking = AdaptiveClient(client, maximum=concurrency)
         if cache_folder:
             asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
-        yield Objective(asking, runner, rows, metric=exact_match, most_zeros=most_zeros)
+        yield Objective(asking, runner, rows, metric=exact_match, **settings)
 
 
 def evaluate(server, **settings):
@@ -209,9 +210,24 @@ def test_equal_queries_are_asked_once(tmp_path):
     assert (usage.requests, usage.cached, server.script.requests) == (1, 4, 1)
 
 
+@pytest.mark.parametrize(("prefix_tokens", "alone"), [(0, 0), (100, 1), (10_000, 0)])
+def test_one_prompt_of_a_long_beginning_is_asked_before_the_others(prefix_tokens, alone):
+    sequence = [Exemplar(100, "a" * 1000, ("b",))]
+    with faulty_endpoint(query_number, latency_seconds=0.02) as server:
+        running = []
+        server.script.on_request = lambda prompt: running.append(server.script.running)
+        with objective_on(server, prefix_tokens=prefix_tokens) as objective:
+            objective.evaluate(Question(exemplars=sequence, rows=range(6)))
+            assert sum(script == 0 for script in running[:2]) == 1 + alone
+            begun = len(running)
+            objective.evaluate(Question(exemplars=sequence, rows=range(6, 10)))
+            assert server.script.most_running == 4
+    assert len(running[begun:]) == 4  # its beginning is known now, so all of them go together
+
+
 def test_the_estimate_is_near_what_is_counted():
-    with faulty_endpoint(query_number) as server, objective_on(server) as objective:
-        all_rows, four_rows = objective.estimate([SEQUENCE], 10), objective.estimate([SEQUENCE], 4)
+    all_rows = estimated_usage(PromptTemplate(), [SEQUENCE], ROWS)
+    four_rows = all_rows.share(0.4)
     assert (all_rows.requests, four_rows.requests) == (10, 4)
     assert 5 * 10 < all_rows.prompt_tokens < 15 * 10
     assert four_rows.prompt_tokens == pytest.approx(0.4 * all_rows.prompt_tokens, abs=1)
@@ -294,14 +310,14 @@ def test_no_more_is_sent_than_a_cap_allows_retries_included():
 
     async def ask():
         flaky = Flaky()
-        meter = MeteredClient(flaky)
+        meter = Meter()
         meter.allow(Allowance(requests=3, request_cap="max_llm_requests=50"))
 
         async def no_wait(seconds):
             pass
 
         with pytest.raises(CapReached, match="max_llm_requests=50 does not allow another request"):
-            await RetryingClient(meter, deadline_seconds=60, sleep=no_wait).complete("hi")
+            await RetryingClient(MeteredClient(flaky, meter), deadline_seconds=60, sleep=no_wait).complete("hi")
         return flaky.asked
 
     assert len(asyncio.run(ask())) == 3

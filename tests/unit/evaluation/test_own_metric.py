@@ -73,3 +73,60 @@ def test_what_is_no_score_is_an_error_that_names_the_metric(metric_file, body, m
 def test_a_name_that_is_no_metric_is_refused_before_anything_runs():
     with pytest.raises(ConfigError, match="metric=bleu is not one of auto, exact_match"):
         parse_parameters({"metric": "bleu"})
+
+
+# --- a matrix of costs ------------------------------------------------------------------------------------------------
+
+COSTS = "expected, Urgent, normal, *\nurgent, 0, 10, 5\n\nnormal, 1, 0, 5\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "score"),
+    [
+        ("Urgent.", "urgent", 1),
+        ("normal", "urgent", 0),
+        ("normal", "Normal", 1),
+        ("urgent", "normal", 0.9),
+        ("whatever", "urgent", 0.5),
+        ("", "normal", 0.5),
+    ],
+)
+def test_an_answer_scores_by_what_it_costs(tmp_path, answer, output, score):
+    (tmp_path / "costs.csv").write_text(COSTS)
+    metric = load_metric(str(tmp_path / "costs.csv"))
+    assert metric.score(answer, [output]) == pytest.approx(score)
+    assert len(metric.sha256) == 64
+
+
+def test_without_a_column_for_them_other_answers_cost_as_the_dearest(tmp_path):
+    (tmp_path / "costs.csv").write_text("expected,a,b\na,0,4\nb,2,0\n")
+    score = load_metric(str(tmp_path / "costs.csv")).score
+    assert (score("c", ["a"]), score("c", ["b"]), score("c", ["a", "b"])) == (0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no matrix of costs"),
+        ("expected,a\na,free\n", "no matrix of costs"),
+        ("expected,a,b\na,0\n", "no matrix of costs"),
+        ("expected,a\na,-1\n", "costs are numbers from 0 on"),
+        ("expected,a,b\na,0,0\nb,0,0\n", "one of them is more"),
+        ("expected,a,b\na,0,inf\n", "one of them is more"),
+        ("expected,a,b\na,0,nan\n", "one of them is more"),
+    ],
+)
+def test_what_is_no_matrix_of_costs_is_named(tmp_path, text, message):
+    (tmp_path / "costs.csv").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_metric(str(tmp_path / "costs.csv"))
+
+
+def test_an_output_without_a_line_is_named_and_a_changed_file_too(tmp_path):
+    (tmp_path / "costs.csv").write_text(COSTS)
+    metric = load_metric(str(tmp_path / "costs.csv"))
+    with pytest.raises(DataError, match="no line for the output 'late'"):
+        metric.score("urgent", ["late"])
+    (tmp_path / "costs.csv").write_text(COSTS.replace("10", "11"))
+    with pytest.raises(ConfigError, match="changed since the data was made"):
+        load_metric(str(tmp_path / "costs.csv"), metric.sha256)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ease_lib.reporting.page import confusion, render_page
+from ease_lib.reporting.page import render_page
 from ease_lib.reporting.verdict import verdict
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
@@ -55,6 +55,8 @@ def report(**changes):
         "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "evidence": False, "sequences": 9},
         "zero_shot": {"score": 0.25, "mean": 0.25, "interval": [0.05, 0.4], "p": 0.01, "evidence": True},
         "baseline": {},
+        "judge": {},
+        "planned": {"requests": 300, "prompt_tokens": 9000, "completion_tokens": 900, "cost_usd": 0.5},
         "verdict": {
             "random": "no evidence",
             "zero_shot": "better",
@@ -264,10 +266,3 @@ def test_exemplars_that_make_prompts_worse_are_shown_with_the_evidence():
     for shown in ("Exemplars that make prompts worse", "lights went out", "-0.125 ± 0.040", "97 %", "31 33"):
         assert shown in page
     assert "Exemplars that make" not in render_page(report(), HISTORY, "p", PREDICTIONS)
-
-
-def test_confusion_counts_labels_and_other_answers():
-    rows = [("a", "a"), ("a", "B."), ("b", "b"), ("b", "whatever"), ("b", "b")]
-    counts = confusion([{"outputs": [expected], "prediction": answer} for expected, answer in rows])
-    assert counts == {"columns": ["a", "b", "(other)"], "rows": [("a", [1, 1, 0]), ("b", [0, 2, 1])]}
-    assert confusion([{"outputs": [str(n)], "prediction": "x"} for n in range(5)]) is None

@@ -1,0 +1,136 @@
+"""Requests and tokens per minute, held over all processes that share a store.
+
+A schedule says when the next request may be sent; who wants to send reserves a stretch of it (GCRA, the generic cell
+rate algorithm: ITU-T I.371). Requests are spread evenly over a stretch, so nothing comes in bursts. A process reserves
+a few seconds at a time, so that a store is not asked for every request; what it does not use of them is lost.
+Machines must agree about the time to within such a stretch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from ease_lib.artifacts.store import Store, open_store
+from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
+from ease_lib.errors import StoreError
+
+FOLDER = "rates"
+STRETCH_SECONDS = 2.0
+MOST_TRIES = 100
+
+
+class Schedule:
+    """When the next so many of something may be sent.
+
+    Args:
+        per_minute: of them.
+        store, name: where processes agree about it; without a store it is this process's own.
+    """
+
+    def __init__(
+        self, per_minute: float, store: Store | None = None, name: str = "", clock: Callable[[], float] = time.time
+    ) -> None:
+        self._seconds_each = 60 / per_minute
+        self._store = store
+        self._name = name
+        self._clock = clock
+        self._next = 0.0
+        self._begin = self._end = 0.0
+        self._lock = asyncio.Lock()
+
+    async def reserve(self, amount: float) -> float:
+        """The time from which an amount may be sent."""
+        async with self._lock:
+            needed = amount * self._seconds_each
+            if self._begin + needed > self._end or self._end < self._clock() - STRETCH_SECONDS:
+                length = max(needed, STRETCH_SECONDS)
+                self._begin = await asyncio.to_thread(self._stretch, length)
+                self._end = self._begin + length
+            starts, self._begin = self._begin, self._begin + needed
+            return starts
+
+    def _stretch(self, length: float) -> float:
+        """When a stretch of so many seconds begins, which nobody else has."""
+        for tries in range(MOST_TRIES):
+            found = self._store.read(self._name) if self._store else None
+            taken = self._next if self._store is None else _time(found)
+            begin = max(taken, self._clock())
+            self._next = begin + length
+            if self._store is None or self._store.swap(self._name, json.dumps(self._next).encode(), found):
+                return begin
+            time.sleep(random.uniform(0, 0.05 * (tries + 1)))
+        raise StoreError(f"{self._name} in store_uri changes all the time; lower the number of runs side by side")
+
+
+class PacedClient:
+    """Waits until the schedules of requests and tokens allow the next request.
+
+    What a request takes is estimated before it is sent; the difference is settled with those that follow.
+
+    Args:
+        answer_tokens: about those of an answer.
+    """
+
+    def __init__(
+        self,
+        client: LLMClient,
+        requests: Schedule | None,
+        tokens: Schedule | None,
+        *,
+        answer_tokens: int,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._requests = requests
+        self._tokens = tokens
+        self._answer_tokens = answer_tokens
+        self._sleep = sleep
+        self._clock = clock
+        self._owed = 0
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        expected = estimated_tokens(prompt) + self._answer_tokens
+        settled = max(0, expected + self._owed)
+        self._owed += expected - settled
+        starts = [await self._requests.reserve(1)] if self._requests else []
+        starts += [await self._tokens.reserve(settled)] if self._tokens else []
+        while (wait := max(starts, default=0.0) - self._clock()) > 0:
+            await self._sleep(wait)
+        completion = await self._client.complete(prompt, account)
+        self._owed += completion.prompt_tokens + completion.completion_tokens - expected
+        return completion
+
+
+def paced(
+    client: LLMClient,
+    *,
+    requests_per_minute: float,
+    tokens_per_minute: float,
+    answer_tokens: int,
+    store_uri: str,
+    endpoint: str,
+    model: str,
+) -> LLMClient:
+    """The client within these limits; 0 is none. Who has the same store, endpoint and model shares them."""
+    if not (requests_per_minute or tokens_per_minute):
+        return client
+    store = open_store(store_uri) if store_uri else None
+    digest = hashlib.sha256(json.dumps([endpoint, model]).encode()).hexdigest()[:32]
+    limits = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+    requests, tokens = (
+        Schedule(limit, store, f"{FOLDER}/{digest}-{what}.json") if limit else None for what, limit in limits.items()
+    )
+    return PacedClient(client, requests, tokens, answer_tokens=answer_tokens)
+
+
+def _time(content: bytes | None) -> float:
+    try:
+        return float(json.loads(content or b"0"))
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"the schedule in {FOLDER} of store_uri is damaged; remove that folder") from error

@@ -1,0 +1,142 @@
+"""What a run will ask and cost, part by part, before anything is sent: judged by texts of its own data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ease_lib.black_box.client import estimated_tokens
+from ease_lib.candidates.instructions import PROPOSAL_TOKENS, proposal_prompts
+from ease_lib.candidates.sampling import SequenceSpace, as_tuples
+from ease_lib.config.sections import JUDGE, Parameters
+from ease_lib.evaluation.judge import read_rubric
+from ease_lib.evaluation.objective import estimated_usage
+from ease_lib.evaluation.prompt import exemplar_text, read_template
+from ease_lib.evaluation.usage import Usage
+from ease_lib.optimizers.registry import planned_answers
+from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
+from ease_lib.running.task_data import load_data
+from ease_lib.seeding import rng
+from ease_lib.study.passes import passes_of_test_set
+from ease_lib.tasks.base import Exemplar, TaskData
+
+SEQUENCES, QUERIES = 40, 40
+"""Of random ones, whose prompts are rendered: their mean length stands for all."""
+PROPOSALS = 20
+"""Likewise of the prompts that ask for instructions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a run, and about what it costs at most: answers that are kept already cost nothing."""
+
+    name: str
+    usage: Usage
+
+
+def planned(parameters: Parameters) -> list[Part]:
+    """The parts of a run in their order.
+
+    Raises:
+        DataError, StoreError, ConfigError: as the run would.
+    """
+    data = load_data(parameters.task, parameters.run.seed)
+    settings, judged = parameters.optimizer, parameters.task.metric == JUDGE
+    shown, bare = _answer(parameters, data, with_exemplars=True), _answer(parameters, data, with_exemplars=False)
+    passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
+    rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
+    orders = (settings.order_report + 1) * rows if settings.order_report else 0
+    parts = [Part(name="trial questions", usage=_trials(parameters))]
+    if parameters.instructions.instructions:
+        parts.append(Part(name="instructions", usage=_proposals(parameters, data)))
+    cap, before = parameters.caps.max_llm_requests, sum(part.usage.requests for part in parts[1:])
+    each = 2 if judged else 1
+    affordable = max(0, cap - before - (passes + orders) * each) // each if cap else math.inf
+    searched = planned_answers(settings, len(data.validation), affordable)
+    parts.append(Part(name="search", usage=shown.share(searched)))
+    if orders:
+        parts.append(Part(name="order report", usage=shown.share(orders)))
+    parts.append(Part(name="test set", usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
+    if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
+        parts.append(Part(name="gate", usage=shown.share(len(data.test))))
+    return parts
+
+
+def total(parts: Sequence[Part]) -> Usage:
+    return sum((part.usage for part in parts), start=Usage())
+
+
+def in_words(parameters: Parameters, parts: Sequence[Part], seconds: float) -> str:
+    """A line: requests, tokens, cost, time.
+
+    Args:
+        seconds: that one short question took.
+    """
+    usage = total(parts)
+    prices = parameters.endpoint.prices | parameters.judge.prices
+    tokens = usage.prompt_tokens + usage.judge_prompt_tokens, usage.completion_tokens + usage.judge_completion_tokens
+    cost = f", ${usage.cost_usd(**prices):.2f}" if any(prices.values()) else ""
+    took = usage.requests * seconds / parameters.endpoint.llm_concurrency
+    return (
+        f"at most {_grouped(usage.requests)} requests, about {_grouped(tokens[0])} prompt and {_grouped(tokens[1])} "
+        f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
+        f"{parameters.endpoint.llm_concurrency} at once"
+    )
+
+
+def _grouped(number: float) -> str:
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """About what answers to so many rows cost."""
+
+    usage: Usage
+    rows: int
+
+    def share(self, answers: int) -> Usage:
+        return self.usage.share(answers / self.rows)
+
+
+def _answer(parameters: Parameters, data: TaskData, *, with_exemplars: bool) -> _Answer:
+    settings, sequences = parameters.optimizer, [list[Exemplar]()]
+    if with_exemplars:
+        space = SequenceSpace(len(data.pool), min(settings.k, len(data.pool)), min(settings.shortest, len(data.pool)))
+        drawn = as_tuples(space.sample(rng(parameters.run.seed, "estimate"), SEQUENCES)) or [()]
+        sequences = [[data.pool[position] for position in sequence] for sequence in drawn]
+    rows = data.validation[:QUERIES]
+    usage = estimated_usage(
+        read_template(parameters.task.prompt),
+        sequences,
+        rows,
+        rubric=read_rubric(parameters.task.judge_rubric) if parameters.task.metric == JUDGE else None,
+        thinking_tokens=parameters.endpoint.llm_thinking_tokens,
+    )
+    return _Answer(usage, len(rows))
+
+
+def _trials(parameters: Parameters) -> Usage:
+    asked = [TRIAL_PROMPT, *(PROBE_PROMPTS if parameters.endpoint.llm_refresh == "probe" else ())]
+    tokens = sum(map(estimated_tokens, asked))
+    return Usage(requests=len(asked), prompt_tokens=tokens, completion_tokens=8 * len(asked))
+
+
+def _proposals(parameters: Parameters, data: TaskData) -> Usage:
+    wanted = parameters.instructions.instructions
+    texts = [exemplar_text(row) for row in data.pool]
+    shown = parameters.instructions.instruction_exemplars
+    prompts = proposal_prompts(texts, min(wanted, PROPOSALS), shown, rng(parameters.run.seed, "instruction proposals"))
+    usage = Usage(
+        requests=len(prompts),
+        prompt_tokens=sum(map(estimated_tokens, prompts)),
+        completion_tokens=PROPOSAL_TOKENS * len(prompts),
+    )
+    return usage.share(wanted / len(prompts))
