@@ -36,7 +36,7 @@ from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
 from ease_lib.tasks.base import row_hash
-from ease_lib.tasks.table import HEAD_LINES, delimiter_of
+from ease_lib.tasks.records import HEAD_LINES, delimiter_of
 
 PROMPT = "prompt"
 PROMPT_FILES = ("prompt.txt", "messages.json", "request.json")

@@ -29,26 +29,11 @@ from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import Readable, Row, TaskSource
 from ease_lib.tasks.sample import Limit, Sample
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
-COMPRESSED = ".gz"
-TABLE_NAMES = (*SUFFIXES, *(f"{suffix}{COMPRESSED}" for suffix in SUFFIXES if suffix != ".parquet"))
-"""How names of tables end."""
 SPLIT_NAMES = {
     "pool": ("train", "pool", "induce"),
     "validation": ("validation", "valid", "dev"),
     "test": ("test", "execute"),
 }
-DELIMITERS = (",", ";", "\t", "|")
-HEAD_LINES = 20
-"""Of a CSV file, by which its delimiter is known."""
-READ_CHARACTERS = 2**20
-PARQUET_ROWS_AT_ONCE = 4096
-csv.field_size_limit(2**31 - 1)
-
-
-Record = dict[str, Any]
-Place = tuple[str, int, int]
-"""Unit, its number, and the number of the record where that is another; else 0."""
 Template = tuple[tuple[str, str | None], ...]
 """Pairs of text and the column that follows it; None where no column does."""
 
@@ -256,52 +241,6 @@ def check_head(file: Readable, columns: Columns, rows: int) -> int | None:
         return int(pq.ParquetFile(content).metadata.num_rows)
 
 
-def _checked_records(file: Readable, columns: Columns) -> Iterator[tuple[Place, Record]]:
-    """The records of a file with their places; all columns are there and filled."""
-    readers: dict[str, Callable[[IO[bytes], str, Columns], Iterator[tuple[Place, Record]]]] = {
-        ".csv": _csv_records,
-        ".tsv": _csv_records,
-        ".jsonl": _json_records,
-        ".json": _json_records,
-        ".parquet": _parquet_records,
-    }
-    suffix = Path(file.name.lower().removesuffix(COMPRESSED)).suffix
-    if suffix not in readers or not file.name.lower().endswith(TABLE_NAMES):
-        raise DataError(f"{file.name}: unknown kind of table; use one of {', '.join(TABLE_NAMES)}")
-    try:
-        with _opened(file) as content:
-            yield from _checked(readers[suffix](content, file.name, columns), columns, file.name)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{file.name}{_undecodable(file)} is not UTF-8 text; save it as UTF-8 (of a spreadsheet: CSV UTF-8), or "
-            f"convert it, e.g. iconv -f cp1252 -t utf-8 {file.name}"
-        ) from error
-    except (OSError, EOFError, zlib.error, pa.ArrowInvalid, csv.Error) as error:
-        raise DataError(f"{file.name} cannot be read as {suffix[1:]}: {error}") from error
-
-
-@contextmanager
-def _opened(file: Readable) -> Iterator[IO[bytes]]:
-    """Its content, uncompressed."""
-    with file.open("rb") as content:
-        if not file.name.lower().endswith(COMPRESSED):
-            yield content
-            return
-        with gzip.open(content) as inside:
-            yield inside  # type: ignore[misc]
-
-
-def _undecodable(file: Readable) -> str:
-    """Which line of it is not UTF-8, as `, line 3,`."""
-    with _opened(file) as content:
-        for number, line in enumerate(content, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return f", line {number},"
-    return ""
-
-
 def _source(name: str, splits: dict[str, list[Row]], metric: str = "exact_match") -> TaskSource:
     validation = splits.get("validation")
     rows = splits.get("rows") or splits.get("pool")
@@ -326,12 +265,6 @@ def _checked(records: Iterable[tuple[Place, Record]], columns: Columns, file: st
             if _is_empty(record[column]):
                 raise DataError(f"{file}, {_shown(place)}: column {column!r} is empty; fill the cell or remove the row")
         yield place, record
-
-
-def _shown(place: Place) -> str:
-    """`line 3 (record 2)` as an editor counts lines, `row 2` where there are none."""
-    unit, number, record = place
-    return f"{unit} {number}" + (f" (record {record})" if record else "")
 
 
 def _row(record: Record, columns: Columns) -> Row:
@@ -375,114 +308,3 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
-
-
-def _csv_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
-    with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
-        head = list(itertools.islice(text, HEAD_LINES))
-        if not head:
-            return
-        reader = csv.reader(itertools.chain(head, text), delimiter=delimiter_of(head, columns.all))
-        first = next(reader)
-        header, has_header = _csv_header(first, columns.all)
-        line, number = (reader.line_num, 0) if has_header else (0, 0)
-        for cells in reader if has_header else itertools.chain([first], reader):
-            begins, line = line + 1, reader.line_num
-            number += 1
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise DataError(
-                    f"{name}, {_shown(('line', begins, number))}: {len(cells)} cells for {len(header)} columns; "
-                    "quote cells that hold commas or line breaks"
-                )
-            yield ("line", begins, number), dict(zip(header, cells, strict=True))
-
-
-def delimiter_of(head: Sequence[str], wanted: Sequence[str] = ()) -> str:
-    """What separates the cells: it makes the wanted columns of the first line, else the most cells, always as many."""
-    tables = {delimiter: _records(head, delimiter) for delimiter in DELIMITERS}
-    for delimiter, records in tables.items():
-        if records and wanted and set(wanted) <= set(records[0]):
-            return delimiter
-    cells = {
-        delimiter: len(records[0])
-        for delimiter, records in tables.items()
-        if records and {len(record) for record in records[:-1]} <= {len(records[0])}  # the last may be cut
-    }
-    return max(cells, key=lambda delimiter: cells[delimiter], default=",")
-
-
-def _records(head: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Those with cells; none where it cannot be read so."""
-    try:
-        return [record for record in csv.reader(head, delimiter=delimiter) if record]
-    except csv.Error:
-        return []
-
-
-def _csv_header(first: list[str], wanted: Sequence[str]) -> tuple[list[str], bool]:
-    """Names of the columns, and whether the first record holds them."""
-    if not set(wanted) <= set(first) and all(name.isdigit() for name in wanted):
-        return [str(position) for position in range(1, len(first) + 1)], False
-    return first, True
-
-
-def _json_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
-    """Of an array, or of an object on each line."""
-    with io.TextIOWrapper(content, encoding="utf-8-sig") as text:
-        first = text.readline()
-        records: Iterator[tuple[Place, Any]]
-        if name.lower().endswith(".json") and first.lstrip().startswith("["):
-            records = _array_items(first, text, name)
-        else:
-            lines = enumerate(itertools.chain([first], text), 1)
-            records = ((("line", number, 0), _json(line, name, number)) for number, line in lines if line.strip())
-        for place, record in records:
-            if not isinstance(record, dict):
-                raise DataError(
-                    f"{name}, {_shown(place)}: a JSON object is needed, found {type(record).__name__}; "
-                    "give one object for each row"
-                )
-            yield place, record
-
-
-def _array_items(first: str, text: IO[str], name: str) -> Iterator[tuple[Place, Any]]:
-    """The items of an array, one after another, so that it need not fit into memory."""
-    decoder = json.JSONDecoder()
-    left, number = first.lstrip()[1:], 0
-    while True:
-        left = left.lstrip(" \t\r\n,") if number else left.lstrip()
-        if left.startswith("]"):
-            return
-        try:
-            item, end = decoder.raw_decode(left)
-        except json.JSONDecodeError as error:
-            more = text.read(max(READ_CHARACTERS, len(left)))
-            if not more:
-                raise DataError(f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it") from error
-            left += more
-            continue
-        number += 1
-        yield ("item", number, 0), item
-        left = left[end:]
-
-
-def _json(text: str, name: str, number: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{name}, line {number}: not valid JSON ({error.msg}); one object a line is needed") from error
-
-
-def _parquet_records(content: IO[bytes], name: str, columns: Columns) -> Iterator[tuple[Place, Record]]:
-    file = pq.ParquetFile(content)
-    present = [column for column in columns.all if column in file.schema_arrow.names]
-    if len(present) < len(columns.all):
-        missing = sorted(set(columns.all) - set(present))[0]
-        raise DataError(f"{name}: no column {missing!r}; there are {sorted(file.schema_arrow.names)}: {columns.remedy}")
-    number = 0
-    for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE, columns=present):
-        for record in batch.to_pylist():
-            number += 1
-            yield ("row", number, 0), record
