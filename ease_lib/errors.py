@@ -6,6 +6,8 @@ Anything else that is raised is a bug of ours and keeps its traceback.
 from __future__ import annotations
 
 EXIT_ERROR = 2
+EXIT_NOT_BETTER = 3
+"""The run is done, and its winner is not better than what was named."""
 EXIT_STOPPED = 75
 """EX_TEMPFAIL of sysexits.h: try again."""
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def open_event_loop() -> Iterator[asyncio.Runner]:
     By itself it would sleep on, as long as nothing else happens, through a signal that arrives between its last step
     and the system call in which it waits (or at another thread): that call is not interrupted.
     """
-    with asyncio.Runner() as runner:
+    with asyncio.Runner() as runner, _listed(runner.get_loop()):
         if threading.current_thread() is not threading.main_thread():  # signals are handled in the main thread
             yield runner
             return
@@ -56,3 +56,27 @@ def open_event_loop() -> Iterator[asyncio.Runner]:
             finally:
                 signal.set_wakeup_fd(before)
                 loop.remove_reader(read)
+
+
+_open: set[asyncio.AbstractEventLoop] = set()
+
+
+@contextmanager
+def _listed(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    _open.add(loop)
+    try:
+        yield
+    finally:
+        _open.discard(loop)
+
+
+def cancel_everything() -> None:
+    """Cancel what waits in the event loops of all threads, as an interrupt does in the main thread's."""
+    for loop in tuple(_open):
+        with suppress(RuntimeError):  # it ended meanwhile
+            loop.call_soon_threadsafe(_cancel_all, loop)
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()

@@ -48,7 +48,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
         runner: `process`, or `docker` for a container of our image for each stage (`pipelines/containers.py`).
 
     Returns:
-        `output_dir`, with the files of `ease_lib.stages.report.RESULT_FILES`.
+        `output_dir`, with the files of `ease_lib.artifacts.result_files`.
 
     Raises:
         RunFailed: with the messages of the stage that failed.

@@ -20,10 +20,10 @@ LAYERS = (  # a topic imports from the rows above its own only, so there are no 
     {"lineage"},
     {"reporting"},
     {"publishing"},
-    {"deletion"},
-    {"running", "testing"},
+    {"deletion", "result"},
+    {"prompt_exports", "running", "testing"},
     {"stages"},  # which `running/graph.py` knows by name and loads when they are wanted
-    {"cli"},
+    {"cli", "program"},
 )
 
 
@@ -68,7 +68,11 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 def test_the_environment_is_read_in_stages_only():
     """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, and what children inherit."""
-    readers = {str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "os.environ" in path.read_text()}
+    readers = {
+        str(path.relative_to(LIBRARY))
+        for path in LIBRARY.rglob("*.py")
+        if "os.environ" in path.read_text() and path.parent.name != "forms"  # code for the programs of others
+    }
     assert readers == {
         "artifacts/store.py",
         "black_box/transport.py",

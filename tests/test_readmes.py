@@ -18,6 +18,7 @@ import yaml
 from ease_lib.cli import __main__ as ease
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.running.graph import RUN
+from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
 
@@ -135,7 +136,7 @@ def test_the_readme_is_read_in_minutes():
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_every_block_says_whether_it_holds_commands(readme):
-    assert {language for language, _ in blocks_of(readme)} <= {"bash", "text", "yaml"}
+    assert {language for language, _ in blocks_of(readme)} <= {"bash", "python", "text", "yaml"}
 
 
 def test_prompts_that_are_shown_are_such():
@@ -182,6 +183,26 @@ def test_files_of_ours_that_a_command_names_are_there(command):
     for word in command.words:
         if word.startswith(tuple(f"{folder}/" for folder in OURS)):
             assert list(ROOT.glob(word)), word
+
+
+PROGRAMS = [
+    pytest.param(text, id=named(readme))
+    for readme in READMES
+    for language, text in blocks_of(readme)
+    if language == "python"
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_runs_as_it_stands(program, tmp_path, monkeypatch, capsys):
+    """Against an endpoint that answers as the last exemplar did."""
+    rows = [f"{word} {number},{team}" for number in range(200) for word, team in (("bill", "sales"), ("bug", "help"))]
+    (tmp_path / "tickets.csv").write_text("\n".join(["text,team", *rows]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with faulty_endpoint(lambda prompt: "help") as server:
+        exec(program.replace("https://llm.example.org/v1", server.base_url).replace("small-1", MODEL), {})
+    assert "better than random exemplars" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("readme", READMES, ids=named)

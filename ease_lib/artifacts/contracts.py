@@ -201,7 +201,7 @@ PREDICTIONS = TableContract(
 
 DATASET_SUMMARY = DocumentContract(
     name="dataset_summary",
-    version=3,
+    version=4,
     fields={
         "task": str,
         "metric": str,
@@ -214,6 +214,7 @@ DATASET_SUMMARY = DocumentContract(
         "classes": dict,
         "notices": list,
         "template": dict,
+        "baseline": dict,
     },
 )
 BEST_SEQUENCE = DocumentContract(
@@ -260,12 +261,12 @@ SEARCH_SUMMARY = DocumentContract(
 )
 TEST_SUMMARY = DocumentContract(
     name="test_summary",
-    version=2,
-    fields={"best": dict, "random": dict, "gain": dict, "zero_shot": dict, "llm.requests": int},
+    version=3,
+    fields={"best": dict, "random": dict, "gain": dict, "zero_shot": dict, "baseline": dict, "llm.requests": int},
 )
 REPORT = DocumentContract(
     name="report",
-    version=2,
+    version=3,
     fields={
         "method": str,
         "task": str,
@@ -275,6 +276,7 @@ REPORT = DocumentContract(
         "best.estimate": (int, float),
         "best.estimate_interval": list,
         "verdict": dict,
+        "baseline": dict,
         "best.exemplar_ids": list,
         "evaluations": int,
         "llm.requests": int,
@@ -312,7 +314,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
 )
 COMPARISON = TableContract(
     name="comparison",
-    version=3,
+    version=4,
     schema=pa.schema(
         [
             pa.field("task", pa.string(), nullable=False),
@@ -328,6 +330,7 @@ COMPARISON = TableContract(
             pa.field("estimate", pa.float64(), nullable=False),
             pa.field("estimate_interval", pa.list_(pa.float64()), nullable=False),
             pa.field("random_test_score", pa.float64()),
+            pa.field("baseline_test_score", pa.float64()),
             pa.field("evaluations", pa.int64(), nullable=False),
             pa.field("llm_requests", pa.int64(), nullable=False),
             pa.field("cached_responses", pa.int64(), nullable=False),

@@ -15,6 +15,7 @@ import io
 import logging
 import os
 import re
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -132,6 +133,17 @@ def open_file(uri: str) -> tuple[Store, str]:
     """The store of the folder that a file or object lies in, and its name there."""
     folder, _, name = uri.rstrip("/").rpartition("/")
     return open_store(folder or ("/" if uri.startswith("/") else ".")), name
+
+
+def fetched(uri: str) -> bytes:
+    """The content of a small file or object, noted as what the work rests on.
+
+    Raises:
+        StoreError: when it cannot be read.
+    """
+    folder, _, name = uri.rpartition("/")
+    with tempfile.TemporaryDirectory() as local:
+        return open_store(folder or ".").fetch(name, Path(local)).read_bytes()
 
 
 def joined(uri: str, *names: str) -> str:

@@ -19,7 +19,7 @@ from ease_lib.black_box.client import InnermostClient, LLMClient, OpenAIClient, 
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes, Notes
 from ease_lib.black_box.failures import FailurePolicy, without_credentials
-from ease_lib.black_box.in_process import FunctionClient
+from ease_lib.black_box.in_process import OWN_FUNCTION, FunctionClient, OwnFunctionClient
 from ease_lib.black_box.meter import MeteredClient
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model, own_model
@@ -32,8 +32,8 @@ from ease_lib.processes import few_collections
 from ease_lib.signals import open_event_loop
 
 KEY_VARIABLE = "EASE_LLM_API_KEY"
-OWN_ENDPOINTS = LOCAL, SIMULATED = "local", "simulated"
-"""Those that need nobody else: a small LLM in a process of its own, and functions of this process."""
+OWN_ENDPOINTS = LOCAL, SIMULATED, FUNCTION = "local", "simulated", "function"
+"""Not behind a URL: a small LLM in a process of its own, functions of ours, and the caller's (`ease_lib.optimize`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,8 @@ def open_black_box(
         stack.enter_context(few_collections())
         if config.llm_base_url == SIMULATED:
             endpoint, model, api, client, known = _simulated(config, sampling, store_uri)
+        elif config.llm_base_url == FUNCTION:
+            endpoint, model, api, client, known = _own_function(config, sampling, store_uri)
         else:
             endpoint, model, api, client, known = _served(config, sampling, store_uri, runner, stack)
         stack.callback(lambda: runner.run(client.close()))
@@ -144,6 +146,15 @@ def _simulated(config: EndpointConfig, sampling: Sampling, store_uri: str) -> _O
     return _Opened(SIMULATED, model, api, FunctionClient(model, MODELS[model]), known)
 
 
+def _own_function(config: EndpointConfig, sampling: Sampling, store_uri: str) -> _Opened:
+    own = OWN_FUNCTION.value
+    if own is None:
+        raise ConfigError(f"llm_base_url={FUNCTION} is set by ease_lib.optimize, for a function of the same program")
+    api = _api(config, sampling)
+    known = EndpointNotes(store_uri, FUNCTION, own.name, api).read()
+    return _Opened(FUNCTION, own.name, api, OwnFunctionClient(own, config.llm_concurrency), known)
+
+
 def _served(
     config: EndpointConfig, sampling: Sampling, store_uri: str, runner: asyncio.Runner, stack: ExitStack
 ) -> _Opened:
@@ -192,7 +203,7 @@ def _api(config: EndpointConfig, sampling: Sampling) -> str:
         raise ConfigError("llm_api=completions takes no messages, and the prompt has some; leave llm_api at auto")
     if config.llm_api != "auto":
         return config.llm_api
-    own = config.llm_base_url in OWN_ENDPOINTS
+    own = config.llm_base_url in (LOCAL, SIMULATED)
     return "completions" if own and not sampling.messages else "chat"
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import fetched
 from ease_lib.errors import DataError
 
 OPENING = "I gave a friend an instruction. Based on the instruction they produced the following input-output pairs:"
@@ -60,14 +58,11 @@ def read_instruction_file(uri: str) -> list[str]:
     Raises:
         DataError, StoreError: when it cannot be read or holds none.
     """
-    folder, _, name = uri.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        path = open_store(folder or ".").fetch(name, Path(local))
-        try:
-            content = path.read_text(encoding="utf-8-sig")
-            texts = json.loads(content) if name.endswith(".json") else content.splitlines()
-        except ValueError as error:
-            raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error
+    try:
+        content = fetched(uri).decode("utf-8-sig")
+        texts = json.loads(content) if uri.endswith(".json") else content.splitlines()
+    except ValueError as error:
+        raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise DataError(f"instructions_uri={uri}: a JSON list of strings is needed")
     texts = [text.strip() for text in texts if text.strip()]

@@ -22,7 +22,7 @@ EXAMPLES = """examples:
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
 the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
 the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
-message, 75 stopped and can be continued
+message, 3 not better than --require-better-than, 75 stopped and can be continued
 """
 COMMANDS = {
     "run": "run the whole pipeline on this machine",
@@ -30,6 +30,7 @@ COMMANDS = {
     "study": "what makes sequences of a task differ, and what can be learnt from answers",
     "plan": "what a run will ask and cost at most, before anything is sent",
     "doctor": "try everything that a run needs, and say what is wrong and what to do",
+    "export": "the winning prompt for openai, dspy, langchain, promptfoo or mlflow",
     "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
     "forget": "list, and remove on request, everything that holds a row",
 }

@@ -19,7 +19,7 @@ from ease_lib.optimizers.registry import ONE_EVALUATION
 from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
 from ease_lib.running.task_data import load_data
 from ease_lib.seeding import rng
-from ease_lib.stages.evaluate import TEST_PASSES
+from ease_lib.stages.evaluate import passes_of
 from ease_lib.stages.propose_instructions import PROPOSAL_TOKENS
 from ease_lib.tasks.base import Exemplar, TaskData
 
@@ -78,11 +78,11 @@ def planned(parameters: Parameters) -> list[Part]:
         DataError, StoreError, ConfigError: as the run would.
     """
     template = read_template(parameters.task.prompt)
-    data = load_data(parameters.task, parameters.run.seed, template.columns)
+    data = load_data(parameters.task, parameters.run.seed)
     parts = [Part(name="trial questions", usage=_trials(parameters))]
     if parameters.instructions.instructions:
         parts.append(Part(name="instructions", usage=_proposals(parameters, data)))
-    settings, passes = parameters.optimizer, TEST_PASSES * len(data.test)
+    settings, passes = parameters.optimizer, passes_of(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
     others = passes + orders + (parts[1].usage.requests if len(parts) > 1 else 0)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import sys
 import time
 from pathlib import Path
 
+from ease_lib.artifacts.result_files import REPORT
 from ease_lib.cli.__main__ import EXAMPLES
 from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
 from ease_lib.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.errors import ConfigError
+from ease_lib.errors import EXIT_NOT_BETTER, ConfigError
 from ease_lib.reporting.result_text import result_text
+from ease_lib.reporting.verdict import BETTER
 from ease_lib.running.inline import run_inline
+
+RIVALS = ("baseline", "random", "zero_shot")
+"""Whom the verdict is on."""
 
 
 def fill(run: argparse.ArgumentParser) -> None:
@@ -36,6 +42,11 @@ def fill(run: argparse.ArgumentParser) -> None:
         "faster and makes the same artifacts, or a container of the images that `make images` builds for each stage "
         "(default: process)",
     )
+    run.add_argument(
+        "--require-better-than",
+        choices=RIVALS,
+        help=f"exit code {EXIT_NOT_BETTER} when the winner is not better than this on the test set, beyond luck",
+    )
     add_parameters(run, Parameters, "parameters")
     run.set_defaults(command=_run)
 
@@ -46,6 +57,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if axes:
         raise ConfigError(f"--params {parsed.params} varies {', '.join(axes)}; it is for ease compare")
     parameters = parse_parameters(values)
+    if parsed.require_better_than == "baseline" and not parameters.task.baseline:
+        raise ConfigError("--require-better-than baseline needs --baseline, the file of the prompt in use now")
     output_dir = _output_dir(parsed.output_dir, parameters)
     if not parameters.run.store_uri:
         parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
@@ -56,7 +69,16 @@ def _run(parsed: argparse.Namespace) -> int:
     else:
         pipelines_module("local_run").run_pipeline(parameters, output_dir, parsed.runner)
     print(result_text(output_dir, time.perf_counter() - start))
-    return 0
+    return _gated(parsed.require_better_than, output_dir) if parsed.require_better_than else 0
+
+
+def _gated(rival: str, output_dir: Path) -> int:
+    """The exit code that the verdict on a rival deserves."""
+    found = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))["verdict"][rival]
+    if found == BETTER:
+        return 0
+    print(f"ease: the winner is not better than {rival.replace('_', '-')}: {found}", file=sys.stderr)
+    return EXIT_NOT_BETTER
 
 
 def _described(parameters: Parameters) -> str:

@@ -93,6 +93,10 @@ class TaskConfig(Section):
         "",
         "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
     )
+    baseline: str = param(
+        "",
+        "The prompt in use now, to be beaten: a text or YAML messages with {column} for the query; a path or s3://.",
+    )
     metric: str = param(
         "auto",
         f"Score of one answer: {', '.join(METRIC_NAMES)}; metric.py:score is your own, auto the task's.",

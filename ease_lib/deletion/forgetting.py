@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import FileStore, Store, joined, open_file, open_store
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import LOCK_SECONDS, entry_bytes
@@ -39,7 +40,7 @@ from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import now
 from ease_lib.lineage.repetition import run_options
-from ease_lib.publishing.versions import PROMPT_FILE, SEQUENCE_FILE, Move, move_latest, move_without
+from ease_lib.publishing.versions import Move, move_latest, move_without
 from ease_lib.tasks.base import row_hash
 
 LEAST_CHARACTERS = 12
@@ -329,7 +330,7 @@ def _version_of(name: str) -> str:
     return parts[-2] if len(parts) > 2 and parts[-3] == VERSIONS and parts[-1] in _OF_PROMPT else ""
 
 
-_OF_PROMPT = (PROMPT_FILE, SEQUENCE_FILE)
+_OF_PROMPT = (PROMPT_TEXT, BEST_SEQUENCE)
 
 
 def _moved(store: Store, move: Move) -> Record:

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
 from ease_lib.artifacts.tables import STAMP
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.deletion import tombstones
@@ -39,7 +40,6 @@ from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.records import HEAD_LINES, delimiter_of
 
 PROMPT = "prompt"
-PROMPT_FILES = ("prompt.txt", "messages.json", "request.json")
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
 MOST_OUTPUTS = 20
@@ -123,7 +123,7 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
 def names_its_rows_elsewhere(name: str) -> str:
     """Of a prompt, in whatever way it is written: the file beside it that says which rows it shows; else empty."""
     folder, slash, file = name.rpartition("/")
-    return f"{folder}{slash}best_sequence.json" if file in PROMPT_FILES else ""
+    return f"{folder}{slash}{BEST_SEQUENCE}" if file in PROMPT_FILES else ""
 
 
 def holds_no_text(name: str) -> bool:

@@ -13,6 +13,7 @@ from ease_lib.black_box.asking import all_answers
 from ease_lib.black_box.chat import as_text
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
@@ -89,7 +90,7 @@ class Evaluator:
         *,
         metric: Metric,
         failures: FailurePolicy,
-        template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+        template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
     ) -> None:
         self._client = client

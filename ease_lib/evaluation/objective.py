@@ -13,6 +13,7 @@ from ease_lib.black_box.asking import cancelled
 from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.opening import BlackBox
+from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
@@ -38,7 +39,7 @@ class Objective:
         *,
         metric: Metric,
         failures: FailurePolicy = STOP,
-        template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+        template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
     ) -> None:
         self._evaluator = Evaluator(
@@ -55,7 +56,7 @@ class Objective:
         black_box: BlackBox,
         rows: Sequence[Exemplar],
         metric: Metric,
-        template: PromptTemplate,
+        template: PromptTemplate | Baseline,
         *,
         most_zeros: int = 0,
     ) -> Objective:

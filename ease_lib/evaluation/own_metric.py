@@ -6,20 +6,27 @@
 `answer` is what the LLM said, without what it thought aloud; `outputs` are the accepted outputs of the row. The file is
 read by every stage that scores, and must be the same as when the data was made: its SHA-256 is part of the data's
 summary, and so of the lineage and of what a search is known by. It is the user's own code and is run as such.
+A program that calls `ease_lib.optimize` gives the function itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import tempfile
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ease_lib.artifacts.store import open_store
+from ease_lib.ambient import Ambient
+from ease_lib.artifacts.store import fetched
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import METRICS, Metric
+
+OwnMetric = Callable[[str, list[str]], float]
+OWN_METRIC: Ambient[OwnMetric | None] = Ambient(None)
+"""What a metric of the module `function` is."""
+FUNCTION = "function"
 
 
 class LoadedMetric(NamedTuple):
@@ -55,9 +62,7 @@ def load_metric(name: str, sha256: str = "") -> LoadedMetric:
 
 
 def _file(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
-    folder, _, file = place.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        source = open_store(folder or ".").fetch(file, Path(local)).read_bytes()
+    source = fetched(place)
     namespace: dict[str, Any] = {"__name__": "metric_of_ones_own", "__file__": place}
     try:
         exec(compile(source, place, "exec"), namespace)  # noqa: S102 the user's own code, by the user's own parameter
@@ -67,11 +72,28 @@ def _file(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
 
 
 def _module(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
+    own = OWN_METRIC.value
+    if place == FUNCTION and own is not None:
+        return _source(own), {name_of(own): own}
     try:
         module = importlib.import_module(place)
     except Exception as error:
         raise ConfigError(f"metric={name} cannot be loaded: {type(error).__name__}: {error}") from error
     return Path(module.__file__).read_bytes() if module.__file__ else b"", vars(module)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function of the caller's is called."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _source(function: OwnMetric) -> bytes:
+    """Of a function that was typed into an interpreter its code; it changes with the function as a file does."""
+    try:
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return bytes(code.co_code) if code else b""
 
 
 def _checked(name: str, function: Callable[[str, list[str]], Any]) -> Metric:

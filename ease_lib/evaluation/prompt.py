@@ -22,16 +22,14 @@ from __future__ import annotations
 import hashlib
 import json
 import string
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import fetched
 from ease_lib.black_box.chat import Chat
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import Exemplar
@@ -106,13 +104,18 @@ class PromptTemplate:
     @cached_property
     def _parts(self) -> dict[str, Parts]:
         names = ("system", "before", "instruction", "query", "answer", "after")
-        return {name: _parsed(name, getattr(self, name)) for name in names}
+        return {name: parsed("prompt", name, getattr(self, name)) for name in names}
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the row that are named beside input and output, in the order of their names' first places."""
         named = [field for name in ("query", "answer") for _, field in self._parts[name] if field]
         return tuple(dict.fromkeys(field for field in named if field not in (INPUT, OUTPUT, INSTRUCTION)))
+
+    @property
+    def query_fields(self) -> tuple[str, ...]:
+        """What a query must have."""
+        return tuple(dict.fromkeys(field for _, field in self._parts["query"] if field and field != INSTRUCTION))
 
     @property
     def document(self) -> dict[str, Any]:
@@ -167,11 +170,11 @@ class PromptTemplate:
         return any(INSTRUCTION in _fields_of(self._parts[name]) for name in ("system", "before", "after", "query"))
 
     def _fixed(self, name: str, instruction: str) -> str:
-        return _fill(self._parts[name], {INSTRUCTION: instruction})
+        return fill(self._parts[name], {INSTRUCTION: instruction})
 
     def _filled(self, name: str, row: Exemplar, instruction: str = "") -> str:
         values = {**dict(row.fields), INPUT: row.input, INSTRUCTION: instruction}
-        return _fill(self._parts[name], values | {OUTPUT: row.output} if row.outputs else values)
+        return fill(self._parts[name], values | {OUTPUT: row.output} if row.outputs else values)
 
     def placeholder(self, shown: Sequence[Exemplar]) -> Exemplar:
         """A row whose texts are the names of its fields in braces, for showing a prompt without a query.
@@ -187,14 +190,22 @@ class PromptTemplate:
         return Exemplar(-1, mark(INPUT), (), fields=tuple((column, mark(column)) for column in self.columns))
 
 
-def _parsed(name: str, text: str) -> Parts:
+def parsed(noun: str, name: str, text: str) -> Parts:
+    """The texts and fields of an entry.
+
+    Args:
+        noun, name: of the file and of the entry, for messages.
+
+    Raises:
+        ConfigError: where braces are unpaired, or hold more than a name.
+    """
     try:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise ConfigError(f"prompt: {name}: {error}; write {{{{ and }}}} for braces that are text") from error
+        raise ConfigError(f"{noun}: {name}: {error}; write {{{{ and }}}} for braces that are text") from error
     for _, field, specification, conversion in parts:
         if field is not None and (not field or specification or conversion or set(field) & set(".[]{}")):
-            raise ConfigError(f"prompt: {name}: {{{field}...}} is more or less than a field's name, like {{input}}")
+            raise ConfigError(f"{noun}: {name}: {{{field}...}} is more or less than a field's name, like {{input}}")
     return tuple((literal, field) for literal, field, _, _ in parts)
 
 
@@ -202,7 +213,8 @@ def _fields_of(parts: Parts) -> set[str]:
     return {field for _, field in parts if field is not None}
 
 
-def _fill(parts: Parts, values: Mapping[str, str]) -> str:
+def fill(parts: Parts, values: Mapping[str, str]) -> str:
+    """The text with these values of its fields."""
     return "".join(literal + ("" if field is None else values[field]) for literal, field in parts)
 
 
@@ -214,13 +226,10 @@ def read_template(uri: str) -> PromptTemplate:
     """
     if not uri:
         return PromptTemplate()
-    folder, _, name = uri.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        path = open_store(folder or ".").fetch(name, Path(local))
-        try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-        except (ValueError, yaml.YAMLError) as error:
-            raise DataError(f"prompt={uri} is not UTF-8 text in YAML: {' '.join(str(error).split())}") from error
+    try:
+        document = yaml.safe_load(fetched(uri).decode("utf-8-sig"))
+    except (ValueError, yaml.YAMLError) as error:
+        raise DataError(f"prompt={uri} is not UTF-8 text in YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise DataError(f"prompt={uri}: entries like `query: ...` are needed, found {type(document).__name__}")
     return PromptTemplate.of(document)

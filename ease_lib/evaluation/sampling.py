@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.config.sections import EndpointConfig
+from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.tasks.base import Exemplar
 
@@ -16,6 +17,7 @@ def answer_sampling(
     pool: Sequence[Exemplar],
     endpoint: EndpointConfig,
     template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
+    baseline: Baseline | None = None,
 ) -> Sampling:
     """How answers to prompts with exemplars of this pool are drawn.
 
@@ -25,13 +27,14 @@ def answer_sampling(
     Args:
         endpoint: its `llm_max_tokens`, of which 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool,
             for the answers to reasoning tasks differ in length; `llm_thinking_tokens` come on top.
+        baseline: asked in the same run; where it is messages, a chat endpoint is asked for all.
     """
     longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
     return Sampling(
         max_tokens=endpoint.llm_thinking_tokens + (endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest)),
         stop=_stop([exemplar.output.strip() for exemplar in pool], template),
         stops=template.stop,
-        messages=template.is_chat,
+        messages=template.is_chat or (baseline is not None and baseline.is_chat),
     )
 
 

@@ -102,6 +102,18 @@ class Chain:
         """The record of a stage that the result rests on."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
 
+    def output(self, step: Step, name: str) -> bytes:
+        """The content of an artifact that a stage made.
+
+        Raises:
+            LineageError: when it is gone.
+        """
+        uri = next(part["uri"] for part in step.record["outputs"] if part["name"] == name)
+        content = self.place.read(uri)
+        if content is None:
+            raise LineageError(f"{uri}, which {step.stage} made, is gone; retention may have deleted it")
+        return content
+
 
 def follow(uri: str, run: str = "") -> Chain:
     """The chain of a run's folder, a published prompt, a lineage root or a record.

@@ -168,20 +168,12 @@ def _step(chain: Chain, stage: str) -> Step:
     return step
 
 
-def _content(chain: Chain, step: Step, name: str) -> bytes:
-    uri = next(part["uri"] for part in step.record["outputs"] if part["name"] == name)
-    content = chain.place.read(uri)
-    if content is None:
-        raise LineageError(f"{uri} is gone, so {step.stage} cannot be explained; retention may have deleted it")
-    return content
-
-
 def _document(chain: Chain, step: Step, name: str) -> Record:
-    return dict(json.loads(_content(chain, step, name)))
+    return dict(json.loads(chain.output(step, name)))
 
 
 def _table(chain: Chain, step: Step, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(chain, step, name))).to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(chain.output(step, name))).to_pylist()
     return rows
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ease_lib.artifacts.result_files import BEST_SEQUENCE
 from ease_lib.artifacts.store import Store
-from ease_lib.publishing.versions import SEQUENCE_FILE, Latest
+from ease_lib.publishing.versions import Latest
 from ease_lib.reporting.statistics import paired_gain
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -16,7 +17,9 @@ _SEQUENCE = ("exemplars", "instruction", "template")
 
 def first_refusal(report: Mapping[str, Any]) -> str:
     """Why a prompt is not worth being the first that applications use; empty when it is."""
-    score = report["best"]["test_score"]
+    score, baseline = report["best"]["test_score"], report["baseline"]
+    if baseline and not baseline["evidence"]:
+        return f"the baseline is not beaten: {baseline['mean']:+.3f} on the test set (p = {baseline['p']:.2g})"
     others = {"random exemplars": report["random"]["test_score"], "no exemplars": report["zero_shot"].get("score")}
     for name, other in others.items():
         if other is not None and score < other:
@@ -26,10 +29,10 @@ def first_refusal(report: Mapping[str, Any]) -> str:
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The sequence of the latest version, and why the new one (`best`) is not to be compared with it, if so."""
-    stored = store.read(f"versions/{latest.version}/{SEQUENCE_FILE}")
+    stored = store.read(f"versions/{latest.version}/{BEST_SEQUENCE}")
     if stored is None:
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
-        return {}, f"{latest.version} is the latest and has no {SEQUENCE_FILE} to compare with; {remedy}"
+        return {}, f"{latest.version} is the latest and has no {BEST_SEQUENCE} to compare with; {remedy}"
     current: dict[str, Any] = json.loads(stored)
     if [current.get(name) for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
         return current, f"{latest.version} is the same prompt"

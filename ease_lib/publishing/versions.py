@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ease_lib import observations
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import Store, joined
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
 from ease_lib.lineage.record import Record, decode, encode
 
 ROWS, PROMPTS = "rows", "prompts"
-PROMPT_FILE, SEQUENCE_FILE = "prompt.txt", "best_sequence.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def marks_of(manifest: Record) -> dict[str, bytes]:
     """Marks of a version, by name."""
     version = manifest["version"]
     content = json.dumps({"version": version}).encode()
-    prompt = manifest["files"][PROMPT_FILE]["sha256"]
+    prompt = manifest["files"][PROMPT_TEXT]["sha256"]
     return {f"{ROWS}/{row}/{version}": content for row in manifest["rows"]} | {f"{PROMPTS}/{prompt}/{version}": content}
 
 
@@ -156,7 +156,7 @@ def latest_content(version: str, manifest_sha256: str) -> bytes:
 
 def has_prompt(store: Store, version: str) -> bool:
     """Whether a version still has the prompt that it was published with."""
-    return {PROMPT_FILE, SEQUENCE_FILE} <= set(store.find_names(f"{VERSIONS}/{version}"))
+    return {PROMPT_TEXT, BEST_SEQUENCE} <= set(store.find_names(f"{VERSIONS}/{version}"))
 
 
 @dataclass(frozen=True, kw_only=True)

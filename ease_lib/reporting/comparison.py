@@ -47,6 +47,13 @@ class Row:
         first = max(means, key=lambda method: means[method])
         return [method for method in means if method == first or not self._beats(first, method, score)]
 
+    @property
+    def baseline(self) -> float | None:
+        """Mean test score of the prompt in use now, over the repeats; each has a test set of its own."""
+        scores = {cell["repeat"]: cell["baseline_test_score"] for cells in self.cells.values() for cell in cells}
+        known = [score for score in scores.values() if score is not None]
+        return sum(known) / len(known) if known else None
+
     def is_tied(self, method: str, score: str) -> bool:
         best = self.best(score)
         return len(best) > 1 and method in best
@@ -171,6 +178,11 @@ def render_markdown(cells: Cells) -> str:
     cells = finished_of(cells)
     rows, methods = rows_of(cells), methods_of(cells)
     parts = [_score_table(rows, methods, "test_score", "Test score"), _method_table(rows, methods)]
+    parts += [
+        f"The baseline scores {row.baseline:.3f} on the test sets of {_plain(row.task)}."
+        for row in rows
+        if row.baseline is not None
+    ]
     parts.append(_score_table(rows, methods, "validation_score", "Validation score of the winner"))
     if len({row.endpoint for row in rows}) > 1:
         parts.append(_gap_table(gaps(rows, methods[0]), methods[0]))
@@ -201,6 +213,7 @@ def render_comparison_page(cells: Cells) -> str:
         gap_chart=Markup(gaps_chart(gaps(rows, methods[0]))) if several else "",  # noqa: S704
         repeats=len({cell["repeat"] for cell in cells}),
         several_endpoints=several,
+        has_baseline=any(row.baseline is not None for row in rows),
         needed=repeats_needed(len(methods)),
         failed=failed,
         refused=sum(cell["failed_rows"] for cell in cells),

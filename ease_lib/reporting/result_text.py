@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -19,7 +21,7 @@ class _Line:
 
 def result_text(output_dir: Path, seconds: float) -> str:
     """The end of a run as text: the prompt, its scores beside random exemplars, the cost, where everything is."""
-    report = json.loads((output_dir / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     low, high = best["test_interval"]
     expected = best["estimate_interval"]
@@ -37,6 +39,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             "test score",
             f"{best['test_score']:.3f}     {_number(random['test_score'])} (mean of {len(random['test_scores'])})",
         ),
+        *([_Line("test score of your baseline", f"{report['baseline']['score']:.3f}")] if report["baseline"] else []),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
         _Line("search", f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}"),
         _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
@@ -46,11 +49,11 @@ def result_text(output_dir: Path, seconds: float) -> str:
             else []
         ),
         _Line("time", f"{seconds:.0f} s"),
-        _Line("report", str(output_dir / "report.html")),
-        _Line("prompt", str(output_dir / "prompt.txt")),
+        _Line("report", str(output_dir / PAGE)),
+        _Line("prompt", str(output_dir / PROMPT_TEXT)),
         _Line("artifacts", str(output_dir / "pipeline")),
     ]
-    prompt = (output_dir / "prompt.txt").read_text(encoding="utf-8")
+    prompt = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8")
     return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{_indented(prompt)}\n\n" + "\n".join(map(str, lines))
 
 

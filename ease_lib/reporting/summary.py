@@ -74,6 +74,7 @@ def summarise(
         "confirmed": confirmed,
         "gain": test["gain"],
         "zero_shot": test["zero_shot"],
+        "baseline": test["baseline"],
         "verdict": verdict(test),
         "order": search["order"],
         "token_front": search["token_front"],

@@ -12,20 +12,20 @@ def verdict(test: Mapping[str, Any]) -> dict[str, str]:
     """What the test set says of the winner.
 
     Args:
-        test: `gain` over random exemplars and `zero_shot`, as the stage `evaluate` writes them.
+        test: `gain` over random exemplars, `zero_shot` and `baseline`, as the stage `evaluate` writes them.
 
     Returns:
-        `random` and `zero_shot`: one of the words above; `text`: a sentence on both.
+        `random`, `zero_shot` and `baseline`: one of the words above; `text`: a sentence on all, the baseline first.
     """
-    gain, zero_shot = test["gain"], test["zero_shot"]
-    against = {"random exemplars": gain, "no exemplars": zero_shot}
+    gain, zero_shot, baseline = test["gain"], test["zero_shot"], test["baseline"]
+    against = {"your baseline": baseline, "random exemplars": gain, "no exemplars": zero_shot}
     parts = [_compared(gain_, name) for name, gain_ in against.items() if gain_]
     if not parts:
         text = "There is nothing to compare the winner with."
     else:
         text = "; ".join(parts)
         text = f"{text[0].upper()}{text[1:]}, on {test['best']['rows']} test rows."
-    return {"random": _word(gain), "zero_shot": _word(zero_shot), "text": text}
+    return {"random": _word(gain), "zero_shot": _word(zero_shot), "baseline": _word(baseline), "text": text}
 
 
 def _word(gain: Mapping[str, Any]) -> str:

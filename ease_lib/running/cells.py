@@ -135,6 +135,7 @@ def _measured(at: Artifacts) -> dict[str, Any]:
         "estimate": best["estimate"],
         "estimate_interval": best["estimate_interval"],
         "random_test_score": tested["random"]["score"],
+        "baseline_test_score": tested["baseline"].get("score"),
         "evaluations": search["evaluations"],
         "llm_requests": search["llm"]["requests"] + tested["llm"]["requests"] + cached,
         "cached_responses": cached,

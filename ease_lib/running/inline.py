@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.child import shared_endpoints
@@ -28,8 +29,18 @@ Made = dict[str, LocalArtifact]
 """The artifacts of a task, by name."""
 
 
-def run_inline(parameters: Parameters, output_dir: Path) -> Path:
+def run_inline(
+    parameters: Parameters,
+    output_dir: Path,
+    *,
+    lines: TextIO | None = sys.stdout,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> Path:
     """Run all stages and put their results into `output_dir`; their artifacts stand below `pipeline/`.
+
+    Args:
+        lines: takes our lines, beside the log; None for the log alone.
+        on_stage: called with the name of every stage before it begins.
 
     Raises:
         EaseError: as the stage that failed says it.
@@ -41,12 +52,14 @@ def run_inline(parameters: Parameters, output_dir: Path) -> Path:
     with (
         sigterm_as_interrupt(),
         new_run(root.parent),
-        _logged(root.parent / LOG_FILE),
+        _logged(root.parent / LOG_FILE, lines),
         shared_endpoints(),
     ):
+        on_stage(CHECK.name)
         configs = CHECK.module.perform(parameters, **_records(root / CHECK.command))
         done: dict[str, list[Made]] = {}
         for passed, stage in PASSED.items():
+            on_stage(stage.name)
             of_tasks = configs[passed] if stage.shards else [configs[passed]]
             tasks = [root / stage.command / (str(number) if stage.shards else "") for number in range(len(of_tasks))]
             done[stage.name] = [_done(stage, config, task, done) for config, task in zip(of_tasks, tasks, strict=True)]
@@ -84,11 +97,12 @@ def _records(folder: Path) -> Made:
 
 
 @contextmanager
-def _logged(file: Path) -> Iterator[None]:
-    """Our lines go to the terminal and to a file."""
+def _logged(file: Path, lines: TextIO | None) -> Iterator[None]:
+    """Our lines go there and to a file."""
     kept = logging.FileHandler(file, mode="w", encoding="utf-8")
+    shown = [logging.StreamHandler(lines)] if lines else []
     before, level, propagate = logger.handlers[:], logger.level, logger.propagate
-    logger.handlers[:], logger.propagate = [logging.StreamHandler(sys.stdout), kept], False
+    logger.handlers[:], logger.propagate = [*shown, kept], False
     logger.setLevel(logging.INFO)
     try:
         yield

@@ -24,6 +24,7 @@ from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError, EaseError
+from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.task_data import check_data
 
@@ -58,7 +59,9 @@ def api_of_local(parameters: Parameters) -> str:
     """How `local` is asked where it has an address of its own: by `llm_api`, of which `auto` is as it is of `local`."""
     if parameters.endpoint.llm_api != "auto":
         return parameters.endpoint.llm_api
-    return "chat" if read_template(parameters.task.prompt).is_chat else "completions"
+    baseline = read_baseline(parameters.task.baseline)
+    is_chat = read_template(parameters.task.prompt).is_chat or (baseline is not None and baseline.is_chat)
+    return "chat" if is_chat else "completions"
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
     endpoints = [run.endpoint for run in runs], lambda endpoint: str(endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
         ("task data", check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
-        ("prompt", _check_prompt, [(run.task.prompt, run.endpoint.llm_api) for run in runs], lambda tried: tried[0]),
+        ("prompt", _check_prompt, [(run.task.prompt, run.task.baseline, run.endpoint.llm_api) for run in runs], _shown),
         ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
         ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
         ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
@@ -134,10 +137,16 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
             yield Finding(what, described(section) or "none", problems)
 
 
-def _check_prompt(tried: tuple[str, str]) -> None:
-    prompt, api = tried
-    if read_template(prompt).is_chat and api == "completions":
-        raise ConfigError(f"llm_api=completions takes no messages, and prompt={prompt} has some; leave llm_api at auto")
+def _check_prompt(tried: tuple[str, str, str]) -> None:
+    prompt, baseline, api = tried
+    given = {f"prompt={prompt}": read_template(prompt), f"baseline={baseline}": read_baseline(baseline)}
+    chat = next((name for name, each in given.items() if each and each.is_chat), "")
+    if chat and api == "completions":
+        raise ConfigError(f"llm_api=completions takes no messages, and {chat} has some; leave llm_api at auto")
+
+
+def _shown(tried: tuple[str, str, str]) -> str:
+    return ", ".join(filter(None, tried[:2]))
 
 
 def _check_instructions(instructions_uri: str) -> None:

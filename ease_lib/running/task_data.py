@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ease_lib import observations
@@ -10,6 +9,7 @@ from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import DataError
+from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.tasks.base import TaskData
@@ -35,7 +35,7 @@ def check_data(task: TaskConfig) -> None:
     Raises:
         DataError, StoreError, ConfigError: as `run`.
     """
-    fields = read_template(task.prompt).columns
+    fields = columns_of(task)
     if is_hub(task):
         return check_hub_task(task, fields)
     if not task.task_uri:
@@ -48,18 +48,19 @@ def check_data(task: TaskConfig) -> None:
     return check_heads(task, tables, fields)
 
 
+def columns_of(task: TaskConfig) -> tuple[str, ...]:
+    """Columns of the rows that the prompt or the baseline names."""
+    baseline = read_baseline(task.baseline)
+    return tuple(dict.fromkeys([*read_template(task.prompt).columns, *(baseline.columns if baseline else ())]))
+
+
 def _try_out(task: TaskConfig) -> None:
     with observations.collecting():  # no work rests on it
         load_data(task, seed=0)
 
 
-def load_data(task: TaskConfig, seed: int, fields: Sequence[str] | None = None) -> TaskData:
-    """The three sets; files are read where they are, record by record, and noted as what the work rests on.
-
-    Args:
-        fields: columns that the prompt names; None looks them up.
-    """
-    fields = read_template(task.prompt).columns if fields is None else fields
+def load_data(task: TaskConfig, seed: int) -> TaskData:
+    """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
     store, names = task_files(task.task_uri)
     files: dict[str, DataFile] = {}
 
@@ -72,7 +73,7 @@ def load_data(task: TaskConfig, seed: int, fields: Sequence[str] | None = None) 
         locate=locate,
         list_files=lambda: names or store.list_names(),
         metric_of=lambda name: load_metric(name).score,
-        fields=fields,
+        fields=columns_of(task),
     )
     for file in files.values():
         file.note()

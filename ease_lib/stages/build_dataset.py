@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import RunConfig, TaskConfig
+from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
@@ -40,8 +41,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     Raises:
         DataError, StoreError, ConfigError: naming file, row, column and remedy.
     """
-    template = read_template(config.task.prompt)
-    data = load_data(config.task, config.run.seed, template.columns)
+    template, baseline = read_template(config.task.prompt), read_baseline(config.task.baseline)
+    data = load_data(config.task, config.run.seed)
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)
     write_exemplars(output_path(outputs.test), contracts.TEST_SET, data.test)
@@ -59,6 +60,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         "classes": {label: list(counts) for label, counts in data.classes.items()},
         "notices": list(data.notices),
         "template": template.document,
+        "baseline": baseline.document if baseline else {},
     }
     write_document(output_path(outputs.summary), contracts.DATASET_SUMMARY, summary)
     logger.info(

@@ -1,10 +1,10 @@
-"""Stage `evaluate`: score the winner, random sequences and no exemplars at all on the test set.
+"""Stage `evaluate`: score the winner, the baseline, random sequences and no exemplars at all on the test set.
 
 The random sequences stand for "k exemplars picked at random", behind the winner's instruction if it has one: what they
 lack is the search alone. At one seed they are the same for every method: those that open the initial design of the
 methods that have one. How much random sequences differ among each other says more than how they score on every row, so
 nine are asked a third of the rows each, for the price of three. Without exemplars, behind the same instruction, every
-row is asked.
+row is asked, and so it is of the baseline, the prompt in use now, where one is given.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ease_lib.artifacts.tables import (
 )
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, RunConfig
+from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
@@ -40,9 +41,16 @@ from ease_lib.tasks.base import Exemplar
 
 RANDOM_SEQUENCES, ROW_SHARES = 9, 3
 """Random sequences, each of which is asked every third row."""
-TEST_PASSES = 2 + RANDOM_SEQUENCES // ROW_SHARES
-"""How often the test set is asked in all."""
-BEST, ZERO_SHOT = "best", "zero_shot"
+BEST, ZERO_SHOT, BASELINE = "best", "zero_shot", "baseline"
+
+
+def passes_of(baseline: object) -> int:
+    """How often the test set is asked in all.
+
+    Args:
+        baseline: true where there is one.
+    """
+    return 2 + RANDOM_SEQUENCES // ROW_SHARES + bool(baseline)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +85,20 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     template = PromptTemplate.of(dataset["template"])
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
-    tested = _tested(list(pool), best, len(test), config.run.seed)
+    baseline = baseline_of(dataset)
+    templates = {BASELINE: baseline} if baseline else {}
+    tested = _tested(list(pool), best, len(test), config.run.seed) | {
+        name: ([], range(len(test))) for name in templates
+    }
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    sampling = answer_sampling(list(pool.values()), config.endpoint, template)
+    sampling = answer_sampling(list(pool.values()), config.endpoint, template, baseline)
     questions = {
         name: Question(exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=account)
         for name, (ids, _) in tested.items()
     }
     with open_account(config, sampling, TEST) as (black_box, ledger):
         objectives = {
-            name: Objective.of(black_box, [test[row] for row in rows], metric, template)
+            name: Objective.of(black_box, [test[row] for row in rows], metric, templates.get(name, template))
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)
@@ -104,8 +116,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
 def _gains(summary: Mapping[str, Any]) -> dict[str, float]:
     """For the dashboard."""
-    named = {"gain_over_random": summary["gain"], "gain_over_zero_shot": summary["zero_shot"]}
-    return {name: gain["mean"] for name, gain in named.items() if gain}
+    named = {"random": summary["gain"], ZERO_SHOT: summary[ZERO_SHOT], BASELINE: summary[BASELINE]}
+    return {f"gain_over_{name}": gain["mean"] for name, gain in named.items() if gain}
 
 
 def _evaluated(objectives: Mapping[str, Objective], questions: Mapping[str, Question]) -> dict[str, Evaluation]:
@@ -152,7 +164,7 @@ def _summary(
 ) -> dict[str, Any]:
     best = evaluations[BEST]
     usage = _usage(evaluations)
-    randoms = [name for name in evaluations if name not in (BEST, ZERO_SHOT)]
+    randoms = [name for name in evaluations if name not in (BEST, ZERO_SHOT, BASELINE)]
     scores = {
         name: [math.nan if score is None else score for score in evaluations[name].scores] for name in evaluations
     }
@@ -169,7 +181,8 @@ def _summary(
             "score": sum(of_randoms) / len(of_randoms) if of_randoms else None,
             "scores": [evaluations[name].score for name in randoms],
         },
-        "zero_shot": _zero_shot(scores),
+        ZERO_SHOT: _less(scores, ZERO_SHOT),
+        BASELINE: _less(scores, BASELINE),
         "gain": gain_over_random(scores[BEST], [SequenceScores(rows_of[name], scores[name]) for name in randoms]),
         "rows": len(best.scores),
         "seconds": usage.seconds,
@@ -178,19 +191,17 @@ def _summary(
     }
 
 
-def _zero_shot(scores: Mapping[str, list[float]]) -> dict[str, Any]:
-    """The score without exemplars, and what the winner gains over it; nothing where the winner has none."""
-    if ZERO_SHOT not in scores:
-        return {}
+def _less(scores: Mapping[str, list[float]], name: str) -> dict[str, Any]:
+    """The score of another prompt, and what the winner gains over it; nothing where it was not asked."""
     pairs = [
-        (winner, without)
-        for winner, without in zip(scores[BEST], scores[ZERO_SHOT], strict=True)
-        if not (math.isnan(winner) or math.isnan(without))
+        (winner, other)
+        for winner, other in zip(scores[BEST], scores.get(name, [math.nan] * len(scores[BEST])), strict=True)
+        if not (math.isnan(winner) or math.isnan(other))
     ]
     if not pairs:
         return {}
-    with_exemplars, without = zip(*pairs, strict=True)
-    return {"score": sum(without) / len(without), **paired_gain(with_exemplars, without)}
+    winners, others = zip(*pairs, strict=True)
+    return {"score": sum(others) / len(others), **paired_gain(winners, others)}
 
 
 def _usage(evaluations: dict[str, Evaluation]) -> Usage:

@@ -36,6 +36,7 @@ from ease_lib.config.sections import (
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
@@ -50,7 +51,7 @@ from ease_lib.running.accounts import limits_of, open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
-from ease_lib.stages.evaluate import TEST_PASSES
+from ease_lib.stages.evaluate import passes_of
 from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.study.caps import Caps
 from ease_lib.study.exemplar_effects import harmful_exemplars
@@ -124,7 +125,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """
     data = _read(inputs, config.optimizer)
     representation = _representation(config, data)
-    sampling = answer_sampling(data.pool, config.endpoint, data.template)
+    sampling = answer_sampling(data.pool, config.endpoint, data.template, baseline_of(data.dataset))
     with open_account(config, sampling, SEARCH) as (black_box, ledger):
         ledger.book(PROPOSALS, data.instructions.usage)
         metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
@@ -144,7 +145,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         optimizer = _optimizer(config, problem, recalled)
         study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
         outcome = _outcome(study, optimizer, problem, caps, recalled)
-        others = ledger.spent(without=[TEST]) + Usage(requests=TEST_PASSES * data.dataset["test"])
+        others = ledger.spent(without=[TEST]) + Usage(requests=data.test_requests)
         black_box.meter.allow(caps.limits.allowance(others))
         order = _order(config, data, problem, objective, outcome, f"{key}/order")
         ledger.book(SEARCH, study.usage + order.usage)
@@ -192,6 +193,11 @@ class _Data:
     @cached_property
     def template(self) -> PromptTemplate:
         return PromptTemplate.of(self.dataset["template"])
+
+    @property
+    def test_requests(self) -> int:
+        """What the stage `evaluate` will ask."""
+        return passes_of(self.dataset["baseline"]) * int(self.dataset["test"])
 
     @property
     def ids(self) -> list[int]:
@@ -272,7 +278,7 @@ def _answers(config: Config, data: _Data, ledger: Ledger) -> int:
     """That the search plans for; a cap that is shared by a whole comparison is not this search's to plan for."""
     cap, affordable = config.caps.max_llm_requests, math.inf
     if cap and "/" not in config.continuation.ledger:
-        others = TEST_PASSES * data.dataset["test"] + _order_requests(config, data)
+        others = data.test_requests + _order_requests(config, data)
         spent = ledger.spent(without=[SEARCH, TEST])
         affordable = cap - others - spent.requests - spent.retries
     return config.optimizer.answers(len(data.validation), affordable)
@@ -337,7 +343,7 @@ def _caps(config: Config, data: _Data, objective: Objective, problem: Problem, l
         limits=limits_of(config),
         seconds=config.caps.max_seconds,
         evaluation=objective.estimate(shown, 1 if config.optimizer.method in ROW_METHODS else len(rows)),
-        test_requests=TEST_PASSES * data.dataset["test"] + _order_requests(config, data),
+        test_requests=data.test_requests + _order_requests(config, data),
         ledger=ledger,
     )
 

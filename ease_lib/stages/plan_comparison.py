@@ -19,7 +19,7 @@ from ease_lib.running.cells import encoded
 from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.under_way import NOT_COMPARED
-from ease_lib.stages.evaluate import TEST_PASSES
+from ease_lib.stages.evaluate import passes_of
 from ease_lib.tasks.catalog import most_validation_rows
 
 
@@ -47,7 +47,10 @@ def most_requests(cells: Sequence[Cell]) -> int:
         search, rows = run.optimizer, most_validation_rows(run.task)
         if search.method in ONE_EVALUATION:
             search = replace(search, budget=1)
-        total += search.answers(rows, run.caps.max_llm_requests or math.inf) + TEST_PASSES * run.task.test_size
+        total += (
+            search.answers(rows, run.caps.max_llm_requests or math.inf)
+            + passes_of(run.task.baseline) * run.task.test_size
+        )
     return total
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.result_files import REPORT
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import (
@@ -25,6 +26,7 @@ from ease_lib.config.sections import (
     RunConfig,
 )
 from ease_lib.errors import CapReached
+from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
@@ -153,7 +155,7 @@ def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:
 
 
 def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
-    report = json.loads((results / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((results / REPORT).read_text(encoding="utf-8"))
     return {
         "run": chain.head.record["run"],
         "made": chain.head.record["ended"],
@@ -170,7 +172,7 @@ def _gate(
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
     if latest is None:
-        report = json.loads((Path(inputs.results) / "report.json").read_text(encoding="utf-8"))
+        report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
         return gate.first_refusal(report), None
     current, refusal = gate.rival(store, latest, best)
     if refusal:
@@ -195,7 +197,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
-    sampling = answer_sampling(pool, config.endpoint, template)
+    sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
     with open_account(config, sampling, GATE) as (black_box, ledger):
         objective = Objective.of(black_box, rows, metric, template)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ease_lib.artifacts import contracts
+from ease_lib.artifacts import contracts, result_files
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
 from ease_lib.black_box.chat import as_text, messages_of
 from ease_lib.black_box.client import content_of
@@ -20,12 +20,6 @@ from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.study.search_artifacts import exemplar_of
 from ease_lib.tasks.base import row_hash
-
-HARMFUL_FILE = "harmful_exemplars.json"
-RESULT_FILES = (
-    *("prompt.txt", "messages.json", "request.json", HARMFUL_FILE),
-    *("best_sequence.json", "history.parquet", "report.json", "report.html"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +49,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
-    """Write report, page and the folder with `RESULT_FILES`."""
+    """Write report, page and the folder with `result_files.RESULT_FILES`."""
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     history = read_table(Path(inputs.history), contracts.HISTORY).to_pylist()
@@ -84,7 +78,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)
     logger.info("%s", summary["verdict"]["text"])
     scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
-    gains = {"gain_over_random": summary["gain"], "gain_over_zero_shot": summary["zero_shot"]}
+    named = {"random": summary["gain"], "zero_shot": summary["zero_shot"], "baseline": summary["baseline"]}
+    gains = {f"gain_over_{name}": gain for name, gain in named.items()}
     return StageReport(metrics=scores | {name: gain["mean"] for name, gain in gains.items() if gain})
 
 
@@ -97,14 +92,14 @@ def _write_results(
     harmful: Sequence[dict[str, Any]],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "prompt.txt", as_text(prompt))
-    _write_json(folder / "messages.json", messages_of(prompt))
-    _write_json(folder / "request.json", {**content_of(prompt, best["llm_api"]), **best["request"]})
-    _write_json(folder / HARMFUL_FILE, harmful)
-    shutil.copyfile(inputs.best_sequence, folder / "best_sequence.json")
-    shutil.copyfile(inputs.history, folder / "history.parquet")
-    shutil.copyfile(outputs.numbers, folder / "report.json")
-    shutil.copyfile(outputs.page, folder / "report.html")
+    write_text(folder / result_files.PROMPT_TEXT, as_text(prompt))
+    _write_json(folder / result_files.MESSAGES, messages_of(prompt))
+    _write_json(folder / result_files.REQUEST, {**content_of(prompt, best["llm_api"]), **best["request"]})
+    _write_json(folder / result_files.HARMFUL, harmful)
+    shutil.copyfile(inputs.best_sequence, folder / result_files.BEST_SEQUENCE)
+    shutil.copyfile(inputs.history, folder / result_files.HISTORY)
+    shutil.copyfile(outputs.numbers, folder / result_files.REPORT)
+    shutil.copyfile(outputs.page, folder / result_files.PAGE)
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ease_lib.ambient import Ambient
 from ease_lib.black_box.opening import BlackBox
 from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, Recommendation, RowAllocating
@@ -14,6 +15,8 @@ from ease_lib.study.journal import Record
 
 logger = logging.getLogger("ease")
 
+WATCHER: Ambient[Callable[[int, int, float], None]] = Ambient(lambda answered, planned, best: None)
+"""Called after every evaluation with the answers until then, those that are planned, and the best score until then."""
 PARTS = 20
 """Of a search, that the log has a line for each."""
 
@@ -64,19 +67,23 @@ class Progress:
         self._answers = problem.answers
         self._asked = 0
         self._shown = 0
+        self._best = 0.0
 
     def __call__(self, record: Record, history: History) -> None:
+        self._asked += len(record.observation.rows)
         if isinstance(self._optimizer, RowAllocating):
-            self._asked += len(record.observation.rows)
             if self._asked * PARTS >= self._answers * (self._shown + 1):
                 self._shown = self._asked * PARTS // self._answers
                 self._log_part(self._optimizer.recommend(), history)
         else:
-            _log_evaluation(record, history, self._budget)
+            self._best = _best_of(record, history)
+            _log_evaluation(record, self._best, self._budget)
+        WATCHER.value(self._asked, self._answers, self._best)
 
     def _log_part(self, best: Recommendation | None, history: History) -> None:
         if best is None:
             return
+        self._best = best.score
         told = sum(len(observation.rows) for observation in history)
         logger.info(
             "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, asked %d rows",
@@ -90,11 +97,16 @@ class Progress:
         )
 
 
-def _log_evaluation(record: Record, history: History, budget: int) -> None:
+def _best_of(record: Record, history: History) -> float:
+    """The incumbent's score, this record among the others."""
+    scores = [history.incumbent.score] if history.incumbent else []
+    scores += [] if record.observation.partial else [record.observation.score]
+    return max(scores, default=0.0)
+
+
+def _log_evaluation(record: Record, incumbent: float, budget: int) -> None:
     """Number, score, incumbent, requests and seconds."""
     observation = record.observation
-    scores = [history.incumbent.score] if history.incumbent else []
-    scores += [] if observation.partial else [observation.score]
     logger.info(
         "evaluation %d/%d %s  score %.3f%s  incumbent %.3f  %d requests  %.1f s",
         record.iteration + 1,
@@ -102,7 +114,7 @@ def _log_evaluation(record: Record, history: History, budget: int) -> None:
         observation.candidate.phase,
         observation.score,
         f" (stopped after {observation.validation_rows} rows)" if observation.partial else "",
-        max(scores),
+        incumbent,
         record.usage.requests,
         record.seconds,
     )

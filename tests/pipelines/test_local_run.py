@@ -10,11 +10,11 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.cli import __main__ as cli
 from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import EXIT_STOPPED
 from ease_lib.lineage.chain import follow
-from ease_lib.stages.report import RESULT_FILES
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
 
 QUICK = (

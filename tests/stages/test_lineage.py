@@ -257,7 +257,7 @@ def test_explain_says_which_rows_which_noise_and_which_iteration(published):
 def test_explain_says_what_is_gone(tmp_path):
     run = RecordedRun(tmp_path / "run")()
     run.path("history").unlink()
-    with pytest.raises(LineageError, match="history is gone, so optimize cannot be explained"):
+    with pytest.raises(LineageError, match="history, which optimize made, is gone"):
         explain(follow(str(tmp_path / "run")))
 
 

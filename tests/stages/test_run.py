@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import estimated_tokens
@@ -19,7 +20,7 @@ from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.one_process import Artifacts
-from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool, report
+from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
@@ -160,7 +161,7 @@ def test_the_order_of_the_winner_is_asked_where_that_is_wanted(finished, prepare
 
 def test_results_folder_is_complete_and_consistent(finished):
     folder = Path(finished.results)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(report.RESULT_FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(RESULT_FILES)
     best = json.loads((folder / "best_sequence.json").read_text())
     pool = {row.exemplar_id: row for row in read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)}
     prompt = (folder / "prompt.txt").read_text()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
+from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 
@@ -33,7 +34,7 @@ BUILDER = "urn:ease-pipelines:builder"
 SOURCE = "ease-pipelines"
 PARQUET, JSON = "application/vnd.apache.parquet", "application/json"
 CHECK, PUBLISH = "check_prerequisites", "publish"
-SUBJECTS_FIRST = ("prompt.txt", "report.html")
+SUBJECTS_FIRST = (PROMPT_TEXT, PAGE)
 BYPRODUCTS = ("history", "predictions", "dataset_summary", "search_summary", "test_summary")
 _COMMIT = re.compile(r"(?P<commit>[0-9a-f]{40})(?P<dirty>-dirty)?")
 _IMAGE_DIGEST = re.compile(r"@sha256:(?P<sha256>[0-9a-f]{64})$")

@@ -4,14 +4,13 @@ import contextlib
 
 import pytest
 
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import FileStore
 from ease_lib.errors import LineageError
 from ease_lib.observations import collecting
 from ease_lib.publishing.finding import find_row
 from ease_lib.publishing.verification import verify_versions
 from ease_lib.publishing.versions import (
-    PROMPT_FILE,
-    SEQUENCE_FILE,
     make_latest,
     move_latest,
     read_latest,
@@ -44,7 +43,7 @@ def write(store, version="v1", rows=("a", "b"), previous=None):
     return write_version(
         store,
         version,
-        {PROMPT_FILE: prompt, SEQUENCE_FILE: b"{}\n"},
+        {PROMPT_TEXT: prompt, BEST_SEQUENCE: b"{}\n"},
         head={"record": "", "record_sha256": ""},
         published_by="",
         rows=[row_hash(row) for row in rows],
@@ -114,7 +113,7 @@ def test_latest_moves_to_the_newest_where_none_before_it_is_left(tmp_path):
 
 def test_latest_goes_where_no_version_without_the_row_has_its_prompt(tmp_path):
     store = published(tmp_path, ("v1", "b"), ("v2", "a"))
-    store.delete(f"versions/v1/{PROMPT_FILE}")
+    store.delete(f"versions/v1/{PROMPT_TEXT}")
     assert move_latest(store, row_hash("a")).after is None
     assert (latest_of(store), store.read("latest.json")) == (None, None)
 

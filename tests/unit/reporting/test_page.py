@@ -54,7 +54,13 @@ def report(**changes):
         "sequences": 3,
         "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "evidence": False, "sequences": 9},
         "zero_shot": {"score": 0.25, "mean": 0.25, "interval": [0.05, 0.4], "p": 0.01, "evidence": True},
-        "verdict": {"random": "no evidence", "zero_shot": "better", "text": f"No evidence of {ATTACK}."},
+        "baseline": {},
+        "verdict": {
+            "random": "no evidence",
+            "zero_shot": "better",
+            "baseline": "not compared",
+            "text": f"No evidence of {ATTACK}.",
+        },
         "order": None,
         "token_front": [
             {"tokens": 0, "exemplars": 0, "estimate": 0.3, "error": 0.1, "rows": 20},
@@ -198,7 +204,7 @@ def test_a_run_of_one_evaluation_has_a_page():
         proposed={"validation_score": None, "sequences": 0},
         gain={},
         zero_shot={},
-        verdict=verdict({"gain": {}, "zero_shot": {}, "best": {"rows": 1}}),
+        verdict=verdict({"gain": {}, "zero_shot": {}, "baseline": {}, "best": {"rows": 1}}),
         token_front=report()["token_front"][:1],
         truncated_sequences=None,
     )
@@ -209,16 +215,18 @@ def test_a_run_of_one_evaluation_has_a_page():
 
 
 @pytest.mark.parametrize(
-    ("random", "zero_shot", "warns"),
+    ("random", "zero_shot", "baseline", "warns"),
     [
-        ("better", "better", False),
-        ("better", "no evidence", False),
-        ("better", "worse", True),
-        ("no evidence", "better", True),
+        ("better", "better", "not compared", False),
+        ("better", "no evidence", "not compared", False),
+        ("better", "worse", "not compared", True),
+        ("no evidence", "better", "not compared", True),
+        ("better", "better", "better", False),
+        ("better", "better", "no evidence", True),
     ],
 )
-def test_a_winner_that_is_not_better_has_a_warning_in_place_of_praise(random, zero_shot, warns):
-    said = {"random": random, "zero_shot": zero_shot, "text": "This is the verdict."}
+def test_a_winner_that_is_not_better_has_a_warning_in_place_of_praise(random, zero_shot, baseline, warns):
+    said = {"random": random, "zero_shot": zero_shot, "baseline": baseline, "text": "This is the verdict."}
     page = render_page(report(verdict=said), HISTORY, "p", PREDICTIONS)
     assert f'<div class="verdict{" none" if warns else ""}"><b>This is the verdict.</b></div>' in page
 

@@ -9,8 +9,8 @@ def gain(mean, low, high, evidence):
     return {"mean": mean, "interval": [low, high], "evidence": evidence}
 
 
-def said(random, zero_shot):
-    return verdict({"gain": random, "zero_shot": zero_shot, "best": {"rows": 200}})
+def said(random, zero_shot, baseline=None):
+    return verdict({"gain": random, "zero_shot": zero_shot, "baseline": baseline or {}, "best": {"rows": 200}})
 
 
 BETTER = gain(0.14, 0.08, 0.2, True)
@@ -44,6 +44,12 @@ def test_a_winner_without_exemplars_is_not_compared_with_itself():
     found = said(BETTER, {})
     assert found["zero_shot"] == "not compared"
     assert "no exemplars" not in found["text"]
+
+
+def test_whether_it_is_better_than_what_runs_now_is_said_first():
+    found = said(BETTER, BETTER, WORSE)
+    assert found["baseline"] == "worse"
+    assert found["text"].startswith("Worse than your baseline by 10 points (95 %: -15 to -5); better than random")
 
 
 def test_nothing_to_compare_with_is_said():

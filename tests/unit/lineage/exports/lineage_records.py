@@ -35,7 +35,7 @@ _OUTPUTS = {
         "pool": "exemplar_pool/2",
         "validation": "validation_set/2",
         "test": "test_set/2",
-        "summary": "dataset_summary/3",
+        "summary": "dataset_summary/4",
     },
     "embed": {"embeddings": "exemplar_embeddings/1"},
     "optimize": {"best_sequence": "best_sequence/1", "history": "history/1", "summary": "search_summary/1"},

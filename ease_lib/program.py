@@ -1,0 +1,166 @@
+"""The search for programs and notebooks: rows, a model and a metric in, a prompt with its scores out.
+
+The same stages run as in the pipeline, in this process, with the same journal, answers, caps and seeds, and without
+kfp. Nothing is left on the disk unless `output_dir` or `store_uri` asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from tqdm.auto import tqdm
+
+from ease_lib.black_box.in_process import OWN_FUNCTION, Function, OwnFunction
+from ease_lib.black_box.opening import FUNCTION
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.errors import DataError
+from ease_lib.evaluation import own_metric
+from ease_lib.evaluation.own_metric import OWN_METRIC, OwnMetric
+from ease_lib.result import Result
+from ease_lib.running.inline import run_inline
+from ease_lib.signals import cancel_everything, sigterm_as_interrupt
+from ease_lib.study.progress import WATCHER
+
+Made = TypeVar("Made")
+Rows = Iterable[Mapping[str, Any]]
+
+CANCEL_SECONDS = 0.2
+"""Between two attempts at cancelling a run whose caller was interrupted."""
+
+
+def optimize(
+    rows: Rows | None = None,
+    llm: str | Function = "local",
+    *,
+    metric: str | OwnMetric = "auto",
+    prompt: str | Mapping[str, Any] = "",
+    output_dir: str | Path | None = None,
+    progress: bool = True,
+    **parameters: str | float | bool,
+) -> Result:
+    """Find one ordered sequence of exemplars, perhaps with an instruction, that works for every query of a task.
+
+        result = optimize(rows, "https://llm.example.org/v1", llm_model="small-1",
+                          input_columns="text", output_column="team", max_llm_requests=2000)
+        client.chat.completions.create(**result.request({"input": "Where is my parcel?"}))
+
+    Args:
+        rows: labelled rows, a mapping of columns each; pool, validation set and test set are dealt from them. Without
+            rows the parameters name the task (`task`, `task_uri`).
+        llm: URL of an OpenAI-compatible endpoint, whose key is in EASE_LLM_API_KEY; `local`; or a function that takes
+            messages (`[{"role": "user", "content": ...}]`) and returns the answer's text, or a coroutine function.
+            A function is called from up to `llm_concurrency` threads at once; what it raises ends the search, but for
+            time-outs, broken connections and the failures of `openai`, which are tried again. Its answers are kept by
+            `llm_model`, else by its name: give another one when it changes and `store_uri` stays.
+        metric: name of a metric, `metric.py:score`, or a function of an answer and the accepted outputs of its row that
+            returns 0 (wrong) to 1 (right).
+        prompt: how prompts are written: the entries of a template (`ease_lib.evaluation.prompt`), or a YAML file.
+        output_dir: takes what `ease run` leaves: report, artifacts, lineage, journal. The same call with the same
+            folder continues a search that was stopped.
+        progress: show a bar.
+        parameters: every other parameter of a run by its name (`ease run --help`): `k`, `budget`, `seed`,
+            `max_llm_requests`, `store_uri`, ...
+
+    Raises:
+        ConfigError, DataError, EndpointError, StoreError: as `ease run` would say it.
+        KeyboardInterrupt: what was answered until then is kept in `store_uri` or `output_dir`.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(_folder(output_dir))
+        values: dict[str, object] = {"store_uri": str(folder / "store"), **parameters}
+        values |= _given(rows, folder) | _of_prompt(prompt, folder)
+        values["metric"] = metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}"
+        stack.enter_context(OWN_METRIC.set(None if isinstance(metric, str) else metric))
+        values["llm_base_url"] = llm if isinstance(llm, str) else FUNCTION
+        name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
+        stack.enter_context(OWN_FUNCTION.set(OwnFunction(name, llm) if callable(llm) else None))
+        checked = parse_parameters(values)
+        on_stage = stack.enter_context(_bar()) if progress else _silent
+        _without_running_loop(lambda: run_inline(checked, folder, lines=None, on_stage=on_stage))
+        return Result.read(str(folder))
+
+
+@contextmanager
+def _folder(output_dir: str | Path | None) -> Iterator[Path]:
+    if output_dir is None:
+        with tempfile.TemporaryDirectory(prefix="ease-") as folder:
+            yield Path(folder)
+        return
+    kept = Path(output_dir).expanduser().absolute()
+    kept.mkdir(parents=True, exist_ok=True)
+    yield kept
+
+
+def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
+    """The rows as a table of the task; its name is always the same, so that the same rows are the same task."""
+    if rows is None:
+        return {}
+    path = folder / "rows.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise DataError(
+                    f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
+                    'df.to_dict("records"), of a pyarrow table table.to_pylist()'
+                )
+            file.write(json.dumps(dict(row), ensure_ascii=False, default=str) + "\n")
+    return {"task": "table", "task_uri": str(path)}
+
+
+def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, object]:
+    if isinstance(prompt, str):
+        return {"prompt": prompt}
+    path = folder / "prompt.yaml"
+    path.write_text(yaml.safe_dump(dict(prompt), allow_unicode=True), encoding="utf-8")
+    return {"prompt": str(path)}
+
+
+def _silent(stage: str) -> None:
+    """No bar."""
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str], None]]:
+    """Shows the stage, the answers of the search, and the best score."""
+    with tqdm(unit=" answers", leave=False) as bar:
+
+        def watch(answered: int, planned: int, best: float) -> None:
+            bar.total = planned
+            bar.set_postfix_str(f"best {best:.3f}", refresh=False)
+            bar.update(answered - bar.n)
+
+        with WATCHER.set(watch):
+            yield lambda stage: bar.set_description(stage.replace("_", " "))
+
+
+def _without_running_loop(work: Callable[[], Made]) -> Made:
+    """The result of work, in a thread of its own where an event loop runs in this one, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with sigterm_as_interrupt(), ThreadPoolExecutor(1, "ease") as thread:
+        made = thread.submit(work)
+        try:
+            return made.result()
+        except KeyboardInterrupt:
+            _cancelled(made)
+            raise
+
+
+def _cancelled(made: Future[Made]) -> None:
+    """Wait until work in another thread has ended, and see that it does."""
+    while not made.done():
+        cancel_everything()
+        try:
+            made.exception(CANCEL_SECONDS)
+        except TimeoutError:
+            continue

@@ -1,0 +1,16 @@
+"""Scores an answer for promptfoo with the metric of the search; needs the package ease-pipelines."""
+
+import json
+from pathlib import Path
+
+from ease_lib.black_box.reasoning import without_reasoning
+from ease_lib.evaluation.own_metric import load_metric
+
+METRIC = load_metric(json.loads(Path(__file__).with_name("prompt.json").read_text(encoding="utf-8"))["metric"]).score
+
+
+def get_assert(output, context):
+    """Pass where more than half of the score is reached."""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    score = METRIC(without_reasoning(text), context["config"]["outputs"])
+    return {"pass": score > 0.5, "score": score, "reason": f"score {score:g}"}

@@ -1,0 +1,200 @@
+"""The result of a run as a program uses it: the winning prompt for any query, its scores, and how it was found."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, PAGE, REPORT
+from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.tables import read_exemplars
+from ease_lib.black_box.chat import as_text, messages_of
+from ease_lib.black_box.client import content_of
+from ease_lib.errors import DataError, EaseError
+from ease_lib.evaluation.prompt import INPUT, PromptTemplate
+from ease_lib.lineage.chain import Chain, follow
+from ease_lib.publishing.versions import read_latest
+from ease_lib.study.search_artifacts import exemplar_of
+from ease_lib.tasks.base import Exemplar
+
+Query = str | Mapping[str, Any]
+"""The text of an input, or the columns of a row that the prompt names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The winner of a run.
+
+    Args:
+        best: `best_sequence.json`.
+        report: `report.json`; all numbers. Scores are in [0, 1], times in seconds, costs in USD.
+        history: an entry for every evaluation, in order.
+        harmful: rows of the pool that make prompts worse, likely mislabelled, the worst first.
+        page: the report as HTML.
+        test_rows: those that the test score is of; none where they cannot be found any more.
+        lineage_sha256: of the record of the stage that the result is of; empty where there is none.
+    """
+
+    best: Mapping[str, Any]
+    report: Mapping[str, Any]
+    history: Sequence[Mapping[str, Any]]
+    harmful: Sequence[Mapping[str, Any]]
+    page: str
+    test_rows: Sequence[Exemplar] = ()
+    lineage_sha256: str = ""
+
+    @classmethod
+    def read(cls, uri: str) -> Result:
+        """From the folder of a run, of a published version, or of published versions, whose latest it is.
+
+        Args:
+            uri: a path or s3://.
+
+        Raises:
+            DataError: when no result is there.
+            StoreError: when it cannot be read.
+        """
+        store = open_store(uri)
+        folder = "" if store.read(BEST_SEQUENCE) is not None else _version_folder(store)
+        if folder is None:
+            raise DataError(f"{uri} holds no result: there is no {BEST_SEQUENCE}; name the folder of an ended run")
+        files = {name: store.read(folder + name) for name in (BEST_SEQUENCE, REPORT, HISTORY, HARMFUL, PAGE)}
+        missing = [name for name, content in files.items() if content is None]
+        if missing:
+            raise DataError(f"{uri} is no whole result: {missing[0]} is missing; run it again")
+        best = json.loads(files[BEST_SEQUENCE] or b"")
+        contracts.BEST_SEQUENCE.check(best, f"{uri}/{BEST_SEQUENCE}")
+        test_rows, sha256 = _recorded(f"{store.uri.rstrip('/')}/{folder}".rstrip("/"))
+        return cls(
+            best=best,
+            report=json.loads(files[REPORT] or b""),
+            history=pq.read_table(io.BytesIO(files[HISTORY] or b"")).to_pylist(),
+            harmful=json.loads(files[HARMFUL] or b""),
+            page=(files[PAGE] or b"").decode(),
+            test_rows=test_rows,
+            lineage_sha256=sha256,
+        )
+
+    def messages(self, query: Query) -> list[dict[str, str]]:
+        """What a chat endpoint is sent for a query, as it was sent in the search.
+
+        Raises:
+            DataError: when the query lacks a column that the prompt names.
+        """
+        return messages_of(self.rendered(query))
+
+    def prompt(self, query: Query) -> str:
+        """The same as one text: what is sent to a completions endpoint; for people, where it is several messages."""
+        return as_text(self.rendered(query))
+
+    def request(self, query: Query) -> dict[str, Any]:
+        """The whole request, with the sampling that the scores were measured with: what `openai` takes by name."""
+        return {**content_of(self.rendered(query), self.best["llm_api"]), **self.best["request"]}
+
+    @property
+    def exemplars(self) -> list[dict[str, Any]]:
+        """In their order: `input`, `outputs`, `fields` of columns that the prompt names."""
+        return [dict(entry) for entry in self.best["exemplars"]]
+
+    @property
+    def instruction(self) -> str:
+        return str(self.best["instruction"])
+
+    @property
+    def verdict(self) -> str:
+        """Whether the winner is better than random exemplars and none, in a sentence."""
+        return str(self.report["verdict"]["text"])
+
+    @property
+    def test_score(self) -> float:
+        """Mean score on rows that no part of the search has seen."""
+        return float(self.report["best"]["test_score"])
+
+    @property
+    def test_interval(self) -> tuple[float, float]:
+        """95 % of it."""
+        low, high = self.report["best"]["test_interval"]
+        return low, high
+
+    @property
+    def expected_score(self) -> float:
+        """What the search itself expects on new rows, corrected for the choice."""
+        return float(self.best["estimate"])
+
+    @property
+    def expected_interval(self) -> tuple[float, float]:
+        """95 % of it."""
+        low, high = self.best["estimate_interval"]
+        return low, high
+
+    def query(self, row: Exemplar) -> dict[str, str]:
+        """A row of the test set as `messages` takes it."""
+        return {INPUT: row.input, **dict(row.fields)}
+
+    @cached_property
+    def _template(self) -> PromptTemplate:
+        return PromptTemplate.of(self.best["prompt"])
+
+    @property
+    def query_fields(self) -> tuple[str, ...]:
+        """What a query must have."""
+        return self._template.query_fields
+
+    def rendered(self, query: Query) -> str:
+        """The prompt as the search asks it: a text, or a `Chat`."""
+        columns = {INPUT: query} if isinstance(query, str) else {name: str(value) for name, value in query.items()}
+        missing = [name for name in self.query_fields if name not in columns]
+        if missing:
+            raise DataError(f"the query lacks {missing[0]}; the prompt needs {', '.join(self.query_fields)}")
+        fields = tuple((name, columns.get(name, "")) for name in self._template.columns)
+        row = Exemplar(-1, columns.get(INPUT, ""), (), fields=fields)
+        return self._template.render(list(map(exemplar_of, self.best["exemplars"])), row, self.instruction)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        low, high = self.test_interval
+        marks = self._template.placeholder(list(map(exemplar_of, self.best["exemplars"])))
+        shown = as_text(self._template.render(list(map(exemplar_of, self.best["exemplars"])), marks, self.instruction))
+        return (
+            f"<p><b>{escape(self.verdict)}</b><br>test score {self.test_score:.3f} ({low:.3f} to {high:.3f}), "
+            f"expected {self.expected_score:.3f}</p><pre>{escape(shown)}</pre>"
+        )
+
+
+def _version_folder(store: Store) -> str | None:
+    latest = read_latest(store)
+    return f"versions/{latest.version}/" if latest else None
+
+
+def _recorded(folder: str) -> tuple[list[Exemplar], str]:
+    """The test set, and the digest of the report's record; nothing where the records cannot be followed."""
+    try:
+        chain = follow(folder)
+    except EaseError:
+        return [], ""
+    report = chain.step_of("report")
+    return _test_rows(chain), report.sha256 if report else ""
+
+
+def _test_rows(chain: Chain) -> list[Exemplar]:
+    dataset = chain.step_of("build_dataset")
+    try:
+        content = chain.output(dataset, "test") if dataset else b""
+    except EaseError:
+        return []
+    if not content:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "test"
+        path.write_bytes(content)
+        return read_exemplars(path, contracts.TEST_SET)

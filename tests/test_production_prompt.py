@@ -1,0 +1,80 @@
+"""A prompt that is in production, with a system text, two input fields, chat turns, JSON output and its own metric, is
+optimised from a program, from the shell and as a pipeline, against an endpoint that refuses what newer models refuse.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import ease_lib
+from ease_lib.errors import EXIT_NOT_BETTER
+from tests.production_endpoint import METRIC, MODEL, ROWS, SETTINGS, TEMPLATE, production_endpoint, write_task
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with production_endpoint() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def found(endpoint):
+    namespace = {}
+    exec(METRIC, namespace)
+    return ease_lib.optimize(
+        ROWS, endpoint.base_url, metric=namespace["score"], prompt=TEMPLATE, progress=False, **SETTINGS
+    )
+
+
+def test_from_a_program(endpoint, found):
+    assert found.test_score == 1.0, "an exemplar of each kind, and a model that follows them"
+    assert {json.loads(entry["outputs"][0])["team"] for entry in found.exemplars} == {"support", "billing", "sales"}
+    query = {"subject": "the {price}", "body": "{subject}"}
+    messages = found.messages(query)
+    assert [message["role"] for message in messages] == ["system", *["user", "assistant"] * 4, "user"]
+    assert messages[0]["content"] == 'You sort mail. Answer with {"team": ..., "urgent": ...} alone.'
+    assert messages[-1]["content"] == "Subject: the {price}\n\n{subject}"
+    assert found.request(query) == {"messages": messages, "model": MODEL, "max_completion_tokens": 64}
+    asked = [request["messages"] for request in endpoint.requests]
+    for row in found.test_rows[:3]:
+        assert found.messages(found.query(row)) in asked, "what the program sends is what was scored"
+
+
+@pytest.mark.parametrize("runner", ["inline", "process"])
+def test_from_the_shell_and_as_a_pipeline(endpoint, found, runner, tmp_path):
+    values = {**SETTINGS, **write_task(tmp_path), "llm_base_url": endpoint.base_url}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", runner, "--output-dir", tmp_path / "out"]
+    finished = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=300)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    result = ease_lib.Result.read(str(tmp_path / "out"))
+    assert result.exemplars == found.exemplars, "the same rows, seed and answers find the same prompt"
+    assert result.test_score == found.test_score
+    request = json.loads((tmp_path / "out/request.json").read_text())
+    assert request["max_completion_tokens"] == 64
+    assert "temperature" not in request
+
+
+def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
+    """The prompt without exemplars, of which this model answers nothing right."""
+    now = [
+        {"role": "system", "content": TEMPLATE["system"]},
+        {"role": "user", "content": "Subject: {subject}\n\n{body}"},
+    ]
+    (tmp_path / "now.json").write_text(json.dumps(now), encoding="utf-8")
+    values = {**SETTINGS, **write_task(tmp_path), "llm_base_url": endpoint.base_url}
+    values |= {"baseline": str(tmp_path / "now.json")}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", "inline", "--output-dir", tmp_path / "out"]
+    for rival, code in (("baseline", 0), ("random", EXIT_NOT_BETTER)):
+        finished = subprocess.run(
+            [*command, "--require-better-than", rival, *options], capture_output=True, text=True, check=False
+        )
+        assert finished.returncode == code, finished.stdout + finished.stderr
+    assert "not better than random: no evidence" in finished.stderr
+    report = ease_lib.Result.read(str(tmp_path / "out")).report
+    assert report["baseline"]["score"] == 0
+    assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")
+    assert "Your baseline, test set" in ease_lib.Result.read(str(tmp_path / "out")).page

@@ -1,0 +1,156 @@
+"""The search as a program calls it: rows, a function and a metric in, a prompt out."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import ease_lib
+from ease_lib.errors import ConfigError, DataError, EndpointError
+
+KINDS = {"broken": "support", "invoice": "billing", "price": "sales"}
+ROWS = [{"text": f"{word} {number}", "team": team} for number in range(20) for word, team in KINDS.items()]
+SETTINGS = {"output_column": "team", "input_columns": "text", "test_size": 12, "k": 3, "max_llm_requests": 300}
+
+
+def learner(messages):
+    """Answers right where an exemplar of the same word stands in the prompt."""
+    text, _, query = messages[-1]["content"].rpartition("Input: ")
+    word = query.split()[0]
+    return KINDS[word] if f"Output: {KINDS.get(word)}" in text else "no idea"
+
+
+def optimized(llm=learner, rows=ROWS, **more):
+    return ease_lib.optimize(rows, llm, **{"progress": False, **SETTINGS, **more})
+
+
+def test_a_function_and_a_metric_of_the_program():
+    asked = []
+
+    def llm(messages):
+        asked.append(messages)
+        return learner(messages)
+
+    result = optimized(llm, metric=lambda answer, outputs: float(answer == outputs[0]))
+    assert result.test_score == 1.0
+    assert result.test_interval[0] < result.test_score == result.test_interval[1]
+    assert {entry["outputs"][0] for entry in result.exemplars} == set(KINDS.values())
+    assert result.messages("price 99")[0]["content"].endswith("\n\nInput: price 99\nOutput:")
+    assert result.messages("price 99")[0]["content"] == result.prompt({"input": "price 99"})
+    assert len(asked) - 1 <= 300, "the trial question aside, no more than the cap"
+    assert sum(len(entry["row_ids"]) for entry in result.history) <= 300
+    assert "price" in result._repr_html_()
+    assert len(result.test_rows) == 12
+
+
+def test_a_coroutine_function_in_a_running_event_loop_as_in_a_notebook():
+    async def llm(messages):
+        await asyncio.sleep(0)
+        return learner(messages)
+
+    async def cell():
+        return optimized(llm)
+
+    assert asyncio.run(cell()).exemplars == optimized().exemplars
+
+
+def test_nothing_is_left_behind_unless_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(tmp_path)
+    optimized()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_call_asks_nothing_and_the_folder_is_a_run(tmp_path):
+    asked = []
+
+    def llm(messages):
+        asked.append(messages)
+        return learner(messages)
+
+    first = optimized(llm, output_dir=tmp_path / "out")
+    count = len(asked)
+    again = optimized(llm, output_dir=tmp_path / "out")
+    assert len(asked) == count + 1, "the trial question"
+    read = ease_lib.Result.read(str(tmp_path / "out"))
+    assert read.exemplars == again.exemplars == first.exemplars
+    assert read.lineage_sha256 == again.lineage_sha256 != ""
+
+
+def test_what_the_function_raises_ends_the_search_with_its_own_words():
+    def llm(messages):
+        raise ZeroDivisionError("no more tokens")
+
+    with pytest.raises((EndpointError, ConfigError), match="llm failed: ZeroDivisionError: no more tokens"):
+        optimized(llm)
+
+
+def test_a_broken_connection_is_tried_again():
+    failures = iter([ConnectionResetError("peer")] * 3)
+
+    def llm(messages):
+        if error := next(failures, None):
+            raise error
+        return learner(messages)
+
+    assert optimized(llm).test_score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rows": ["a", "b"]}, r"row 0 is str, not a mapping of columns; of a pandas DataFrame"),
+        ({"rows": []}, "has no rows"),
+        ({"llm": lambda messages: None}, "returned NoneType; return the answer's text"),
+        ({"metric": lambda answer, outputs: 7}, r"metric=function:<lambda> returned 7 for an answer"),
+        ({"bugdet": 3}, "did you mean budget"),
+        ({"llm": "function"}, "llm_base_url=function is set by ease_lib.optimize"),
+    ],
+)
+def test_mistakes_are_named(wrong, message):
+    with pytest.raises((ConfigError, DataError, EndpointError), match=message):
+        optimized(**wrong)
+
+
+def test_a_query_without_a_column_is_named():
+    result = optimized(prompt={"query": "{text}?\n", "answer": "{output}"}, metric="contains", max_zero_answers=0)
+    with pytest.raises(DataError, match="the query lacks text; the prompt needs text"):
+        result.messages("price 1")
+
+
+def test_a_folder_without_a_result_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"holds no result: there is no best_sequence\.json"):
+        ease_lib.Result.read(str(tmp_path))
+
+
+def test_an_interrupt_in_a_notebook_ends_the_search():
+    """The event loop runs in the main thread, the search in another."""
+    cell = textwrap.dedent("""
+        import asyncio, time
+        import ease_lib
+
+        async def llm(messages):
+            print("asked", flush=True)
+            await asyncio.sleep(600)
+
+        async def cell():
+            ease_lib.optimize([{"input": f"a {n}", "output": "b"} for n in range(40)], llm, progress=False)
+
+        try:
+            asyncio.run(cell())
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    with subprocess.Popen([sys.executable, "-c", cell], stdout=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
+        assert process.stdout.readline() == "asked\n"
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stdout.read().endswith("interrupted\n")
+        watchdog.cancel()
