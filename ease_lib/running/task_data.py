@@ -8,7 +8,7 @@ from ease_lib import observations
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
-from ease_lib.errors import DataError
+from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
@@ -21,7 +21,7 @@ from ease_lib.tasks.catalog import (
     most_validation_rows,
     task_tables,
 )
-from ease_lib.tasks.table import TABLE_NAMES
+from ease_lib.tasks.records import TABLE_NAMES
 
 READ_WHOLE_BYTES = 16 * 2**20
 """Data up to this size is tried as a whole before a run, which takes a second or two."""
@@ -42,8 +42,8 @@ def check_data(task: TaskConfig) -> None:
         rows = max(task.pool_size, 0) + most_validation_rows(task) + task.test_size
         return None if rows > MOST_GENERATED else _try_out(task)
     store, names = task_files(task.task_uri)
-    tables = task_tables(task, store.data_file, lambda: names or store.list_names())
-    if tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES:
+    tables = task_tables(task, store.data_file, lambda: names or store.list_names(), files_apart(task))
+    if tables is None or sum(file.size for file in tables.values()) <= READ_WHOLE_BYTES:
         return _try_out(task)
     return check_heads(task, tables, fields)
 
@@ -62,6 +62,7 @@ def _try_out(task: TaskConfig) -> None:
 def load_data(task: TaskConfig, seed: int) -> TaskData:
     """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
     store, names = task_files(task.task_uri)
+    apart = files_apart(task)
     files: dict[str, DataFile] = {}
 
     def locate(name: str) -> DataFile:
@@ -74,10 +75,28 @@ def load_data(task: TaskConfig, seed: int) -> TaskData:
         list_files=lambda: names or store.list_names(),
         metric_of=lambda name: load_metric(name).score,
         fields=columns_of(task),
+        apart=apart,
     )
-    for file in files.values():
+    for file in (*files.values(), *apart.values()):
         file.note()
     return data
+
+
+def files_apart(task: TaskConfig) -> dict[str, DataFile]:
+    """By split the files that are named for it alone.
+
+    Raises:
+        ConfigError: on what is no single table.
+        StoreError: on a file that is not there.
+    """
+    found: dict[str, DataFile] = {}
+    for split, uri in (("validation", task.validation_uri), ("test", task.test_uri)):
+        if uri:
+            store, names = task_files(uri)
+            if not names:
+                raise ConfigError(f"{split}_uri={uri} is no table; name one file that ends in {', '.join(TABLE_NAMES)}")
+            found[split] = store.data_file(names[0])
+    return found
 
 
 def task_files(task_uri: str) -> tuple[Store, list[str]]:

@@ -23,14 +23,14 @@ class Columns:
     """How the columns of a record make the input and the output of a row.
 
     An output that is one column and nothing else may hold a list: its items are the accepted outputs, or with
-    `keeps_lists` it is one output, as JSON. Any other list becomes its items, a line each. A CSV file without a header
-    names its columns 1, 2, 3, ...
+    `keeps_lists` it is one output, as JSON (a text that is no JSON list is a list of itself). Any other list becomes
+    its items, a line each. A CSV file without a header names its columns 1, 2, 3, ...
 
     Args:
         remedy: what a missing column's error advises.
         fields: columns that the row keeps beside.
         is_object: the output is a JSON object of its columns.
-        split, group, time: columns that the splits are made by; at most one of them is named.
+        split, group, time: columns that the splits are made by.
     """
 
     input: Template
@@ -50,14 +50,18 @@ class Columns:
         output_column: str,
         remedy: str = "set input_columns and output_column",
         fields: Sequence[str] = (),
+        *,
         keeps_lists: bool = False,
+        split: str = "",
+        group: str = "",
+        time: str = "",
     ) -> Columns:
         """From the two parameters: a value with `{` is a template, another names columns.
 
         Several input columns become one text, a line `column: value` each; several output columns a JSON object.
 
         Raises:
-            ConfigError: when no column is named, or a template is broken.
+            ConfigError: when no column is named, a template is broken, or lists are kept of more than one column.
         """
         names, outputs = _names(input_columns), _names(output_column)
         if not names or not outputs:
@@ -71,7 +75,19 @@ class Columns:
             inputs = tuple((f"{name}: " if name == names[0] else f"\n{name}: ", name) for name in names)
         is_template = "{" in output_column
         output = parse_template(output_column) if is_template else tuple(("", name) for name in outputs)
-        return cls(inputs, output, remedy, tuple(fields), not is_template and len(outputs) > 1, keeps_lists)
+        if keeps_lists and (len(output) > 1 or output[0][0]):
+            raise ConfigError("output_lists=set needs output_column to be one column; name the one that holds the list")
+        return cls(
+            inputs,
+            output,
+            remedy,
+            fields=tuple(fields),
+            is_object=not is_template and len(outputs) > 1,
+            keeps_lists=keeps_lists,
+            split=split.strip(),
+            group=group.strip(),
+            time=time.strip(),
+        )
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -102,9 +118,9 @@ class Columns:
         if self.is_object:
             return [_json_text({column: record[column] for _, column in self.output if column is not None})]
         answers = _items(self.output, record)
-        if answers is None:
-            return [_filled(self.output, record)]
-        return [_json_text(answers)] if self.keeps_lists else list(map(cell_text, answers))
+        if self.keeps_lists:
+            return [_json_text(_listed(record[str(self.output[0][1])]) if answers is None else answers)]
+        return [_filled(self.output, record)] if answers is None else list(map(cell_text, answers))
 
     def is_empty(self, column: str, value: Any) -> bool:
         """Whether a cell holds nothing; where lists are outputs, an empty one says that nothing applies."""
@@ -175,6 +191,15 @@ def _items(template: Template, record: Record) -> list[Any] | None:
     (literal, column), *more = template
     value = None if literal or more or column is None else record[column]
     return value if isinstance(value, list) else None
+
+
+def _listed(value: Any) -> list[Any]:
+    """The JSON list that a text is, as in cells of CSV; of anything else a list."""
+    try:
+        read = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        read = value
+    return read if isinstance(read, list) else [value]
 
 
 def is_empty(value: Any) -> bool:

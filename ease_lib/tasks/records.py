@@ -1,7 +1,7 @@
 """Files of records: CSV, TSV, JSONL and JSON (also .gz), Parquet and spreadsheets (.xlsx), read one record at a time.
 
 CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines. Text is UTF-8, or what its byte
-order mark says, unless an encoding is named. Of a spreadsheet the first sheet is read, as it was saved.
+order mark says, else the encoding that is named. Of a spreadsheet the first sheet is read, as it was saved.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gzip
 import io
 import itertools
 import json
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,8 @@ READ_CHARACTERS = 2**20
 PARQUET_ROWS_AT_ONCE = 4096
 MARK = "\ufeff"
 """Byte order mark, as text."""
+_SURROGATE = re.compile("[\udc80-\udcff]")
+"""What stands for a byte that could not be decoded."""
 csv.field_size_limit(2**31 - 1)
 
 Record = dict[str, Any]
@@ -59,7 +62,7 @@ class RecordFile:
 
     Args:
         wanted: columns that are needed; of Parquet no others are read.
-        encoding: of text; empty is UTF-8, or what the byte order mark says.
+        encoding: of text without a byte order mark; empty is UTF-8.
         remedy: what the error of a missing column advises.
     """
 
@@ -106,20 +109,17 @@ class RecordFile:
     @contextmanager
     def _text(self, content: IO[bytes], newline: str | None = None) -> Iterator[tuple[str, IO[str]]]:
         """The first line, without a byte order mark, and what follows it."""
-        with io.TextIOWrapper(content, self._encoding or marked_encoding(content), newline=newline) as text:
+        with io.TextIOWrapper(content, text_encoding(content, self._encoding), newline=newline) as text:
             yield text.readline().removeprefix(MARK), text
 
     def _undecodable(self, error: UnicodeError) -> str:
-        if self._encoding:
-            return f"{self.name} is not {self._encoding} text ({error}); set encoding to what it is"
         with _opened(self._file) as content:
-            encoding = marked_encoding(content)
-            if encoding != "utf-8":
-                return f"{self.name} begins like {encoding} text and goes on otherwise ({error}); save it anew as UTF-8"
-            return (
-                f"{self.name}{_first_broken_line(content)} is not UTF-8 text; save it as UTF-8 (of a spreadsheet: CSV "
-                "UTF-8), or set encoding=cp1252, or whatever it is"
-            )
+            encoding = text_encoding(content, self._encoding)
+            line = _first_broken_line(content, encoding)
+        remedy = "set encoding to what it is, or save it as UTF-8"
+        if encoding == "utf-8":
+            remedy = "save it as UTF-8 (of a spreadsheet: CSV UTF-8), or set encoding=cp1252, or whatever it is"
+        return f"{self.name}{line} is not {encoding.upper()} text; {remedy}"
 
     def _csv(self, content: IO[bytes]) -> Records:
         with self._text(content, newline="") as (first_line, text):
@@ -128,7 +128,7 @@ class RecordFile:
             head = [first_line, *itertools.islice(text, HEAD_LINES - 1)]
             reader = csv.reader(itertools.chain(head, text), delimiter=delimiter_of(head, self._wanted))
             first = next(reader)
-            header, has_header = _header(first, self._wanted)
+            header, has_header = self._header(first)
             line, number = (reader.line_num, 0) if has_header else (0, 0)
             for cells in reader if has_header else itertools.chain([first], reader):
                 begins, line = line + 1, reader.line_num
@@ -141,6 +141,15 @@ class RecordFile:
                         "columns; quote cells that hold commas or line breaks"
                     )
                 yield ("line", begins, number), dict(zip(header, cells, strict=True))
+
+    def _header(self, first: list[str]) -> tuple[list[str], bool]:
+        """Names of the columns, and whether the first record holds them."""
+        if not set(self._wanted) <= set(first) and all(name.isdigit() for name in self._wanted):
+            return [str(position) for position in range(1, len(first) + 1)], False
+        twice = next((name for name in self._wanted if first.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{self.name}: {first.count(twice)} columns are named {twice!r}; rename the others")
+        return first, True
 
     def _json(self, content: IO[bytes]) -> Records:
         """Of an array, or of an object on each line."""
@@ -177,10 +186,10 @@ class RecordFile:
         """Of the first sheet; rows are counted as a spreadsheet does. A column without a name in the header is none."""
         rows = enumerate(self._sheet(content), 1)
         filled = ((number, row) for number, row in rows if any(cell is not None for cell in row))
-        number, first = next(filled, (0, ()))
+        top, first = next(filled, (0, ()))
         names = ["" if cell is None else str(spreadsheet_value(cell)).strip() for cell in first]
-        header, has_header = _header(names, self._wanted)
-        for number, row in filled if has_header or not first else itertools.chain([(number, first)], filled):
+        header, has_header = self._header(names)
+        for number, row in filled if has_header or not first else itertools.chain([(top, first)], filled):
             cells = itertools.chain(map(spreadsheet_value, row), itertools.repeat(None))
             yield ("row", number, 0), {name: cell for name, cell in zip(header, cells, strict=False) if name}
 
@@ -191,7 +200,7 @@ class RecordFile:
                 sheet, *others = openpyxl.load_workbook(content, read_only=True, data_only=True).worksheets
         except (BadZipFile, KeyError, ValueError) as error:
             raise DataError(
-                f"{self.name} cannot be read as xlsx: {error}; save it anew as Excel workbook (.xlsx), without a password"
+                f"{self.name} cannot be read as xlsx: {error}; save it anew as Excel workbook, without a password"
             ) from error
         if others:
             self.notices.append(
@@ -202,11 +211,13 @@ class RecordFile:
         yield from sheet.iter_rows(values_only=True)
 
 
-def marked_encoding(content: IO[bytes]) -> str:
-    """What a file's byte order mark says; UTF-8 without one."""
-    begins = content.read(len(codecs.BOM_UTF16))
+def text_encoding(content: IO[bytes], named: str = "") -> str:
+    """What a file's byte order mark says; without one the encoding that is named, or UTF-8."""
+    begins = content.read(len(codecs.BOM_UTF8))
     content.seek(0)
-    return "utf-16" if begins in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
+    if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8" if begins == codecs.BOM_UTF8 else named or "utf-8"
 
 
 def spreadsheet_value(value: Any) -> Any:
@@ -229,14 +240,13 @@ def _opened(file: Readable) -> Iterator[IO[bytes]]:
             yield inside  # type: ignore[misc]
 
 
-def _first_broken_line(content: IO[bytes]) -> str:
-    """Which line of it is not UTF-8, as `, line 3,`."""
-    for number, line in enumerate(content, 1):
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            return f", line {number},"
-    return ""
+def _first_broken_line(content: IO[bytes], encoding: str) -> str:
+    """Which line of it is not of this encoding, as `, line 3,`; empty where that cannot be told."""
+    try:
+        with io.TextIOWrapper(content, encoding, errors="surrogateescape") as text:
+            return next((f", line {number}," for number, line in enumerate(text, 1) if _SURROGATE.search(line)), "")
+    except UnicodeError:
+        return ""
 
 
 def delimiter_of(head: Sequence[str], wanted: Sequence[str] = ()) -> str:
@@ -259,13 +269,6 @@ def _cells(head: Sequence[str], delimiter: str) -> list[list[str]]:
         return [record for record in csv.reader(head, delimiter=delimiter) if record]
     except csv.Error:
         return []
-
-
-def _header(first: list[str], wanted: Sequence[str]) -> tuple[list[str], bool]:
-    """Names of the columns, and whether the first record holds them."""
-    if not set(wanted) <= set(first) and all(name.isdigit() for name in wanted):
-        return [str(position) for position in range(1, len(first) + 1)], False
-    return first, True
 
 
 def _array_items(first: str, text: IO[str], name: str) -> Iterator[tuple[Place, Any]]:
