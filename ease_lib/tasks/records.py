@@ -204,7 +204,7 @@ class RecordFile:
             ) from error
         if others:
             self.notices.append(
-                f"{self.name} has {1 + len(others)} sheets, and the first is read: {sheet.title!r}; save another one "
+                f"of the {1 + len(others)} sheets of {self.name} the first is read, {sheet.title!r}; save another one "
                 "as a file of its own"
             )
         sheet.reset_dimensions()  # some programs write wrong ones
