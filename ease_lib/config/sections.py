@@ -170,6 +170,7 @@ class TaskConfig(Section):
     def _table_problems(self) -> Iterator[str]:
         of_tables = ("validation_uri", "test_uri", "split_column", "group_column", "time_column", "encoding")
         given = [name for name in of_tables if getattr(self, name)]
+        given += ["output_lists"] * (self.output_lists != TaskConfig.output_lists)
         if given and self.task != "table":
             yield f"{given[0]} is for task=table alone; remove it, or set task"
         if self.split_column and self.time_column:

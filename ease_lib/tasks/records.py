@@ -1,7 +1,8 @@
 """Files of records: CSV, TSV, JSONL and JSON (also .gz), Parquet and spreadsheets (.xlsx), read one record at a time.
 
-CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines. Text is UTF-8, or what its byte
-order mark says, else the encoding that is named. Of a spreadsheet the first sheet is read, as it was saved.
+CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines. Text is what its byte order mark
+says, else the encoding that is named, else UTF-8. Of a spreadsheet the first sheet is read, as it was saved; all texts
+of it are in memory then.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from zipfile import BadZipFile
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from openpyxl.cell.cell import ERROR_CODES
 
 from ease_lib.errors import DataError
 from ease_lib.tasks.base import Readable
@@ -146,10 +148,13 @@ class RecordFile:
         """Names of the columns, and whether the first record holds them."""
         if not set(self._wanted) <= set(first) and all(name.isdigit() for name in self._wanted):
             return [str(position) for position in range(1, len(first) + 1)], False
-        twice = next((name for name in self._wanted if first.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{self.name}: {first.count(twice)} columns are named {twice!r}; rename the others")
+        self._check_once(first)
         return first, True
+
+    def _check_once(self, names: list[str]) -> None:
+        twice = next((name for name in self._wanted if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{self.name}: {names.count(twice)} columns are named {twice!r}; rename the others")
 
     def _json(self, content: IO[bytes]) -> Records:
         """Of an array, or of an object on each line."""
@@ -176,6 +181,7 @@ class RecordFile:
         missing = sorted(set(self._wanted) - set(names))
         if missing:
             raise DataError(f"{self.name}: no column {missing[0]!r}; there are {sorted(names)}: {self._remedy}")
+        self._check_once(names)
         number = 0
         for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE, columns=list(self._wanted)):
             for record in batch.to_pylist(maps_as_pydicts="strict"):
@@ -221,7 +227,12 @@ def text_encoding(content: IO[bytes], named: str = "") -> str:
 
 
 def spreadsheet_value(value: Any) -> Any:
-    """A cell as people see it: whole numbers without a point, dates as ISO, without a time where that is midnight."""
+    """A cell as people see it: whole numbers without a point, dates as ISO, without a time where that is midnight.
+
+    An error (`#N/A`) is nothing.
+    """
+    if value in ERROR_CODES:
+        return None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, datetime) and value.time() == time():

@@ -19,7 +19,7 @@ import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
@@ -68,7 +68,7 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     pool_rows = len(left) if pool_size == EVERYTHING else pool_size
     if pool_size == AUTOMATIC:
         pool_rows = len(left) if len(left) <= SMALL_TABLE else PAPER_POOL
-    pool = left.take(pool_rows)
+    pool = left.parted(seed).take(pool_rows)
     shared = [split for split, own in (("test", own_test), ("validation", own_validation)) if own is None]
     lacking = any(len(drawn[split]) < size for split, size in (("test", test_size), ("validation", validation_size)))
     if lacking or len(pool) < max(pool_rows, 1):
@@ -153,7 +153,8 @@ class _Groups:
     def take(self, size: int, *, leave: int = 0) -> list[Row]:
         """So many rows, fewer if there are no more; of the last group the rest is left out for good.
 
-        Rows that a column groups are taken by whole groups where these fit in, so that a large one does not fill a set.
+        Rows that a column groups are taken by whole groups where these fit in, so that a large one does not fill a set;
+        where all are too large, rows of several.
 
         Args:
             leave: splits that come later, which a class of few rows and a group each are left to.
@@ -192,26 +193,35 @@ class _Groups:
         self._left = [group for group in self._left if id(group) not in gone]
         return taken
 
+    def parted(self, seed: int) -> _Groups:
+        """What is left, by equal inputs alone: for the last split, which leaves nothing to others."""
+        if not self._is_grouped:
+            return self
+        return _Groups([replace(row, group="") for group in self._left for row in group.rows], seed, "pool")
+
     def _take_groups(self, size: int, quota: dict[str, int], leave: int) -> list[Row]:
-        """First those that fit in as a whole, then the smallest of the others in part."""
+        """First those that fit in as a whole; then, of the smallest of the others, parts of several."""
         taken: list[Row] = []
         gone: set[int] = set()
-        passes = ((group, is_whole) for is_whole in (True, False) for group in self._by_size(is_whole))
-        for group, is_whole in passes:
-            if len(taken) == size or len(self._left) - len(gone) <= leave:
-                break
-            rows = _within(group.rows, size - len(taken), quota)
-            if not rows or id(group) in gone or (is_whole and len(rows) < len(group.rows)):
-                continue
-            taken += rows
+
+        def take(group: _Group, most: int, *, is_whole: bool) -> None:
+            rows = _within(group.rows, most, quota)
+            if not rows or (is_whole and len(rows) < len(group.rows)):
+                return
+            taken.extend(rows)
             gone.add(id(group))
-            for row in rows if quota else ():
-                quota[row.outputs[0]] -= 1
+            for label in quota.keys() & {row.outputs[0] for row in rows}:
+                quota[label] -= sum(row.outputs[0] == label for row in rows)
+
+        for group in self._left[: max(len(self._left) - leave, 0)]:
+            take(group, size - len(taken), is_whole=True)
+        others = sorted((group for group in self._left if id(group) not in gone), key=lambda group: len(group.rows))
+        share = len(others) // (leave + 1)
+        for number, group in enumerate(others[: max(len(others) - leave, 0)]):
+            missing = size - len(taken)
+            take(group, -(-missing // max(share - number, 1)), is_whole=False)
         self._left = [group for group in self._left if id(group) not in gone]
         return taken
-
-    def _by_size(self, is_random: bool) -> list[_Group]:
-        return self._left if is_random else sorted(self._left, key=lambda group: len(group.rows))
 
     def _rows_of(self, label: str) -> int:
         if self._is_grouped:
@@ -220,14 +230,15 @@ class _Groups:
 
 
 def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Row]:
-    """The first rows that there is room for, by class too where there are classes."""
+    """The first rows that there is room for; of a class no more than its quota."""
     left = dict(quota)
     found: list[Row] = []
     for row in rows:
         label = row.outputs[0]
-        if len(found) < most and (not quota or left.get(label, 0) > 0):
+        if len(found) < most and left.get(label, 1) > 0:
             found.append(row)
-            left[label] = left.get(label, 0) - 1
+            if label in left:
+                left[label] -= 1
     return found
 
 

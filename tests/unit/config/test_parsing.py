@@ -99,6 +99,7 @@ def test_numbers_arrive_as_strings_and_floats():
         ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both say which rows are in"),
         ({"task": "table", "task_name": "a", "test_uri": "b.csv"}, "test_uri needs task_uri"),
         ({"group_column": "a"}, "group_column is for task=table alone"),
+        ({"output_lists": "set"}, "output_lists is for task=table alone"),
         ({**TABLE, "output_lists": "both"}, "output_lists=both is not one of alternatives, set"),
     ],
 )

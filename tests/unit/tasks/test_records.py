@@ -5,6 +5,8 @@ import gzip
 from datetime import date, datetime
 
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.errors import DataError
@@ -81,14 +83,16 @@ def test_a_spreadsheet_gives_what_people_see(write_xlsx):
             [4.5, True, None, datetime(2026, 11, 23, 9, 30)],
             ["c", None, None, date(2026, 1, 2)],
             ["", " "],
+            ["#N/A", "#REF!", None, None],
             [None, None],
         ]
     )
     file = RecordFile(path, ("text", "label"))
     found = list(file.records())
-    assert [place for place, _ in found] == [("row", number, 0) for number in (3, 5, 6, 7)]
+    assert [place for place, _ in found] == [("row", number, 0) for number in (3, 5, 6, 7, 8)]
     assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
     assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
+    assert found[-1][1]["text"] is None, "an error of a formula"
     assert file.notices == []
 
 
@@ -114,3 +118,7 @@ def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
     with pytest.raises(DataError, match=r"t\.xlsx: 2 columns are named 'text'; rename the others"):
         records(path)
     assert records(path, ("label",))[0]["label"] == "b"
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, path.with_suffix(".parquet"))
+    with pytest.raises(DataError, match=r"t\.parquet: 2 columns are named 'text'"):
+        records(path.with_suffix(".parquet"), ("text",))

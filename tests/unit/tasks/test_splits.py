@@ -300,3 +300,26 @@ def test_with_an_own_test_set_time_parts_the_others():
     test = [Row(f"t{n}", ("a",), moment=0) for n in range(5)]
     data = dealt(of_customers([("", f"row {n}", n) for n in range(40)], time_column="when", test=test), pool_size=0)
     assert texts(data.validation) == {f"row {n}" for n in range(35, 40)}
+
+
+def test_rows_of_a_group_whose_output_is_no_class_are_dealt_too():
+    """The second output of an input is in no count of classes."""
+    rows = [Row(f"row {n // 2}", ("xy"[n // 2 % 2] if n % 2 == 0 else "slip",), group=f"c{n // 2}") for n in range(120)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows, group_column="customer"),
+        pool_size=0,
+        validation_size=20,
+        test_size=40,
+        seed=0,
+    )
+    assert (len(data.pool), len(data.validation), len(data.test)) == (60, 20, 40)
+
+
+def test_of_groups_that_are_all_large_several_are_in_each_split():
+    rows = [(f"c{n % 10}", f"c{n % 10} row {n}", None) for n in range(5000)]
+    data = deal(of_customers(rows), pool_size=100, validation_size=60, test_size=90, seed=0)
+    assert (len(data.pool), len(data.validation), len(data.test)) == (100, 60, 90)
+    customers = [Counter(row.input.split()[0] for row in split) for split in (data.pool, data.validation, data.test)]
+    assert [len(each) for each in customers] == [4, 3, 3]
+    assert sorted(customers[2].values()) == [30, 30, 30]
+    assert len(set().union(*customers)) == 10, "and none in two"
