@@ -200,33 +200,64 @@ class _Groups:
         return _Groups([replace(row, group="") for group in self._left for row in group.rows], seed, "pool")
 
     def _take_groups(self, size: int, quota: dict[str, int], leave: int) -> list[Row]:
-        """First those that fit in as a whole; then, of the smallest of the others, parts of several."""
-        taken: list[Row] = []
-        gone: set[int] = set()
+        """First those that fit in as a whole; then, of the smallest of the others, parts of several.
 
-        def take(group: _Group, most: int, *, is_whole: bool) -> None:
-            rows = _within(group.rows, most, quota)
-            if not rows or (is_whole and len(rows) < len(group.rows)):
-                return
-            taken.extend(rows)
-            gone.add(id(group))
-            for label in quota.keys() & {row.outputs[0] for row in rows}:
-                quota[label] -= sum(row.outputs[0] == label for row in rows)
-
+        Where that leaves too few rows of a class, other rows take their places.
+        """
+        draw = _Draw(size, quota)
         for group in self._left[: max(len(self._left) - leave, 0)]:
-            take(group, size - len(taken), is_whole=True)
-        others = sorted((group for group in self._left if id(group) not in gone), key=lambda group: len(group.rows))
-        share = len(others) // (leave + 1)
-        for number, group in enumerate(others[: max(len(others) - leave, 0)]):
-            missing = size - len(taken)
-            take(group, -(-missing // max(share - number, 1)), is_whole=False)
-        self._left = [group for group in self._left if id(group) not in gone]
-        return taken
+            draw.take(group, size, is_whole=True)
+        for _ in ("by class", "of any class"):
+            others = sorted((group for group in self._left if not draw.has(group)), key=lambda group: len(group.rows))
+            share = len(others) // (leave + 1)
+            for number, group in enumerate(others[: max(len(others) - leave, 0)]):
+                draw.take(group, -(-draw.missing // max(share - number, 1)))
+            draw.fill()
+            draw.quota = {}
+            draw.fill()
+        self._left = [group for group in self._left if not draw.has(group)]
+        return draw.rows
 
     def _rows_of(self, label: str) -> int:
         if self._is_grouped:
             return sum(row.outputs[0] == label for group in self._left for row in group.rows)
         return sum(len(group.rows) for group in self._left if group.label == label)
+
+
+class _Draw:
+    """Rows of one split, drawn by groups."""
+
+    def __init__(self, size: int, quota: dict[str, int]) -> None:
+        self.rows: list[Row] = []
+        self.quota = quota
+        self._size = size
+        self._groups: dict[int, _Group] = {}
+
+    @property
+    def missing(self) -> int:
+        return self._size - len(self.rows)
+
+    def has(self, group: _Group) -> bool:
+        return id(group) in self._groups
+
+    def take(self, group: _Group, most: int, *, is_whole: bool = False) -> None:
+        """Rows of it that there is room for, or all of them or none."""
+        rows = _within(group.rows, min(most, self.missing), self.quota)
+        if rows and not (is_whole and len(rows) < len(group.rows)):
+            self._groups[id(group)] = group
+            self._add(rows)
+
+    def fill(self) -> None:
+        """Take what is left of the groups that it has rows of, for no other split gets that."""
+        if self.missing:
+            has = set(map(id, self.rows))
+            left = [row for group in self._groups.values() for row in group.rows if id(row) not in has]
+            self._add(_within(left, self.missing, self.quota))
+
+    def _add(self, rows: list[Row]) -> None:
+        self.rows += rows
+        for label in self.quota.keys() & {row.outputs[0] for row in rows}:
+            self.quota[label] -= sum(row.outputs[0] == label for row in rows)
 
 
 def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Row]:

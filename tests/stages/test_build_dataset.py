@@ -4,8 +4,10 @@ import gzip
 import hashlib
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -203,3 +205,19 @@ def test_what_was_left_out_is_in_the_summary(tmp_path):
     path.write_text("text,label\n" + "".join(f"text {n},{'x' * (n > 2)}\n" for n in range(90)))
     _, summary = built(tmp_path, task_uri=str(path))
     assert "3 of 90 rows of t.csv were left out: column 'label' is empty (first at line 2)" in summary
+
+
+def test_a_spreadsheet_on_a_store_is_read_where_it_is_and_noted_as_whole(s3, s3_prefix, tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["text", "label", "when"])
+    for number in range(200):
+        book.active.append([f"text {number}", number % 2, datetime(2026, 1, 1) + timedelta(days=number)])
+    book.save(tmp_path / "t.xlsx")
+    open_store(s3_prefix).write("t.xlsx", (tmp_path / "t.xlsx").read_bytes())
+    with collecting() as noted:
+        remote = built(tmp_path, task_uri=f"{s3_prefix}/t.xlsx", time_column="when")
+    newest = {int(row.input.split()[1]) for row in read_exemplars(tmp_path / "test", contracts.TEST_SET)}
+    assert newest == set(range(180, 200))
+    assert remote == built(tmp_path, task_uri=str(tmp_path / "t.xlsx"), time_column="when")
+    digest = hashlib.sha256((tmp_path / "t.xlsx").read_bytes()).hexdigest()
+    assert noted.files_read == {f"{s3_prefix}/t.xlsx": (digest, (tmp_path / "t.xlsx").stat().st_size)}

@@ -323,3 +323,18 @@ def test_of_groups_that_are_all_large_several_are_in_each_split():
     assert [len(each) for each in customers] == [4, 3, 3]
     assert sorted(customers[2].values()) == [30, 30, 30]
     assert len(set().union(*customers)) == 10, "and none in two"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_that_hold_a_class_each_fill_the_sets_all_the_same(seed):
+    """Of c0 the rows of `a` come first, the others have no other class: proportions cannot be had."""
+    rows = [Row(f"row {n}", ("ab"[n >= 50],), group="c0") for n in range(100)]
+    rows += [Row(f"other {n}", ("a",), group=f"c{1 + n % 3}") for n in range(300)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows, group_column="customer"),
+        pool_size=20,
+        validation_size=30,
+        test_size=60,
+        seed=seed,
+    )
+    assert (len(data.pool), len(data.validation), len(data.test)) == (20, 30, 60)
