@@ -30,7 +30,10 @@ from ease_lib.running import run_context
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
-READ_ONLY_PATHS = ("task_uri", "prompt", "baseline", "judge_rubric", "instructions_uri", "embedder")
+READ_ONLY_PATHS = (
+    *("task_uri", "validation_uri", "test_uri"),
+    *("prompt", "baseline", "judge_rubric", "instructions_uri", "embedder"),
+)
 WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 PASSED_ON = (
     "EASE_LLM_API_KEY",

@@ -24,7 +24,7 @@ EVALUATIONS_UNDER_WAY = 8
 """Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
 METRIC_NAMES = (
     *("exact_match", "case_sensitive_match", "exact_set", "contains", "token_f1", "rouge_l", "edit_similarity"),
-    *("regex", "json_equal", "json_fields", "number", "option_letter", "boxed"),
+    *("regex", "json_equal", "json_fields", "json_set", "number", "option_letter", "boxed"),
 )
 JUDGE = "judge"
 """The metric that asks a second LLM."""
@@ -89,8 +89,23 @@ class TaskConfig(Section):
         "input", "Columns that form the input (table): a,b or a template like {a} versus {b}.", form=True
     )
     output_column: str = param(
-        "output", "Column with the output (table), or a template like {a} The answer is {b}.", form=True
+        "output",
+        "Column with the output (table), a,b for a JSON object, or a template like {a} The answer is {b}.",
+        form=True,
     )
+    output_lists: str = param(
+        "alternatives",
+        "A list in the output column holds accepted alternatives, or is one answer: a set, as JSON (metric json_set).",
+        choices=("alternatives", "set"),
+    )
+    validation_uri: str = param("", "Validation rows in a file apart (table): a path or s3://bucket/key.")
+    test_uri: str = param("", "Test rows in a file apart (table): a path or s3://bucket/key.")
+    split_column: str = param("", "Column (table) that says train, validation or test of each row.")
+    group_column: str = param("", "Column (table) whose equal values stay in one split, e.g. customer.")
+    time_column: str = param(
+        "", "Column (table) of dates or numbers; the newest rows are the test set, those before them validation."
+    )
+    encoding: str = param("", "Encoding of a table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.")
     prompt: str = param(
         "",
         "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
@@ -159,6 +174,31 @@ class TaskConfig(Section):
             yield "task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1"
         if self.task == "table" and not (self.task_uri or self.task_name):
             yield "task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)"
+        yield from self._table_problems()
+
+    def _table_problems(self) -> Iterator[str]:
+        of_tables = ("validation_uri", "test_uri", "split_column", "group_column", "time_column", "encoding")
+        given = [name for name in of_tables if getattr(self, name)]
+        given += ["output_lists"] * (self.output_lists != TaskConfig.output_lists)
+        if given and self.task != "table":
+            yield f"{given[0]} is for task=table alone; remove it, or set task"
+        if self.split_column and self.time_column:
+            yield "split_column and time_column both say which rows are the test set; keep one of them"
+        for name in ("validation_uri", "test_uri"):
+            if getattr(self, name) and not self.task_uri:
+                yield f"{name} needs task_uri, the file with the other rows"
+            if getattr(self, name) and self.split_column:
+                yield f"{name} and split_column both say which rows are in a split; keep one of them"
+        if not _is_text_encoding(self.encoding):
+            yield f"encoding={self.encoding} is unknown; name one like utf-8, cp1252, latin-1, utf-16 or shift_jis"
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        "".encode(name or "utf-8")
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)

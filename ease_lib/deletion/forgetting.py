@@ -107,7 +107,7 @@ class Removal:
         roots: where the tombstone goes: the lineage roots of all runs that are affected.
         runs: those runs.
         begun: earlier removals of the row that were killed, by root.
-        quoting: what shows the text within other text, or cannot be read; it stays.
+        quoting: what shows the text within other text, is a spreadsheet with the row, or cannot be read; it stays.
     """
 
     row: str
@@ -257,7 +257,7 @@ def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) ->
     try:
         found = _occurrence(store, name, content, row)
     except LineageError as error:
-        quoting.append(f"cannot be read: {uri} ({error})")
+        quoting.append(f"{uri}: {error}")
         return None
     left = content if found is None else found.left
     if left and len(text) >= LEAST_CHARACTERS and quotes(left, text):

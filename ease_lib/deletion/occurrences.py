@@ -6,6 +6,8 @@ prompt that is written in another way, the sequence beside it says which rows it
 
     tables      CSV, JSON lines, JSON lists and Parquet lose the rows that hold it; the others stay, to the byte but
                 for Parquet
+                for Parquet; compressed (.gz) too, and in UTF-8, UTF-16 or cp1252. A spreadsheet that holds it is
+                named and left: rewritten, it would lose its charts and formats
     the rest    prompts, reports and answers go whole: a prompt without one of its exemplars is another prompt
     records     of lineage, indices and journals hold digests and numbers, and are never looked into; what the message
                 of a failed attempt quotes of a row stays there
@@ -13,16 +15,21 @@ prompt that is written in another way, the sequence beside it says which rows it
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
+from zipfile import BadZipFile
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,9 +44,11 @@ from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
 from ease_lib.tasks.base import row_hash
-from ease_lib.tasks.table import HEAD_LINES, delimiter_of
+from ease_lib.tasks.columns import cell_text
+from ease_lib.tasks.records import COMPRESSED, HEAD_LINES, TABLE_NAMES, delimiter_of, spreadsheet_value
 
 PROMPT = "prompt"
+GZIP_MARK, ZIP_MARK = b"\x1f\x8b", b"PK\x03\x04"
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
 MOST_OUTPUTS = 20
@@ -102,10 +111,15 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
         row: hash of the row's input text.
 
     Raises:
-        LineageError: when a table cannot be read.
+        LineageError: when a table cannot be read, or is a spreadsheet that holds the row.
     """
     wanted = Wanted(row)
     if holds_no_text(name):
+        return None
+    if content.startswith(GZIP_MARK) and name.lower().endswith(TABLE_NAMES):
+        return _in_gzip(name, content, row)
+    if content.startswith(ZIP_MARK) and name.lower().endswith(".xlsx"):
+        _refuse_spreadsheet(content, wanted)
         return None
     if content[:4] == b"PAR1":
         return _in_parquet(content, wanted)
@@ -113,11 +127,7 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
     if answer:
         found = _json(content[answer.end() :])
         return Occurrence(kind="answer") if isinstance(found, dict) and answers(found, wanted) else None
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
-    return _in_text(name, text, wanted)
+    return _in_bytes(name, content, wanted)
 
 
 def names_its_rows_elsewhere(name: str) -> str:
@@ -156,6 +166,50 @@ def _shown_inputs(text: str) -> Iterator[str]:
             if end < 0:
                 break
             yield text[begin.end() : end]
+
+
+def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
+    """What is inside it, compressed anew."""
+    try:
+        inside = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise LineageError(f"no gzip that can be read: {error}") from error
+    found = occurrence(name[: -len(COMPRESSED)], inside, row)
+    left = None if found is None else found.left
+    return found if found is None or left is None else replace(found, left=gzip.compress(left, mtime=0))
+
+
+def _refuse_spreadsheet(content: bytes, wanted: Wanted) -> None:
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        rows = [
+            f"row {number} of {sheet.title!r}"
+            for sheet in book.worksheets
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), 1)
+            if any(cell is not None and wanted.is_value(cell_text(spreadsheet_value(cell))) for cell in cells)
+        ]
+    except (BadZipFile, KeyError, ValueError) as error:
+        raise LineageError(f"no spreadsheet that can be read: {error}") from error
+    if rows:
+        raise LineageError(f"it holds the row, in {', '.join(rows)}: spreadsheets are not rewritten, remove it by hand")
+
+
+def _in_bytes(name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
+    """Of a text: UTF-8, or what its byte order mark says; a table that is neither is read as cp1252."""
+    marks = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    encodings = [
+        marks.get(content[:2], "utf-8"),
+        *(["cp1252", "latin-1"] if name.lower().endswith(TABLE_NAMES) else []),
+    ]
+    for encoding in encodings:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        found = _in_text(name, text, wanted)
+        left = None if found is None else found.left
+        return found if found is None or left is None else replace(found, left=left.decode().encode(encoding))
+    return None
 
 
 def _in_text(name: str, text: str, wanted: Wanted) -> Occurrence | None:

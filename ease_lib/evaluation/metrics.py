@@ -120,6 +120,12 @@ def json_fields(answer: str, outputs: Sequence[str]) -> float:
     return max((_share(fields, _fields(json.loads(output))) for output in _json(outputs)), default=0.0)
 
 
+def json_set(answer: str, outputs: Sequence[str]) -> float:
+    """1 when the first JSON list in the answer has the same items as an output's, in any order and however often."""
+    given = first_json(answer)
+    return float(given is not None and any(_same_items(given[0], json.loads(output)) for output in _json(outputs)))
+
+
 def fields_right(answer: str, outputs: Sequence[str]) -> dict[str, bool]:
     """Which fields of the output that it fits best the answer has right, and False for those that it has too many."""
     given = first_json(answer)
@@ -403,6 +409,12 @@ def _same_json(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _same_items(one: Any, other: Any) -> bool:
+    if not isinstance(one, list) or not isinstance(other, list):
+        return False
+    return all(any(_same_json(item, there) for there in to) for of, to in ((one, other), (other, one)) for item in of)
+
+
 def _fields(value: Any) -> dict[str, Any]:
     """Of an object; of anything else itself, without a name."""
     return value if isinstance(value, dict) else {"": value}
@@ -428,6 +440,7 @@ METRICS: dict[str, Metric] = {
     "regex": regex,
     "json_equal": json_equal,
     "json_fields": json_fields,
+    "json_set": json_set,
     "number": number,
     "option_letter": option_letter,
     "boxed": boxed,

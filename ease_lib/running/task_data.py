@@ -8,12 +8,12 @@ from ease_lib import observations
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import JUDGE, TaskConfig
-from ease_lib.errors import DataError
+from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
-from ease_lib.tasks.base import Readable, TaskData
+from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import (
     build_task,
     check_heads,
@@ -22,10 +22,12 @@ from ease_lib.tasks.catalog import (
     most_validation_rows,
     task_tables,
 )
-from ease_lib.tasks.table import TABLE_NAMES
+from ease_lib.tasks.records import TABLE_NAMES
 
 READ_WHOLE_BYTES = 16 * 2**20
 """Data up to this size is tried as a whole before a run, which takes a second or two."""
+SPREADSHEET_TIMES = 10
+"""As slow as so many times the bytes of text: it is packed, and its cells are objects."""
 MOST_GENERATED = 10_000
 """Likewise of rows that a task makes."""
 
@@ -51,14 +53,17 @@ def is_small(task: TaskConfig) -> bool:
         return False
     if not task.task_uri:
         return max(task.pool_size, 0) + most_validation_rows(task) + task.test_size <= MOST_GENERATED
-    store, _ = task_files(task.task_uri)
     tables = _tables(task)
-    return tables is None or sum(store.data_file(file.name).size for file in tables.values()) <= READ_WHOLE_BYTES
+    return tables is None or sum(map(_bytes_to_read, tables.values())) <= READ_WHOLE_BYTES
 
 
-def _tables(task: TaskConfig) -> dict[str, Readable] | None:
+def _tables(task: TaskConfig) -> dict[str, DataFile] | None:
     store, names = task_files(task.task_uri)
-    return task_tables(task, store.data_file, lambda: names or store.list_names())
+    return task_tables(task, store.data_file, lambda: names or store.list_names(), files_apart(task))
+
+
+def _bytes_to_read(file: DataFile) -> int:
+    return file.size * (SPREADSHEET_TIMES if file.suffix.lower() == ".xlsx" else 1)
 
 
 def columns_of(task: TaskConfig) -> tuple[str, ...]:
@@ -72,6 +77,7 @@ def columns_of(task: TaskConfig) -> tuple[str, ...]:
 def load_data(task: TaskConfig, seed: int) -> TaskData:
     """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
     store, names = task_files(task.task_uri)
+    apart = files_apart(task)
     files: dict[str, DataFile] = {}
 
     def locate(name: str) -> DataFile:
@@ -84,10 +90,28 @@ def load_data(task: TaskConfig, seed: int) -> TaskData:
         list_files=lambda: names or store.list_names(),
         metric_of=lambda name: load_metric(name).score,
         fields=columns_of(task),
+        apart=apart,
     )
-    for file in files.values():
+    for file in (*files.values(), *apart.values()):
         file.note()
     return data
+
+
+def files_apart(task: TaskConfig) -> dict[str, DataFile]:
+    """By split the files that are named for it alone.
+
+    Raises:
+        ConfigError: on what is no single table.
+        StoreError: on a file that is not there.
+    """
+    found: dict[str, DataFile] = {}
+    for split, uri in (("validation", task.validation_uri), ("test", task.test_uri)):
+        if uri:
+            store, names = task_files(uri)
+            if not names:
+                raise ConfigError(f"{split}_uri={uri} is no table; name one file that ends in {', '.join(TABLE_NAMES)}")
+            found[split] = store.data_file(names[0])
+    return found
 
 
 def task_files(task_uri: str) -> tuple[Store, list[str]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import IO, Literal, Protocol
 
 Fields = tuple[tuple[str, str], ...]
 """Columns of a row that the prompt names beside input and output, with their texts."""
+Moment = int | float | Decimal
+"""What rows are ordered by in time."""
 NoiseRule = Callable[[str], str]
 """A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
 
@@ -53,12 +56,19 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as its source gives it, before it is drawn into a split."""
+    """A row as its source gives it, before it is drawn into a split.
+
+    Args:
+        group: rows of the same one stay in one split; empty is none.
+        moment: what a split by time goes by.
+    """
 
     input: str
     outputs: tuple[str, ...]
     is_noisy: bool | None = None
     fields: Fields = ()
+    group: str = ""
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +78,7 @@ class TaskSource:
     `rows` that belong to no split are dealt to the pool, the validation and the test set; a source that comes with its
     own splits gives `validation` and `test` too (either may be None: then those rows are dealt out of `rows`).
     `notices` are for people, about the data; `left_out` counts rows that a sample of the source does without.
+    Rows of a `group_column` stay together, and by a `time_column` the newest rows are the test set.
     """
 
     name: str
@@ -78,6 +89,8 @@ class TaskSource:
     noise_rule: NoiseRule | None = None
     notices: tuple[str, ...] = ()
     left_out: int = 0
+    group_column: str = ""
+    time_column: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,18 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
 
 from ease_lib import observations
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Readable, Row, TaskData, TaskSource, row_hash
+from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.instruction_induction import instruction_induction
 from ease_lib.tasks.labels import label_notices
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.noise import Score, inject_noise
 from ease_lib.tasks.pig_latin import pig_latin_variant
 from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
+from ease_lib.tasks.records import TABLE_NAMES
 from ease_lib.tasks.remapping import remap_labels
 from ease_lib.tasks.sample import LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED, Limit
 from ease_lib.tasks.splits import (
@@ -37,6 +41,8 @@ HEAD_ROWS = 100
 """Of a large file, looked at before a run."""
 LocateFile = Callable[[str], Readable]
 """Gives a file below `task_uri`."""
+F = TypeVar("F", bound=Readable)
+NO_FILES: Mapping[str, Readable] = MappingProxyType({})
 ListFiles = Callable[[], list[str]]
 """The names of the files at `task_uri`: several for a folder, one (its own name) for a file."""
 
@@ -49,17 +55,19 @@ def build_task(
     list_files: ListFiles,
     metric_of: Callable[[str], Score],
     fields: Sequence[str] = (),
+    apart: Mapping[str, Readable] = NO_FILES,
 ) -> TaskData:
     """Load the source, leave rows out, rename labels, deal the splits, corrupt the pool: in this order.
 
     Args:
         metric_of: a metric by its name; the task's own decides what counts as noise.
         fields: columns that the prompt names.
+        apart: files by split that lie elsewhere than the others.
 
     Raises:
         ConfigError, DataError: on parameters or data that cannot work.
     """
-    source = load_source(config, seed=seed, locate=locate, list_files=list_files, fields=fields)
+    source = load_source(config, seed=seed, locate=locate, list_files=list_files, fields=fields, apart=apart)
     source = without_rows(source, config.exclude_rows)
     every_row = [*source.rows, *(source.validation or ()), *(source.test or ())]
     source = replace(source, notices=(*source.notices, *label_notices(every_row)))
@@ -96,7 +104,13 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
 
 
 def load_source(
-    config: TaskConfig, *, seed: int, locate: LocateFile, list_files: ListFiles, fields: Sequence[str] = ()
+    config: TaskConfig,
+    *,
+    seed: int,
+    locate: LocateFile,
+    list_files: ListFiles,
+    fields: Sequence[str] = (),
+    apart: Mapping[str, Readable] = NO_FILES,
 ) -> TaskSource:
     """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
     if fields and config.task != "table":
@@ -124,11 +138,10 @@ def load_source(
         case "table":
             columns = _columns(config, fields)
             name = config.task_name or Path(config.task_uri.rstrip("/")).stem
-            return table.table_source(
-                name, _files(config.task_uri, locate, list_files), columns, limits=_limits(config, seed)
-            )
+            files = _files(config.task_uri, locate, list_files, apart)
+            return table.table_source(name, files, columns, limits=_limits(config, seed), encoding=config.encoding)
         case "gsm8k" | "aqua" | "math":
-            return reasoning(config.task, _files(config.task_uri, locate, list_files), _limits(config, seed))
+            return reasoning(config.task, _files(config.task_uri, locate, list_files, apart), _limits(config, seed))
         case unknown:
             raise ConfigError(f"task={unknown} is unknown")
 
@@ -137,16 +150,26 @@ def is_hub(config: TaskConfig) -> bool:
     return config.task == "table" and not config.task_uri
 
 
-def task_tables(config: TaskConfig, locate: LocateFile, list_files: ListFiles) -> dict[str, Readable] | None:
+def task_tables(
+    config: TaskConfig, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]
+) -> dict[str, F] | None:
     """The task's files by split, as `table.table_source` takes them; None where it has others, or none."""
-    return _files(config.task_uri, locate, list_files) if config.task in ("table", *REASONING_TASKS) else None
+    return _files(config.task_uri, locate, list_files, apart) if config.task in ("table", *REASONING_TASKS) else None
 
 
-def _columns(config: TaskConfig, fields: Sequence[str]) -> table.Columns:
+def _columns(config: TaskConfig, fields: Sequence[str]) -> Columns:
     """Of a table. Where nothing says what the input is made of, it is what the prompt names."""
     given = config.input_columns
     inputs = ",".join(fields) if fields and given == TaskConfig.input_columns else given
-    return table.Columns.parse(inputs, config.output_column, fields=fields)
+    return Columns.parse(
+        inputs,
+        config.output_column,
+        fields=fields,
+        keeps_lists=config.output_lists == "set",
+        split=config.split_column,
+        group=config.group_column,
+        time=config.time_column,
+    )
 
 
 def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Sequence[str]) -> None:
@@ -156,7 +179,7 @@ def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Seque
         DataError: naming file, row, column and remedy.
     """
     columns = reasoning_columns(config.task) if config.task in REASONING_TASKS else _columns(config, fields)
-    counts = [table.check_head(file, columns, HEAD_ROWS) for file in files.values()]
+    counts = [table.check_head(file, columns, HEAD_ROWS, config.encoding) for file in files.values()]
     if None not in counts:
         _check_count(config, ", ".join(file.name for file in files.values()), sum(filter(None, counts)))
 
@@ -204,7 +227,7 @@ def customer_feedback() -> TaskSource:
     """The shipped task: short customer feedback to be sorted by kind. See `data/README.md` for origin and licence."""
     with resources.as_file(resources.files("ease_lib.tasks") / "data" / "customer_feedback.csv") as path:
         observations.file_read(f"{observations.PACKAGE}ease_lib.tasks/data/{path.name}", path)
-        rows = table.read_rows(path, table.Columns.parse("text", "kind"))
+        rows = table.read_rows(path, Columns.parse("text", "kind"))
     return TaskSource(
         name="customer_feedback",
         metric="exact_match",
@@ -212,15 +235,18 @@ def customer_feedback() -> TaskSource:
     )
 
 
-def _files(task_uri: str, locate: LocateFile, list_files: ListFiles) -> dict[str, Readable]:
-    """The one table there is, as `rows`, or those named by split."""
-    names = [name for name in list_files() if name.lower().endswith(table.TABLE_NAMES)]
+def _files(task_uri: str, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]) -> dict[str, F]:
+    """The one table there is, as `rows`, or those named by split; beside them those that lie apart."""
+    names = [name for name in list_files() if name.lower().endswith(TABLE_NAMES)]
     if len(names) == 1:
-        return {"rows": locate(names[0])}
+        return {table.ROWS: locate(names[0]), **apart}
     files = {split: name for name in names if (split := table.split_of(name))}
     if not files:
         raise ConfigError(
             f"task_uri={task_uri} holds {len(names)} tables ({', '.join(sorted(names)[:5]) or 'none'}); "
             "give one file, or name them train, validation and test"
         )
-    return {split: locate(name) for split, name in files.items()}
+    twice = next((split for split in apart if split in files), None)
+    if twice:
+        raise ConfigError(f"{twice}_uri is set, and task_uri={task_uri} holds {files[twice]}; remove one of them")
+    return {**{split: locate(name) for split, name in files.items()}, **apart}

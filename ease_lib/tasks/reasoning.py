@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ease_lib.tasks.base import Readable, Row, TaskSource
+from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.sample import Limit
-from ease_lib.tasks.table import Columns, table_source
+from ease_lib.tasks.table import table_source
 
 _REMEDY = "use task=table for files with other columns"
 _COLUMNS = {

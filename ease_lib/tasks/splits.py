@@ -4,6 +4,11 @@ Rows with the same input, but for case and blanks, always stay together: a row t
 not be new in another. Where a source comes with its own splits, what stands in the test set is taken out of the others,
 and what stands in the validation set out of the pool.
 
+Rows with the same value in the `group_column` stay in one split as equal inputs do; what is linked by either is one
+group. By a `time_column` the newest groups are the test set, those before them the validation set, and the pool is
+drawn from all older ones; a group is as new as its newest row, what is equally new is parted by seed, and classes have
+no say in that.
+
 Where there are few outputs, every split has each of them in the proportion of the source, and at least once where rows
 allow it: of 20 rows drawn at random, classes would be missing, and a winner that knows nothing of them be the best.
 """
@@ -13,12 +18,12 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
-from ease_lib.tasks.base import Exemplar, Row, TaskData, TaskSource
+from ease_lib.tasks.base import Exemplar, Moment, Row, TaskData, TaskSource
 
 PAPER_POOL = 100
 MOST_CLASSES = 20
@@ -43,10 +48,11 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
             rows, but no fewer than 20 and no more than 200.
 
     Raises:
-        DataError: naming the split, the rows wanted and the rows there are.
+        DataError: naming the split, the rows wanted and the rows there are; or when there are fewer groups than splits.
     """
     own_test, own_validation, rows, notices = _without_leaks(source)
     left = _Groups(rows, seed, "rows")
+    _check_groups(source, left.number, 1 + (own_test is None) + (own_validation is None))
     drawn: dict[str, list[Row]] = {}
     for split, own, size in (("test", own_test, test_size), ("validation", own_validation, validation_size)):
         groups = left if own is None else _Groups(own, seed, split)
@@ -57,19 +63,22 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
                 f"{source.name} has {len(own)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
             )
         still_to_come = 1 + (split == "test" and own_validation is None) if own is None else 0
-        drawn[split] = groups.take(size, leave=still_to_come)
+        by_time = source.time_column and own is None
+        drawn[split] = (groups.take_newest if by_time else groups.take)(size, leave=still_to_come)
     pool_rows = len(left) if pool_size == EVERYTHING else pool_size
     if pool_size == AUTOMATIC:
         pool_rows = len(left) if len(left) <= SMALL_TABLE else PAPER_POOL
-    pool = left.take(pool_rows)
+    pool = left.parted(seed).take(pool_rows)
     shared = [split for split, own in (("test", own_test), ("validation", own_validation)) if own is None]
     lacking = any(len(drawn[split]) < size for split, size in (("test", test_size), ("validation", validation_size)))
     if lacking or len(pool) < max(pool_rows, 1):
         there = f"{len(rows)} rows in the sample" if source.left_out else f"{len(rows)} rows"
+        grouped = f" in {left.number} groups of {source.group_column}" if source.group_column else ""
         raise DataError(
-            f"{source.name} has {there} with {len(left.inputs)} different inputs for pool_size="
+            f"{source.name} has {there} with {left.inputs} different inputs{grouped} for pool_size="
             f"{max(pool_size, 1)}{_needs(own_validation, 'validation', validation_size)}"
-            f"{_needs(own_test, 'test', test_size)}, and equal inputs stay in one split; lower a size"
+            f"{_needs(own_test, 'test', test_size)}, and equal inputs{' and groups' if grouped else ''} stay in one "
+            "split; lower a size"
         )
     pool_set = _numbered(pool, 0)
     validation_set = _numbered(drawn["validation"], len(pool))
@@ -84,6 +93,15 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
         classes=_class_counts(rows, pool, drawn["validation"], drawn["test"]),
         notices=(*source.notices, *notices),
     )
+
+
+def _check_groups(source: TaskSource, groups: int, splits: int) -> None:
+    if source.group_column and 0 < groups < splits:
+        raise DataError(
+            f"{source.name}: group_column={source.group_column} puts all rows into {groups} "
+            f"group{'s' * (groups > 1)}, rows with equal inputs joined, and {splits} splits need one each; name a "
+            "column with more values, or remove group_column"
+        )
 
 
 def _validation_rows(there: int) -> int:
@@ -102,7 +120,7 @@ def input_key(text: str) -> bytes:
 
 @dataclass(slots=True)
 class _Group:
-    """Rows with the same input; its class is that of the first."""
+    """Rows that stay together; their class is that of the first."""
 
     rows: list[Row]
 
@@ -110,18 +128,24 @@ class _Group:
     def label(self) -> str:
         return self.rows[0].outputs[0]
 
+    @property
+    def newest(self) -> Moment:
+        return max(row.moment for row in self.rows if row.moment is not None)
+
 
 class _Groups:
-    """Groups of rows that are not dealt yet, in a random order; `inputs` are all that there were."""
+    """Groups of rows that are not dealt yet, in a random order; `inputs` is how many different ones there were."""
 
     def __init__(self, rows: Sequence[Row], seed: int, stream: str) -> None:
         by_input: dict[bytes, _Group] = {}
         for row in rows:
             by_input.setdefault(input_key(row.input), _Group([])).rows.append(row)
-        groups = list(by_input.values())
-        self.inputs = by_input.keys()
+        self.inputs = len(by_input)
+        self._classes = classes_of([group.label for group in by_input.values()])
+        self._is_grouped = any(row.group for row in rows)
+        groups = _joined(list(by_input.values())) if self._is_grouped else list(by_input.values())
+        self.number = len(groups)
         self._left = [groups[int(index)] for index in rng(seed, "splits", stream).permutation(len(groups))]
-        self._classes = classes_of([group.label for group in groups])
 
     def __len__(self) -> int:
         return sum(len(group.rows) for group in self._left)
@@ -129,10 +153,15 @@ class _Groups:
     def take(self, size: int, *, leave: int = 0) -> list[Row]:
         """So many rows, fewer if there are no more; of the last group the rest is left out for good.
 
+        Rows that a column groups are taken by whole groups where these fit in, so that a large one does not fill a set;
+        where all are too large, rows of several.
+
         Args:
-            leave: splits that come later, which a class of few rows is left to.
+            leave: splits that come later, which a class of few rows and a group each are left to.
         """
         quota = _quotas(Counter({label: self._rows_of(label) for label in self._classes}), size, leave)
+        if self._is_grouped:
+            return self._take_groups(size, quota, leave)
         taken: list[Row] = []
         kept: list[_Group] = []
         for group in self._left:
@@ -147,8 +176,122 @@ class _Groups:
         self._left = kept
         return taken
 
+    def take_newest(self, size: int, *, leave: int = 0) -> list[Row]:
+        """So many rows of the latest groups; a group is as new as its newest row, of the last one its newest go.
+
+        What is equally new comes in random order.
+        """
+        taken: list[Row] = []
+        gone: set[int] = set()
+        by_age = sorted(self._left, key=lambda group: group.newest, reverse=True)
+        for group in by_age[: max(len(by_age) - leave, 0)]:
+            if len(taken) == size:
+                break
+            newest_first = sorted(group.rows, key=lambda row: row.moment or 0, reverse=True)
+            taken += newest_first[: size - len(taken)]
+            gone.add(id(group))
+        self._left = [group for group in self._left if id(group) not in gone]
+        return taken
+
+    def parted(self, seed: int) -> _Groups:
+        """What is left, by equal inputs alone: for the last split, which leaves nothing to others."""
+        if not self._is_grouped:
+            return self
+        return _Groups([replace(row, group="") for group in self._left for row in group.rows], seed, "pool")
+
+    def _take_groups(self, size: int, quota: dict[str, int], leave: int) -> list[Row]:
+        """First those that fit in as a whole; then, of the smallest of the others, parts of several.
+
+        Where that leaves too few rows of a class, other rows take their places.
+        """
+        draw = _Draw(size, quota)
+        for group in self._left[: max(len(self._left) - leave, 0)]:
+            draw.take(group, size, is_whole=True)
+        for _ in ("by class", "of any class"):
+            others = sorted((group for group in self._left if not draw.has(group)), key=lambda group: len(group.rows))
+            share = len(others) // (leave + 1)
+            for number, group in enumerate(others[: max(len(others) - leave, 0)]):
+                draw.take(group, -(-draw.missing // max(share - number, 1)))
+            draw.fill()
+            draw.quota = {}
+            draw.fill()
+        self._left = [group for group in self._left if not draw.has(group)]
+        return draw.rows
+
     def _rows_of(self, label: str) -> int:
+        if self._is_grouped:
+            return sum(row.outputs[0] == label for group in self._left for row in group.rows)
         return sum(len(group.rows) for group in self._left if group.label == label)
+
+
+class _Draw:
+    """Rows of one split, drawn by groups."""
+
+    def __init__(self, size: int, quota: dict[str, int]) -> None:
+        self.rows: list[Row] = []
+        self.quota = quota
+        self._size = size
+        self._groups: dict[int, _Group] = {}
+
+    @property
+    def missing(self) -> int:
+        return self._size - len(self.rows)
+
+    def has(self, group: _Group) -> bool:
+        return id(group) in self._groups
+
+    def take(self, group: _Group, most: int, *, is_whole: bool = False) -> None:
+        """Rows of it that there is room for, or all of them or none."""
+        rows = _within(group.rows, min(most, self.missing), self.quota)
+        if rows and not (is_whole and len(rows) < len(group.rows)):
+            self._groups[id(group)] = group
+            self._add(rows)
+
+    def fill(self) -> None:
+        """Take what is left of the groups that it has rows of, for no other split gets that."""
+        if self.missing:
+            has = set(map(id, self.rows))
+            left = [row for group in self._groups.values() for row in group.rows if id(row) not in has]
+            self._add(_within(left, self.missing, self.quota))
+
+    def _add(self, rows: list[Row]) -> None:
+        self.rows += rows
+        for label in self.quota.keys() & {row.outputs[0] for row in rows}:
+            self.quota[label] -= sum(row.outputs[0] == label for row in rows)
+
+
+def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Row]:
+    """The first rows that there is room for; of a class no more than its quota."""
+    left = dict(quota)
+    found: list[Row] = []
+    for row in rows:
+        label = row.outputs[0]
+        if len(found) < most and left.get(label, 1) > 0:
+            found.append(row)
+            if label in left:
+                left[label] -= 1
+    return found
+
+
+def _joined(groups: Sequence[_Group]) -> list[_Group]:
+    """Groups of equal inputs made one where rows of both have the same value in the group column (union-find)."""
+    parents = list(range(len(groups)))
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]
+            number = parents[number]
+        return number
+
+    first_of: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        for row in group.rows:
+            one, other = root(first_of.setdefault(row.group, number)), root(number)
+            parents[max(one, other)] = min(one, other)
+    joined: dict[int, _Group] = {}
+    for number, group in enumerate(groups):
+        joined.setdefault(root(number), _Group([])).rows.extend(group.rows)
+    return list(joined.values())
 
 
 def classes_of(outputs: Sequence[str]) -> list[str]:
@@ -183,23 +326,29 @@ def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
 def _without_leaks(source: TaskSource) -> tuple[Sequence[Row] | None, Sequence[Row] | None, Sequence[Row], list[str]]:
     """Own test and validation rows, the others, and what was taken out of them because it stands in another split."""
     notices: list[str] = []
-    seen: set[bytes] = set()
+    seen: set[bytes | str] = set()
 
     def fresh(split: str, rows: Sequence[Row] | None, others: str) -> Sequence[Row] | None:
         if rows is None or not seen:
             return rows
-        left = [row for row in rows if input_key(row.input) not in seen]
+        left = [row for row in rows if not seen & _keys(row)]
         if len(left) < len(rows):
+            what = f"inputs or {source.group_column}" if source.group_column else "inputs"
             notices.append(
-                f"{len(rows) - len(left)} {split} rows were left out: their inputs stand in the {others} too"
+                f"{len(rows) - len(left)} {split} rows were left out: their {what} stand in the {others} too"
             )
         return left
 
-    seen |= {input_key(row.input) for row in source.test or ()}
+    seen.update(*map(_keys, source.test or ()))
     validation = fresh("validation", source.validation, "test set")
-    seen |= {input_key(row.input) for row in validation or ()}
+    seen.update(*map(_keys, validation or ()))
     rows = fresh("pool", source.rows, "validation or test set") or []
     return source.test, validation, rows, notices
+
+
+def _keys(row: Row) -> set[bytes | str]:
+    """What no other split may have too."""
+    return {input_key(row.input), row.group} if row.group else {input_key(row.input)}
 
 
 def _class_counts(

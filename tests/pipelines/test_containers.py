@@ -10,9 +10,11 @@ import docker
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.deletion.verification import verify_place
 from ease_lib.lineage.chain import follow
 from ease_lib.testing.faulty_endpoint import faulty_endpoint
+from pipelines.containers import Containers, with_absolute_paths
 
 QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),
@@ -42,6 +44,17 @@ def finished(process):
 def history(folder):
     columns = pq.read_table(folder / "history.parquet").to_pydict()
     return {name: values for name, values in columns.items() if "seconds" not in name and "request" not in name}
+
+
+def test_every_file_that_the_task_names_is_taken_into_the_containers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {name: f"{name}.csv" for name in ("task_uri", "validation_uri", "test_uri")}
+    for file in files.values():
+        (tmp_path / file).touch()
+    absolute = with_absolute_paths(parse_parameters({"task": "table", **files}))
+    assert [getattr(absolute.task, name) for name in files] == [str(tmp_path / file) for file in files.values()]
+    mounted = {mount["Source"]: mount["ReadOnly"] for mount in Containers(tmp_path / "out", {})._mounts(absolute)}
+    assert mounted == {**{str(tmp_path / file): True for file in files.values()}, str(tmp_path / "out"): False}
 
 
 def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):

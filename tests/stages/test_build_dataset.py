@@ -1,25 +1,33 @@
 """Task data of any size, wherever it lies."""
 
+import gzip
 import hashlib
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.artifacts import contracts
 from ease_lib.artifacts import store as store_module
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.artifacts.streams import RemoteFile
+from ease_lib.artifacts.tables import read_exemplars
 from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
-from ease_lib.errors import DataError, StoreError
+from ease_lib.errors import ConfigError, DataError, StoreError
 from ease_lib.observations import collecting
+from ease_lib.running import task_data
 from ease_lib.stages import build_dataset
 from ease_lib.tasks import catalog
 from tests.benchmarks.large_table import make_table
 
 TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "llm_base_url": "simulated"}
+
+SPLITS = {"pool": contracts.EXEMPLAR_POOL, "validation": contracts.VALIDATION_SET, "test": contracts.TEST_SET}
 
 
 def built(folder, **values):
@@ -124,3 +132,92 @@ def test_a_store_that_is_away_for_a_moment_costs_a_part_and_not_the_file(s3, s3_
     with file.open("rb") as content:
         assert len(content.read()) == 11 + 4000
     assert asked[0] == asked[1]
+
+
+def table_of(path, texts, label="label"):
+    path.write_text(f"text,{label}\n" + "".join(f"{text},{'xy'[len(text) % 2]}\n" for text in texts))
+    return str(path)
+
+
+def test_validation_and_test_rows_come_from_files_apart_and_are_noted(s3, s3_prefix, tmp_path):
+    """Of the same name in another folder, and on a store."""
+    (tmp_path / "apart").mkdir()
+    files = {
+        "task_uri": table_of(tmp_path / "t.csv", [f"pool {n}" for n in range(50)]),
+        "validation_uri": table_of(tmp_path / "apart/t.csv", [f"guide {n}" for n in range(30)]),
+        "test_uri": f"{s3_prefix}/t.csv",
+    }
+    table_of(tmp_path / "test.csv", [f"unseen {n}" for n in range(25)])
+    open_store(s3_prefix).write("t.csv", (tmp_path / "test.csv").read_bytes())
+    with collecting() as noted:
+        built(tmp_path, **files)
+    assert set(noted.files_read) == set(files.values())
+    rows = {split: read_exemplars(tmp_path / split, contract) for split, contract in SPLITS.items()}
+    assert {split: {row.input.split()[0] for row in there} for split, there in rows.items()} == {
+        "pool": {"pool"},
+        "validation": {"guide"},
+        "test": {"unseen"},
+    }
+
+
+def test_a_validation_file_alone_leaves_the_test_set_to_the_others(tmp_path):
+    built(
+        tmp_path,
+        task_uri=table_of(tmp_path / "t.csv", [f"pool {n}" for n in range(70)]),
+        validation_uri=table_of(tmp_path / "v.csv", [f"guide {n}" for n in range(30)]),
+    )
+    assert {row.input.split()[0] for row in read_exemplars(tmp_path / "test", contracts.TEST_SET)} == {"pool"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"label": "kind"}, r"v\.csv, line 2 \(record 1\): no column 'label'; there are \['kind', 'text'\]"),
+        ({"uri": "."}, "validation_uri=. is no table; name one file that ends in .csv"),
+        ({"uri": "missing.csv"}, "missing.csv: no such file"),
+    ],
+)
+def test_a_validation_file_that_does_not_fit_is_said_before_a_run(tmp_path, given, message):
+    uri = given.get("uri") or table_of(tmp_path / "v.csv", [f"v {n}" for n in range(30)], given["label"])
+    rows = table_of(tmp_path / "t.csv", [f"pool {n}" for n in range(200)])
+    task = parse_parameters({**TABLE, "task_uri": rows, "validation_uri": uri}).task
+    with pytest.raises((DataError, ConfigError, StoreError), match=message):
+        task_data.check_data(task)
+
+
+def test_a_split_that_is_given_twice_is_refused(tmp_path):
+    for name in ("train", "test"):
+        table_of(tmp_path / f"{name}.csv", [f"{name} {n}" for n in range(50)])
+    apart = table_of(tmp_path / "apart.csv", ["a", "b"])
+    with pytest.raises(ConfigError, match=r"test_uri is set, and task_uri=.* holds test\.csv; remove one of them"):
+        built(tmp_path, task_uri=str(tmp_path), test_uri=apart)
+
+
+def test_an_encoding_reaches_the_files(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(("text,label\n" + "".join(f"é{n},ü\n" for n in range(90))).encode("cp1252")))
+    built(tmp_path, task_uri=str(path), encoding="cp1252")
+    assert {row.output for row in read_exemplars(tmp_path / "pool", contracts.EXEMPLAR_POOL)} == {"ü"}
+
+
+def test_what_was_left_out_is_in_the_summary(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("text,label\n" + "".join(f"text {n},{'x' * (n > 2)}\n" for n in range(90)))
+    _, summary = built(tmp_path, task_uri=str(path))
+    assert "3 of 90 rows of t.csv were left out: column 'label' is empty (first at line 2)" in summary
+
+
+def test_a_spreadsheet_on_a_store_is_read_where_it_is_and_noted_as_whole(s3, s3_prefix, tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["text", "label", "when"])
+    for number in range(200):
+        book.active.append([f"text {number}", number % 2, datetime(2026, 1, 1) + timedelta(days=number)])
+    book.save(tmp_path / "t.xlsx")
+    open_store(s3_prefix).write("t.xlsx", (tmp_path / "t.xlsx").read_bytes())
+    with collecting() as noted:
+        remote = built(tmp_path, task_uri=f"{s3_prefix}/t.xlsx", time_column="when")
+    newest = {int(row.input.split()[1]) for row in read_exemplars(tmp_path / "test", contracts.TEST_SET)}
+    assert newest == set(range(180, 200))
+    assert remote == built(tmp_path, task_uri=str(tmp_path / "t.xlsx"), time_column="when")
+    digest = hashlib.sha256((tmp_path / "t.xlsx").read_bytes()).hexdigest()
+    assert noted.files_read == {f"{s3_prefix}/t.xlsx": (digest, (tmp_path / "t.xlsx").stat().st_size)}

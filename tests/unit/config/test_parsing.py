@@ -30,6 +30,9 @@ def test_by_default_rows_and_the_number_of_exemplars_are_chosen():
     assert (task.pool_size, task.validation_size, task.test_size) == (-1, -1, 100)
 
 
+TABLE = {"task": "table", "task_uri": "t.csv"}
+
+
 @pytest.mark.parametrize("method", ["adaptive", "ease"])
 def test_what_is_asked_for_holds_for_every_method(method):
     search = parse_parameters({"method": method, "k_min": 2, "parallel": 3}).optimizer
@@ -90,6 +93,14 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"budget": 0, "method": "ease", "max_llm_requests": 9}, "budget=0 is not for method=ease; set 1 or more"),
         ({"validation_size": 0}, "validation_size=0 leaves nothing to search by; set a number of rows, or -1"),
         ({"warm_start": True, "method": "ease", "store_uri": "s"}, "warm_start is not for method=ease"),
+        ({**TABLE, "encoding": "utf-99"}, "encoding=utf-99 is unknown; name one like utf-8, cp1252"),
+        ({**TABLE, "encoding": "rot13"}, "encoding=rot13 is unknown"),
+        ({**TABLE, "split_column": "a", "time_column": "b"}, "split_column and time_column both say which rows are"),
+        ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both say which rows are in"),
+        ({"task": "table", "task_name": "a", "test_uri": "b.csv"}, "test_uri needs task_uri"),
+        ({"group_column": "a"}, "group_column is for task=table alone"),
+        ({"output_lists": "set"}, "output_lists is for task=table alone"),
+        ({**TABLE, "output_lists": "both"}, "output_lists=both is not one of alternatives, set"),
     ],
 )
 def test_bad_values_are_named_with_their_limit_and_remedy(values, message):

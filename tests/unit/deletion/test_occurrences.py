@@ -1,10 +1,12 @@
 """What of a file is a row, and what is left without it."""
 
 import csv
+import gzip
 import html
 import io
 import json
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -151,6 +153,34 @@ def test_of_any_parquet_every_column_of_text_is_read(values):
     pq.write_table(pa.table({"n": [1, 2], "values": values}), file)
     left = pq.read_table(io.BytesIO(found_in("t.parquet", file.getvalue()).left))
     assert (left["n"].to_pylist(), left["values"].type) == ([1], values.type)
+
+
+def test_a_spreadsheet_that_holds_the_row_is_named_with_its_place_and_left():
+    book = openpyxl.Workbook()
+    book.active.append(["text", "n"])
+    book.create_sheet("more").append([f" {TEXT} ", 3.0])
+    file = io.BytesIO()
+    book.save(file)
+    with pytest.raises(
+        LineageError, match="it holds the row, in row 1 of 'more': spreadsheets are not rewritten, remove"
+    ):
+        found_in("t.xlsx", file.getvalue())
+    with pytest.raises(LineageError, match="in row 1 of 'more'"):
+        found_in("t.xlsx", file.getvalue(), row="3")
+    assert found_in("t.xlsx", file.getvalue(), row="other") is None
+    with pytest.raises(LineageError, match="no spreadsheet that can be read"):
+        found_in("t.xlsx", file.getvalue()[:-40])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "cp1252", "latin-1"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_tables_in_other_encodings_and_compressed_lose_the_row_and_keep_the_rest(encoding, packed):
+    mark = "\ufeff" if "16" in encoding else ""
+    kept = mark + "text,label\nfür dich,x\n\x81,z\n" if encoding == "latin-1" else mark + "text,label\nfür dich,x\n"
+    content = f"{kept}für mich,y\n".encode(encoding)
+    found = found_in("t.csv.gz" if packed else "t.csv", gzip.compress(content) if packed else content, "für mich")
+    left = gzip.decompress(found.left) if packed else found.left
+    assert (found.rows, left) == (1, kept.encode(encoding))
 
 
 def test_a_table_that_cannot_be_read_is_named_not_skipped():

@@ -1,3 +1,4 @@
+import time
 from collections import Counter
 
 import pytest
@@ -172,3 +173,168 @@ def test_odd_labels_are_mentioned(caplog):
 def test_too_few_rows(given, message):
     with pytest.raises(DataError, match=message):
         dealt(given)
+
+
+def of_customers(rows, **given):
+    """Rows of (customer, text, moment); the given values are of the source."""
+    made = [Row(text, ("a",), group=customer, moment=moment) for customer, text, moment in rows]
+    columns = {"group_column": "customer" if any(row.group for row in made) else ""}
+    return TaskSource(name="t", metric="exact_match", rows=made, **{**columns, **given})
+
+
+def texts(split):
+    return {row.input for row in split}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_a_group_are_in_one_split(seed):
+    data = dealt(of_customers([(f"c{n % 12}", f"c{n % 12} row {n}", None) for n in range(60)]), pool_size=0, seed=seed)
+    customers = [{row.input.split()[0] for row in split} for split in (data.pool, data.validation, data.test)]
+    assert not customers[0] & customers[1]
+    assert not customers[0] & customers[2]
+    assert not customers[1] & customers[2]
+    assert [len(each) for each in customers] == [10, 1, 1], "whole groups, where they fit in"
+    assert data == dealt(
+        of_customers([(f"c{n % 12}", f"c{n % 12} row {n}", None) for n in range(60)]), pool_size=0, seed=seed
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_equal_inputs_and_equal_groups_link_stays_together(seed):
+    """c0 and c1 have a text in common, and c1 and c2 another one: of case and blanks."""
+    rows = [("c0", "Hi", None), ("c1", "hi ", None), ("c1", "Bye", None), ("c2", "BYE", None), ("c2", "third", None)]
+    data = dealt(of_customers([*rows, *((f"d{n}", f"row {n}", None) for n in range(30))]), pool_size=0, seed=seed)
+    linked = {"Hi", "hi ", "Bye", "BYE", "third"}
+    assert sum(bool(texts(split) & linked) for split in (data.pool, data.validation, data.test)) == 1
+
+
+def test_a_large_group_does_not_fill_the_test_set():
+    rows = [("large", f"large {n}", None) for n in range(50)] + [(f"c{n}", f"row {n}", None) for n in range(30)]
+    for seed in range(10):
+        data = dealt(of_customers(rows), pool_size=0, seed=seed)
+        assert len(data.pool) == 70
+        assert not any(text.startswith("large") for text in texts(data.test) | texts(data.validation))
+
+
+def test_three_groups_make_three_splits():
+    data = dealt(of_customers([(f"c{n % 3}", f"row {n}", None) for n in range(60)]), pool_size=0)
+    assert (len(data.pool), len(data.validation), len(data.test)) == (20, 5, 5)
+
+
+@pytest.mark.parametrize(("groups", "said"), [(1, "1 group,"), (2, "2 groups,")])
+def test_fewer_groups_than_splits_are_named(groups, said):
+    given = of_customers([(f"c{n % groups}", f"row {n}", None) for n in range(60)])
+    with pytest.raises(DataError, match=f"t: group_column=customer puts all rows into {said} .*3 splits need one each"):
+        dealt(given)
+
+
+def test_too_few_rows_of_whole_groups_say_how_many_groups_there_are():
+    with pytest.raises(DataError, match=r"60 rows with 60 different inputs in 3 groups of customer .*; lower a size"):
+        deal(
+            of_customers([(f"c{n % 3}", f"row {n}", None) for n in range(60)]),
+            pool_size=0,
+            validation_size=5,
+            test_size=30,
+            seed=0,
+        )
+
+
+def test_a_huge_number_of_groups_is_dealt_in_no_time():
+    rows = [(f"c{n // 2}", f"row {n}", None) for n in range(200_000)]
+    begun = time.perf_counter()
+    data = deal(of_customers(rows), pool_size=1000, validation_size=200, test_size=1000, seed=0)
+    assert (len(data.pool), len(data.test)) == (1000, 1000)
+    assert time.perf_counter() - begun < 20
+
+
+def test_groups_and_classes_go_together():
+    rows = [Row(f"row {n}", ("ab"[n % 4 == 0],), group=f"c{n // 3}") for n in range(300)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows, group_column="customer"),
+        pool_size=0,
+        validation_size=20,
+        test_size=40,
+        seed=0,
+    )
+    assert data.classes["b"][1:] == (5, 10)
+    assert (len(data.validation), len(data.test)) == (20, 40)
+
+
+def test_a_group_of_the_source_s_own_test_set_is_left_out_of_the_pool():
+    test = [Row(f"t{n}", ("a",), group="c0") for n in range(5)]
+    data = dealt(of_customers([(f"c{n % 4}", f"row {n}", None) for n in range(40)], test=test), pool_size=0)
+    assert len(data.pool) == 20, "of two customers, the third is the validation set"
+    assert (
+        data.notices[0]
+        == "10 pool rows were left out: their inputs or customer stand in the validation or test set too"
+    )
+
+
+def test_by_time_the_newest_rows_are_the_test_set():
+    rows = [("", f"row {n}", n) for n in range(40)]
+    for seed in (0, 1):
+        data = dealt(of_customers(rows, time_column="when"), pool_size=10, seed=seed)
+        assert texts(data.test) == {f"row {n}" for n in range(35, 40)}
+        assert texts(data.validation) == {f"row {n}" for n in range(30, 35)}
+        assert len(data.pool) == 10
+    assert texts(data.pool) != texts(dealt(of_customers(rows, time_column="when"), pool_size=10, seed=2).pool)
+
+
+def test_equal_times_are_parted_by_seed():
+    rows = [("", f"row {n}", 7) for n in range(40)]
+    first, again, other = (dealt(of_customers(rows, time_column="when"), seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert texts(first.test) != texts(other.test)
+
+
+def test_a_group_is_as_new_as_its_newest_row():
+    """So nothing in the pool is newer than all that the test set has of a group."""
+    rows = [(f"c{n % 10}", f"row {n}", n) for n in range(40)]
+    data = deal(of_customers(rows, time_column="when"), pool_size=0, validation_size=4, test_size=4, seed=0)
+    assert texts(data.test) == {f"row {n}" for n in (9, 19, 29, 39)}
+    assert texts(data.validation) == {f"row {n}" for n in (8, 18, 28, 38)}
+    assert len(data.pool) == 32
+
+
+def test_with_an_own_test_set_time_parts_the_others():
+    test = [Row(f"t{n}", ("a",), moment=0) for n in range(5)]
+    data = dealt(of_customers([("", f"row {n}", n) for n in range(40)], time_column="when", test=test), pool_size=0)
+    assert texts(data.validation) == {f"row {n}" for n in range(35, 40)}
+
+
+def test_rows_of_a_group_whose_output_is_no_class_are_dealt_too():
+    """The second output of an input is in no count of classes."""
+    rows = [Row(f"row {n // 2}", ("xy"[n // 2 % 2] if n % 2 == 0 else "slip",), group=f"c{n // 2}") for n in range(120)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows, group_column="customer"),
+        pool_size=0,
+        validation_size=20,
+        test_size=40,
+        seed=0,
+    )
+    assert (len(data.pool), len(data.validation), len(data.test)) == (60, 20, 40)
+
+
+def test_of_groups_that_are_all_large_several_are_in_each_split():
+    rows = [(f"c{n % 10}", f"c{n % 10} row {n}", None) for n in range(5000)]
+    data = deal(of_customers(rows), pool_size=100, validation_size=60, test_size=90, seed=0)
+    assert (len(data.pool), len(data.validation), len(data.test)) == (100, 60, 90)
+    customers = [Counter(row.input.split()[0] for row in split) for split in (data.pool, data.validation, data.test)]
+    assert [len(each) for each in customers] == [4, 3, 3]
+    assert sorted(customers[2].values()) == [30, 30, 30]
+    assert len(set().union(*customers)) == 10, "and none in two"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_that_hold_a_class_each_fill_the_sets_all_the_same(seed):
+    """Of c0 the rows of `a` come first, the others have no other class: proportions cannot be had."""
+    rows = [Row(f"row {n}", ("ab"[n >= 50],), group="c0") for n in range(100)]
+    rows += [Row(f"other {n}", ("a",), group=f"c{1 + n % 3}") for n in range(300)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows, group_column="customer"),
+        pool_size=20,
+        validation_size=30,
+        test_size=60,
+        seed=seed,
+    )
+    assert (len(data.pool), len(data.validation), len(data.test)) == (20, 30, 60)

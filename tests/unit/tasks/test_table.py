@@ -1,16 +1,18 @@
 import gzip
 import json
 from collections import Counter
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.tasks import table
+from ease_lib.tasks import records, table
 from ease_lib.tasks.base import Row
+from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.sample import Limit, Sample
-from ease_lib.tasks.table import Columns, read_rows, sampled_rows, table_source
+from ease_lib.tasks.table import read_rows, sampled_rows, table_source
 
 COLUMNS = Columns.parse("text", "label")
 
@@ -100,18 +102,20 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.csv", "text,label\n", "t.csv has no rows"),
         ("t.csv", "text,kind\na,b\n", "t.csv, line 2 (record 1): no column 'label'; there are ['kind', 'text']"),
         ("t.csv", "text,label\na,b\nc\n", "t.csv, line 3 (record 2): 1 cells for 2 columns; quote cells"),
-        ("t.csv", "text,label\na,b\n , c\n", "t.csv, line 3 (record 2): column 'text' is empty; fill the cell"),
-        ("t.csv", 'text,label\n"a\n\n",b\n,c\n', "t.csv, line 5 (record 2): column 'text' is empty"),
+        ("t.csv", "text,label\n,b\n , c\n", "t.csv: none of its 2 rows can be used: column 'text' is empty (first at"),
         ("t.tsv", "text\tlabel\na\tb\tc\n", "t.tsv, line 2 (record 1): 3 cells for 2 columns"),
         ("t.json", '[{"text": "a", "label": "b"}, {"text"', "t.json, item 2: not valid JSON"),
         ("t.json", '[{"text": "a", "label": "b"}, 3]', "t.json, item 2: a JSON object is needed, found int"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"', "t.jsonl, line 2: not valid JSON"),
-        ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl, line 1: column 'label' is empty"),
-        ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl, line 1: column 'label' is empty"),
-        ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl, line 1: column 'text' is empty"),
+        ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
+        ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
+        ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl: none of its 1 rows can be used: column 'text'"),
         ("t.jsonl", "[1]", "t.jsonl, line 1: a JSON object is needed, found list"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
-        ("t.xlsx", "", "t.xlsx: unknown kind of table; use one of .csv"),
+        ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
+        ("t.csv", "\n\n", "t.csv has no rows"),
+        ("t.xlsx", "", "t.xlsx cannot be read as xlsx: File is not a zip file; save it anew as Excel workbook"),
+        ("t.xls", "", "t.xls: unknown kind of table; use one of .csv, .tsv, .jsonl, .json, .parquet, .xlsx"),
     ],
 )
 def test_broken_tables_name_file_row_column_and_remedy(tmp_path, name, content, message):
@@ -125,7 +129,9 @@ def test_broken_tables_name_file_row_column_and_remedy(tmp_path, name, content, 
 def test_text_that_is_not_utf8_is_named_by_its_line_with_what_to_do(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"text,label\n" + b"a,b\n" * 5000 + "Café,b\n".encode("cp1252"))
-    with pytest.raises(DataError, match=r"t\.csv, line 5002, is not UTF-8 text; save it as UTF-8 .*iconv -f cp1252"):
+    with pytest.raises(
+        DataError, match=r"t\.csv, line 5002, is not UTF-8 text; save it as UTF-8 .* set encoding=cp1252"
+    ):
         rows(path)
 
 
@@ -140,12 +146,12 @@ def test_other_delimiters_than_the_comma_are_found(tmp_path, suffix, delimiter):
 
 
 def test_an_array_of_any_length_is_read_item_by_item(tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "READ_CHARACTERS", 16)
+    monkeypatch.setattr(records, "READ_CHARACTERS", 16)
     path = tmp_path / "t.json"
-    records = [{"text": f'[{{{number}, "]', "label": "é" * number or "-"} for number in range(50)]
+    items = [{"text": f'[{{{number}, "]', "label": "é" * number or "-"} for number in range(50)]
     for indent in (None, 2):
-        path.write_text(json.dumps(records, indent=indent, ensure_ascii=False))
-        assert rows(path) == [(record["text"], (record["label"],)) for record in records]
+        path.write_text(json.dumps(items, indent=indent, ensure_ascii=False))
+        assert rows(path) == [(record["text"], (record["label"],)) for record in items]
 
 
 def test_a_sample_is_the_same_for_a_seed_and_another_for_another(write_csv):
@@ -270,3 +276,117 @@ def test_broken_templates_are_named(template, message):
 def test_columns_must_be_named():
     with pytest.raises(ConfigError, match="must each name a column"):
         Columns.parse(" , ", "label")
+
+
+def test_rows_with_an_empty_cell_are_left_out_and_counted_by_column(write_csv):
+    path = write_csv(
+        "t.csv",
+        ["text", "label", "note"],
+        [["a\n\n", "x", ""], [" ", "y", ""], ["b", "", ""], ["", "", ""], ["c", "z", ""]],
+    )
+    source = table_source("t", {"rows": path}, COLUMNS)
+    assert [row.input for row in source.rows] == ["a", "c"]
+    assert source.notices == (
+        "2 of 5 rows of t.csv were left out: column 'text' is empty (first at line 5)",
+        "1 of 5 rows of t.csv were left out: column 'label' is empty (first at line 6)",
+    )
+    assert source.left_out == 0, "which counts rows that a sample does without"
+
+
+def test_nan_and_null_in_parquet_are_empty(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": ["a", "b", None, "d"], "label": [1.0, float("nan"), 2.0, None]}), path)
+    source = table_source("t", {"rows": path}, COLUMNS)
+    assert [(row.input, row.outputs) for row in source.rows] == [("a", ("1.0",))]
+    assert [notice.partition(" of ")[0] for notice in source.notices] == ["2", "1"]
+
+
+def test_the_head_of_a_table_may_be_empty_where_more_follows(write_csv):
+    path = write_csv("t.csv", ["text", "label"], [["", "x"]] * 3 + [["a", "x"]])
+    assert table.check_head(path, COLUMNS, 2) is None
+    path = write_csv("t.csv", ["text", "label"], [["", "x"]] * 3)
+    with pytest.raises(DataError, match="none of its 3 rows can be used"):
+        table.check_head(path, COLUMNS, 10)
+
+
+def of_columns(path, **columns):
+    return table_source("t", {"rows": path}, Columns.parse("text", "label", **columns))
+
+
+def test_a_column_names_the_split_of_each_row(write_csv):
+    names = ["Train", "POOL ", "dev", "\uff36alid", "Test", "execute", "induce"]
+    path = write_csv("t.csv", ["text", "label", "set"], [[f"row {name}", "x", name] for name in names])
+    source = of_columns(path, split="set")
+    assert [row.input for row in source.rows] == ["row Train", "row POOL", "row induce"]
+    assert [row.input for row in source.validation] == ["row dev", "row \uff36alid"]
+    assert [row.input for row in source.test] == ["row Test", "row execute"]
+    assert source.rows[0].fields == (), "the column is not shown"
+
+
+def test_an_unknown_split_is_named_with_its_line_and_those_there_are(write_csv):
+    path = write_csv("t.csv", ["text", "label", "set"], [["a", "x", "train"], ["b", "x", "prüfung"]])
+    with pytest.raises(
+        DataError, match=r"t\.csv, line 3 \(record 2\): split_column 'set' holds 'prüfung', .* train, pool"
+    ):
+        of_columns(path, split="set")
+    with pytest.raises(DataError, match=r"no column 'part'.*: correct split_column"):
+        of_columns(path, split="part")
+
+
+def test_a_split_column_is_for_one_file(write_csv):
+    files = {split: write_csv(f"{split}.csv", ["text", "label"], [["a", "b"]]) for split in ("pool", "test")}
+    with pytest.raises(
+        ConfigError, match="split_column=set is for one table, and these are by split already: pool, test"
+    ):
+        table_source("t", files, Columns.parse("text", "label", split="set"))
+
+
+def test_of_a_large_table_each_split_is_sampled_by_itself(write_csv):
+    cells = [[f"row {number}", "x", "test" if number % 10 else "train"] for number in range(1000)]
+    path = write_csv("t.csv", ["text", "label", "set"], cells)
+    limits = {"pool": Limit(seed=0, rows=None), "test": Limit(seed=0, rows=90)}
+    source = table_source("t", {"rows": path}, Columns.parse("text", "label", split="set"), limits=limits.get)
+    assert (len(source.rows), len(source.test), source.left_out) == (100, 90, 810)
+    assert source.notices == ("90 of the 900 test rows of t.csv were kept to draw from, by seed",)
+
+
+@pytest.mark.parametrize(
+    ("cells", "oldest_first"),
+    [
+        (["2026-02-01", "2025-12-31T23:59", "2026-01-31 08:00:00+02:00"], [1, 2, 0]),
+        (["10", "9", "-1.5"], [2, 1, 0]),
+        (["123456789012345678901234567890", "5", "1e3"], [1, 2, 0]),
+    ],
+)
+def test_dates_and_numbers_order_rows(write_csv, cells, oldest_first):
+    path = write_csv("t.csv", ["text", "label", "when"], [[str(n), "x", cell] for n, cell in enumerate(cells)])
+    rows = of_columns(path, time="when").rows
+    assert [int(row.input) for row in sorted(rows, key=lambda row: row.moment)] == oldest_first
+
+
+@pytest.mark.parametrize("cell", ["31.12.2025", "5/6/26", "soon", "10:00", "nan", "inf"])
+def test_a_time_that_cannot_be_read_is_named_with_how_to_write_it(write_csv, cell):
+    path = write_csv("t.csv", ["text", "label", "when"], [["a", "x", cell]])
+    with pytest.raises(DataError, match=r"line 2 .*: time_column 'when' holds .*; write dates as 2026-11-23") as caught:
+        of_columns(path, time="when")
+    assert repr(cell) in str(caught.value)
+
+
+def test_dates_and_numbers_in_one_column_are_refused(write_csv):
+    path = write_csv("t.csv", ["text", "label", "when"], [["a", "x", "2026-01-01"], ["b", "x", "20260102"]])
+    with pytest.raises(DataError, match="holds '20260102', a number, and '2026-01-01' before, a date; write all"):
+        of_columns(path, time="when")
+
+
+def test_moments_of_parquet_are_read_as_they_are(tmp_path):
+    moments = [datetime(2026, 1, 2, 3), datetime(2026, 1, 1)]
+    pq.write_table(pa.table({"text": ["a", "b"], "label": ["x", "y"], "when": moments}), tmp_path / "t.parquet")
+    newer, older = of_columns(tmp_path / "t.parquet", time="when").rows
+    assert newer.moment - older.moment == 27 * 3600
+
+
+def test_groups_are_kept_beside_and_not_shown(write_csv):
+    path = write_csv("t.csv", ["text", "label", "customer"], [["a", "x", " 17 "], ["b", "x", ""]])
+    source = of_columns(path, group="customer")
+    assert source.rows == [Row("a", ("x",), group="17")]
+    assert source.notices == ("1 of 2 rows of t.csv were left out: column 'customer' is empty (first at line 3)",)

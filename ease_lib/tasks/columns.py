@@ -1,0 +1,235 @@
+"""From the record of a table to a row: which columns make the input and the output, and which the splits."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from ease_lib.errors import ConfigError
+from ease_lib.tasks.base import Moment, Row
+from ease_lib.tasks.records import Record
+
+Template = tuple[tuple[str, str | None], ...]
+"""Pairs of text and the column that follows it; None where no column does."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the columns of a record make the input and the output of a row.
+
+    An output that is one column and nothing else may hold a list: its items are the accepted outputs, or with
+    `keeps_lists` it is one output, as JSON (a text that is no JSON list is a list of itself). Any other list becomes
+    its items, a line each. A CSV file without a header names its columns 1, 2, 3, ...
+
+    Args:
+        remedy: what a missing column's error advises.
+        fields: columns that the row keeps beside.
+        is_object: the output is a JSON object of its columns.
+        split, group, time: columns that the splits are made by.
+    """
+
+    input: Template
+    output: Template
+    remedy: str
+    fields: tuple[str, ...] = ()
+    is_object: bool = False
+    keeps_lists: bool = False
+    split: str = ""
+    group: str = ""
+    time: str = ""
+
+    @classmethod
+    def parse(
+        cls,
+        input_columns: str,
+        output_column: str,
+        remedy: str = "set input_columns and output_column",
+        fields: Sequence[str] = (),
+        *,
+        keeps_lists: bool = False,
+        split: str = "",
+        group: str = "",
+        time: str = "",
+    ) -> Columns:
+        """From the two parameters: a value with `{` is a template, another names columns.
+
+        Several input columns become one text, a line `column: value` each; several output columns a JSON object.
+
+        Raises:
+            ConfigError: when no column is named, a template is broken, or lists are kept of more than one column.
+        """
+        names, outputs = _names(input_columns), _names(output_column)
+        if not names or not outputs:
+            raise ConfigError("input_columns and output_column must each name a column")
+        inputs: Template
+        if "{" in input_columns:
+            inputs = parse_template(input_columns)
+        elif len(names) == 1:
+            inputs = (("", names[0]),)
+        else:
+            inputs = tuple((f"{name}: " if name == names[0] else f"\n{name}: ", name) for name in names)
+        is_template = "{" in output_column
+        output = parse_template(output_column) if is_template else tuple(("", name) for name in outputs)
+        if keeps_lists and (len(output) > 1 or output[0][0]):
+            raise ConfigError("output_lists=set needs output_column to be one column; name the one that holds the list")
+        return cls(
+            inputs,
+            output,
+            remedy,
+            fields=tuple(fields),
+            is_object=not is_template and len(outputs) > 1,
+            keeps_lists=keeps_lists,
+            split=split.strip(),
+            group=group.strip(),
+            time=time.strip(),
+        )
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        made_from = [column for _, column in (*self.input, *self.output) if column is not None]
+        dealt_by = [column for column in (self.split, self.group, self.time) if column]
+        return tuple(dict.fromkeys([*made_from, *self.fields, *dealt_by]))
+
+    @property
+    def metric(self) -> str:
+        """What such outputs are compared by, unless a metric is asked for."""
+        if self.is_object:
+            return "json_fields"
+        return "json_set" if self.keeps_lists else "exact_match"
+
+    def remedy_of(self, column: str) -> str:
+        """What to do when this one is missing."""
+        dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
+        return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
+
+    def row(self, record: Record, moment: Moment | None = None) -> Row:
+        """Of a record with all its cells filled."""
+        fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
+        group = trimmed(cell_text(record[self.group])) if self.group else ""
+        outputs = tuple(dict.fromkeys(map(trimmed, self._outputs(record))))
+        return Row(trimmed(_filled(self.input, record)), outputs, fields=fields, group=group, moment=moment)
+
+    def _outputs(self, record: Record) -> list[str]:
+        if self.is_object:
+            return [_json_text({column: record[column] for _, column in self.output if column is not None})]
+        answers = _items(self.output, record)
+        if self.keeps_lists:
+            return [_json_text(_listed(record[str(self.output[0][1])]) if answers is None else answers)]
+        return [_filled(self.output, record)] if answers is None else list(map(cell_text, answers))
+
+    def is_empty(self, column: str, value: Any) -> bool:
+        """Whether a cell holds nothing; where lists are outputs, an empty one says that nothing applies."""
+        return is_empty(value) and not (self.keeps_lists and value == [] and self.output == (("", column),))
+
+
+def _names(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def parse_template(text: str) -> Template:
+    r"""Read `Premise: {premise}\nHypothesis: {hypothesis}`; `{{` and `}}` are braces, backslash and n a line break.
+
+    Raises:
+        ConfigError: on unpaired braces, a field that is more than a column's name, or none at all.
+    """
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigError(f"template {text!r}: {error}; write {{{{ and }}}} for braces that are text") from error
+    for _, column, specification, conversion in parts:
+        if column is not None and (not column or specification or conversion or set(column) & set(".[]{}")):
+            raise ConfigError(
+                f"template {text!r}: {{{column}...}} is more or less than a column's name, like {{question}}"
+            )
+    if all(column is None for _, column, _, _ in parts):
+        raise ConfigError(f"template {text!r} has no column; name at least one, like {{question}}")
+    return tuple((literal.replace("\\n", "\n"), column) for literal, column, _, _ in parts)
+
+
+def moment_of(value: Any) -> tuple[Moment, str] | None:
+    """What a date, a time with its date, or a number is ordered by, and which of these it is; None for anything else.
+
+    Without a zone it is UTC.
+    """
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return value, "number"
+    if isinstance(value, date):
+        value = value.isoformat()
+    if not isinstance(value, str):
+        return None
+    for read, kind in ((int, "number"), (float, "number"), (_timestamp, "date")):
+        try:
+            moment = read(value.strip())
+        except ValueError:
+            continue
+        return (moment, kind) if abs(moment) < float("inf") else None  # also of "nan"
+    return None
+
+
+def _timestamp(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def trimmed(text: str) -> str:
+    """Without blanks around it, which would make another label of it; the indentation of several lines is kept."""
+    text = text.strip("\r\n").rstrip()
+    return text if "\n" in text else text.strip()
+
+
+def _filled(template: Template, record: Record) -> str:
+    return "".join(literal + ("" if column is None else cell_text(record[column])) for literal, column in template)
+
+
+def _items(template: Template, record: Record) -> list[Any] | None:
+    """The list in the one column that is the whole template; None where that is no list, or the template says more."""
+    (literal, column), *more = template
+    value = None if literal or more or column is None else record[column]
+    return value if isinstance(value, list) else None
+
+
+def _listed(value: Any) -> list[Any]:
+    """The JSON list that a text is, as in cells of CSV; of anything else a list."""
+    try:
+        read = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        read = value
+    return read if isinstance(read, list) else [value]
+
+
+def is_empty(value: Any) -> bool:
+    if type(value) is str:  # most are
+        return not value or value.isspace()
+    if isinstance(value, list):
+        return not value or any(is_empty(item) for item in value)
+    return value is None or value != value or not cell_text(value).strip()
+
+
+def cell_text(value: Any) -> str:
+    """A cell as a prompt shows it: lists a line for each item, objects as JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return _json_text(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return "\n".join(map(cell_text, value)) if isinstance(value, list) else str(value)
+
+
+def _json_text(value: Any) -> str:
+    """JSON of what a table holds; what JSON has no type for is text."""
+    return json.dumps(_json_value(value), ensure_ascii=False, default=cell_text)
+
+
+def _json_value(value: Any) -> Any:
+    """With null where a number is none (NaN), which is no JSON."""
+    if isinstance(value, dict):
+        return {str(name): _json_value(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    return None if isinstance(value, float) and value != value else value

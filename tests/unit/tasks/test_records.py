@@ -1,0 +1,124 @@
+"""Files as spreadsheets and databases write them."""
+
+import codecs
+import gzip
+from datetime import date, datetime
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ease_lib.errors import DataError
+from ease_lib.tasks.records import RecordFile
+
+
+def records(path, wanted=("text", "label"), encoding=""):
+    return [record for _, record in RecordFile(path, wanted, encoding).records()]
+
+
+@pytest.fixture
+def write_xlsx(tmp_path):
+    def write(*sheets):
+        book = openpyxl.Workbook()
+        book.remove(book.active)
+        for number, rows in enumerate(sheets):
+            sheet = book.create_sheet(f"Sheet {number}")
+            for row in rows:
+                sheet.append(row)
+        book.save(tmp_path / "t.xlsx")
+        return tmp_path / "t.xlsx"
+
+    return write
+
+
+LINES = "text,label\nCafé €,b\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (codecs.BOM_UTF8 + LINES.encode(), ""),
+        (codecs.BOM_UTF8 + LINES.encode(), "cp1252"),
+        (LINES.encode("utf-16"), ""),
+        (codecs.BOM_UTF16_BE + LINES.encode("utf-16-be"), ""),
+        (LINES.encode("utf-16-le"), "utf-16-le"),
+        (LINES.encode("cp1252"), "cp1252"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_text_in_any_encoding_is_read(tmp_path, content, encoding, suffix):
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    assert records(path, encoding=encoding) == [{"text": "Café €", "label": "b"}]
+
+
+def test_utf16_json_lines(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes('{"text": "é"}\n{"text": "b"}'.encode("utf-16"))
+    assert records(tmp_path / "t.jsonl") == [{"text": "é"}, {"text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        (b"text,label\na,b\n\xe9,b\n", "", "t.csv, line 3, is not UTF-8 text; save it as UTF-8 .* encoding=cp1252"),
+        ("text\n\ufffd\n".encode() + b"\xe9\n", "", "t.csv, line 3, is not UTF-8 text"),
+        (b"text,label\na,b\n\x81,b\n", "cp1252", "t.csv, line 3, is not CP1252 text; set encoding to what it is"),
+        (codecs.BOM_UTF16_LE + b"a\x00b", "", "t.csv is not UTF-16 text; set encoding"),
+    ],
+)
+def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, encoding, message):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        records(tmp_path / "t.csv", ("text",), encoding)
+
+
+def test_a_spreadsheet_gives_what_people_see(write_xlsx):
+    path = write_xlsx(
+        [
+            [None, None],
+            ["text", " label ", None, "when"],
+            ["a", 3.0, "note", datetime(2026, 11, 23)],
+            [None, None, None, None],
+            [4.5, True, None, datetime(2026, 11, 23, 9, 30)],
+            ["c", None, None, date(2026, 1, 2)],
+            ["", " "],
+            ["#N/A", "#REF!", None, None],
+            [None, None],
+        ]
+    )
+    file = RecordFile(path, ("text", "label"))
+    found = list(file.records())
+    assert [place for place, _ in found] == [("row", number, 0) for number in (3, 5, 6, 7, 8)]
+    assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
+    assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
+    assert found[-1][1]["text"] is None, "an error of a formula"
+    assert file.notices == []
+
+
+def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
+    file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
+    assert [record for _, record in file.records()] == [{"text": "a"}]
+    assert file.notices == [
+        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another one as a file of its own"
+    ]
+
+
+def test_a_spreadsheet_without_header_names_its_columns_by_number(write_xlsx):
+    assert records(write_xlsx([["a", "b"]]), ("1", "2")) == [{"1": "a", "2": "b"}]
+
+
+@pytest.mark.parametrize("sheets", [([],), ([["text", "label"]],)])
+def test_a_spreadsheet_of_nothing_has_no_records(write_xlsx, sheets):
+    assert records(write_xlsx(*sheets)) == []
+
+
+def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
+    path = write_xlsx([["text", "label", "text", "note", "note"], ["a", "b", "c", "d", "e"]])
+    with pytest.raises(DataError, match=r"t\.xlsx: 2 columns are named 'text'; rename the others"):
+        records(path)
+    assert records(path, ("label",))[0]["label"] == "b"
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, path.with_suffix(".parquet"))
+    with pytest.raises(DataError, match=r"t\.parquet: 2 columns are named 'text'"):
+        records(path.with_suffix(".parquet"), ("text",))
