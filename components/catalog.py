@@ -1,6 +1,6 @@
 """The components by the names of their stages."""
 
-from components.making import Argument, artifact_arguments, component, form_arguments, stage_component
+from components.making import SUPERVISED, Argument, artifact_arguments, component, form_arguments, stage_component
 from ease_lib.config.forms import comparison_form, run_form
 from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, RUN
 
@@ -21,6 +21,7 @@ def _check_prerequisites():
         'del form["lineage"], form["chain"]',
         "from typing import NamedTuple",
         "",
+        *SUPERVISED,
         f"from ease_lib.stages import {CHECK.name} as stage",
         "",
         "stages = stage.execute(form, advanced, scheduled=scheduled, lineage=lineage, chain=chain)",
@@ -35,6 +36,7 @@ def _plan_comparison():
         "axes = dict(locals())  # the arguments, before anything else gets a name",
         'parameters = axes.pop("parameters")',
         'del axes["lineage"], axes["chain"]',
+        *SUPERVISED,
         f"from ease_lib.stages import {_PLAN.name} as stage",
         "",
         "return stage.execute(axes, parameters, lineage, chain)",
@@ -44,7 +46,12 @@ def _plan_comparison():
 
 def _run_cell():
     cell = Argument("cell", "str", "Labels and parameters of the cell, as plan_comparison lists them.")
-    body = [f"from ease_lib.stages import {_CELL.name} as stage", "", "stage.execute(cell, result, lineage, chain)"]
+    body = [
+        *SUPERVISED,
+        f"from ease_lib.stages import {_CELL.name} as stage",
+        "",
+        "stage.execute(cell, result, lineage, chain)",
+    ]
     return component(_CELL, [cell, *artifact_arguments(_CELL.module.Outputs, "Output")], body)
 
 
@@ -52,6 +59,7 @@ def _report_comparison():
     inputs = artifact_arguments(_REPORT.module.Inputs, "Input")
     outputs = artifact_arguments(_REPORT.module.Outputs, "Output")
     body = [
+        *SUPERVISED,
         f"from ease_lib.stages import {_REPORT.name} as stage",
         "",
         "stage.execute(cells, page, results, lineage, chain)",

@@ -20,6 +20,8 @@ CONFIG = "Parameters of this stage{}, as check_prerequisites passes them."
 METRICS = "A few numbers for the dashboard."
 LINEAGE = "Record of what went in and came out, and how."
 CHAIN = "The same for people."
+SUPERVISED = ("from ease_lib.running.supervision import supervised", "", "supervised()")
+"""What a component does before it loads its stage."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,7 @@ def stage_component(stage: Stage) -> Any:
     metrics = Argument("metrics", "dsl.Output[dsl.Metrics]", METRICS)
     keywords = ["metrics", "lineage", "chain", *(argument.name for argument in (*inputs, *outputs))]
     body = [
+        *SUPERVISED,
         f"from ease_lib.stages import {stage.name} as stage",
         "from ease_lib.running.execution import execute",
         "",

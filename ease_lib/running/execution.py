@@ -235,7 +235,7 @@ def _shown(part: Record) -> dict[str, Any]:
 
 @contextmanager
 def user_errors(name: str) -> Iterator[None]:
-    """An `EaseError` becomes its message and exit code 2, a signal exit code 75."""
+    """An `EaseError` becomes its message and exit code 2; what time may cure, and a signal, exit code 75."""
     log_to_stderr()
     limit_threads()
     try:
@@ -244,7 +244,7 @@ def user_errors(name: str) -> Iterator[None]:
     except EaseError as error:
         for line in str(error).splitlines():
             print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
-        raise SystemExit(EXIT_ERROR) from None
+        raise SystemExit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR) from None
     except KeyboardInterrupt:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED) from None

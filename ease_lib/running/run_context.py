@@ -51,6 +51,11 @@ def new_run(folder: Path) -> Iterator[None]:
         yield
 
 
+def in_container() -> bool:
+    """Whether one of our images runs this process."""
+    return bool(os.environ.get(IMAGE))
+
+
 def secrets() -> tuple[str, ...]:
     """Values of secret variables, which nothing that is kept or shown may hold."""
     return secrets_of(os.environ.items())

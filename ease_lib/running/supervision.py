@@ -1,0 +1,83 @@
+"""A stage in a container is done by a child of its first process, and done again after a death that was not its fault.
+
+A process that is killed (by the kernel for its memory, say) or that crashes, and one that fails for a reason that time
+may cure, is followed by another, which knows from the journal what was answered. Kubeflow 2.17 itself tries nothing
+again but pods that were deleted. What ends the whole container is not survived here: Kubernetes may be set up to kill
+all processes of one that is out of memory (cgroup v2 without `singleProcessOOMKill`), and Kubeflow's retry continues.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+from ease_lib.errors import EXIT_STOPPED
+from ease_lib.running.run_context import in_container
+
+RESTARTS = 3
+WAITS_SECONDS = (5.0, 30.0, 120.0)
+"""Before each of them; no more than the stage's deadline stops them."""
+DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE})
+"""Exit codes of processes that did not end by themselves."""
+
+
+def supervised() -> None:
+    """In a container this returns in a child, whose work is watched, and never in its parent; elsewhere at once.
+
+    To be called before much is loaded, so that the parent is small and has no threads.
+    """
+    if not in_container():
+        return
+    for restart in range(RESTARTS + 1):
+        child = os.fork()
+        if not child:
+            return
+        code, was_told_to_stop = _ended(child)
+        again = code in DEADLY or code == EXIT_STOPPED
+        if was_told_to_stop or not again or restart == RESTARTS:
+            _exit(code)
+        reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass"
+        wait = WAITS_SECONDS[restart]
+        _say(f"the stage's process {reason}; it begins again in {wait:g} s ({restart + 1} of {RESTARTS} times)")
+        if _told_to_stop_within(wait):
+            _exit(EXIT_STOPPED)
+
+
+def _ended(child: int) -> tuple[int, bool]:
+    """Its exit code, negative for a signal; and whether this process was told to stop, which is passed on."""
+    told: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        os.kill(child, number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return os.waitstatus_to_exitcode(status), bool(told)
+
+
+def _told_to_stop_within(seconds: float) -> bool:
+    """Signals are held back meanwhile; one that comes is taken."""
+    stopping = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
+    try:
+        return signal.sigtimedwait(stopping, seconds) is not None
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
+
+
+def _say(text: str) -> None:
+    print(f"[ease] notice: {text}", file=sys.stderr, flush=True)
+
+
+def _exit(code: int) -> None:
+    """Without what the child would do at its end too; of a signal's death the code that a shell gives it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if code >= 0 else 128 - code)
