@@ -43,7 +43,7 @@ class Labels:
 def labels_of(answers: Answers) -> Labels | None:
     """Of a task with few labels; of any other None."""
     expected = Counter(normalise(row["outputs"][0]) for row in answers)
-    if len(expected) > MOST_LABELS or len(expected) * 2 > len(answers):
+    if not 2 <= len(expected) <= MOST_LABELS or len(expected) * 2 > len(answers):
         return None
     pairs = Counter((normalise(row["outputs"][0]), _among(expected, normalise(row["prediction"]))) for row in answers)
     answered = Counter(label for _, label in pairs.elements())

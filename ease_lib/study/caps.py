@@ -110,7 +110,8 @@ class Caps:
     def described(self, requests: int) -> str:
         """About what so many requests cost, in words."""
         coming = self.expected(requests, Usage())
-        prompt, completion = _rounded(coming.prompt_tokens), _rounded(coming.completion_tokens)
+        prompt = _rounded(coming.prompt_tokens + coming.judge_prompt_tokens)
+        completion = _rounded(coming.completion_tokens + coming.judge_completion_tokens)
         cost = self.limits.cost(coming)
         text = f"about {prompt} prompt and {completion} completion tokens"
         return f"{text}, about ${cost:.2f}" if cost else text

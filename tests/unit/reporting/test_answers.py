@@ -25,7 +25,8 @@ def test_a_label_that_is_never_answered_has_no_precision_and_no_f1():
     assert [(row.precision, row.f1) for row in labels.rows] == [(0.9, pytest.approx(18 / 19)), (None, 0)]
 
 
-def test_texts_are_no_labels():
+def test_texts_are_no_labels_and_one_label_is_no_choice():
+    assert labels_of(answers(*[("a", "a")] * 9)) is None
     assert labels_of(answers(*[(str(n), "x") for n in range(5)])) is None
 
 
