@@ -8,7 +8,8 @@ _PLAN, _CELL, _REPORT = COMPARISON
 
 
 def _check_prerequisites():
-    scheduled = Argument("scheduled", "str", "The time that a recurring run was planned for, from Kubeflow.")
+    scheduled = Argument("scheduled", "str", "When Kubeflow made the run.")
+    run_name = Argument("run_name", "str", "Its name in the dashboard.")
     outputs = [
         f'        ("{output}", list),  # of {stage.name}, for each shard: kfp.local loops over an output of this name only'  # noqa: E501
         if output == LOOPED
@@ -17,18 +18,18 @@ def _check_prerequisites():
     ]
     body = [
         "form = dict(locals())  # the arguments, before anything else gets a name",
-        'advanced, scheduled = form.pop("advanced"), form.pop("scheduled")',
+        'advanced, scheduled, run_name = form.pop("advanced"), form.pop("scheduled"), form.pop("run_name")',
         'del form["lineage"], form["chain"]',
         "from typing import NamedTuple",
         "",
         *SUPERVISED,
         f"from ease_lib.stages import {CHECK.name} as stage",
         "",
-        "stages = stage.execute(form, advanced, scheduled=scheduled, lineage=lineage, chain=chain)",
+        "stages = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage, chain=chain)",
         'return NamedTuple("StageParameters", [(name, str) for name in stages])(**stages)',
     ]
     returns = "\n".join(["NamedTuple(", '    "StageParameters",', "    [", *outputs, "    ],", ")"])
-    return component(CHECK, [*form_arguments(run_form()), scheduled], body, returns)
+    return component(CHECK, [*form_arguments(run_form()), scheduled, run_name], body, returns)
 
 
 def _plan_comparison():

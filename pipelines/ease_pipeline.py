@@ -16,7 +16,7 @@ from components.catalog import COMPONENTS
 from ease_lib.config.forms import run_form
 from ease_lib.running.graph import CHECK, LOOPED, RUN, STAGES, Stage
 from pipelines.forms import has_form
-from pipelines.placement import LIFETIME, place, scheduled_time
+from pipelines.placement import LIFETIME, place, told_by_kubeflow
 
 SHARDS_AT_ONCE = 20
 
@@ -43,7 +43,7 @@ def _output(source: str, done: dict[str, dsl.PipelineTask]) -> Any:
 @has_form(run_form(), Results)
 def ease_pipeline(form: dict[str, Any]) -> Results:
     """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024)."""
-    checked = place(COMPONENTS[CHECK.name](**form, scheduled=scheduled_time()))
+    checked = place(COMPONENTS[CHECK.name](**form, **told_by_kubeflow()))
     done: dict[str, dsl.PipelineTask] = {}
     for stage in RUN:
         inputs = {name: _output(source, done) for name, source in stage.sources.items()}

@@ -45,10 +45,9 @@ AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
     run_context.RUN_ID: "metadata.labels['pipeline/runid']",
-    run_context.RUN_NAME: "metadata.annotations['pipelines.kubeflow.org/run_name']",
     run_context.IMAGE: f"metadata.annotations['{IMAGE_ANNOTATION}']",
 }
-"""Labels and annotations of a pod that tell a stage its run: two of Kubeflow's, one of ours."""
+"""A label of Kubeflow's and an annotation of ours on a pod, that tell a stage its run and image."""
 ENDPOINT_LABEL = "ease/reaches-endpoint"
 """Of pods that may reach the endpoint; the network policy selects by it."""
 
@@ -64,8 +63,8 @@ class Placement:
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
         on_cluster: try a failed stage again (Kubeflow cannot be told which failures: an attempt that follows one whose
-            error no other cures ends at once, see `ease_lib/lineage/recording.py`), and ask Kubeflow for which time the
-            run was planned. On one machine whoever started the run sees what failed and starts it again, and
+            error no other cures ends at once, see `ease_lib/lineage/recording.py`), and ask Kubeflow for the run's name
+            and time. On one machine whoever started the run sees what failed and starts it again, and
             `kfp.local` knows no schedules.
     """
 
@@ -134,9 +133,13 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     return task
 
 
-def scheduled_time() -> str:
-    """What Kubeflow replaces by the time that a recurring run was planned for."""
-    return dsl.PIPELINE_JOB_SCHEDULE_TIME_UTC_PLACEHOLDER if _placement.get().on_cluster else ""
+def told_by_kubeflow() -> dict[str, str]:
+    """What Kubeflow replaces by the time at which it made the run, and by the run's name."""
+    on_cluster = _placement.get().on_cluster
+    return {
+        "scheduled": dsl.PIPELINE_JOB_SCHEDULE_TIME_UTC_PLACEHOLDER if on_cluster else "",
+        "run_name": dsl.PIPELINE_JOB_NAME_PLACEHOLDER if on_cluster else "",
+    }
 
 
 def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:

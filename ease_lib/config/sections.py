@@ -613,6 +613,7 @@ class LineageConfig(Section):
         "", "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri."
     )
     openlineage_url: str = param("", "Endpoint that is sent OpenLineage events too; its failures stop nothing.")
+    run_name: str = param("", "What the run is called in its records; a pipeline sets it to its name in the dashboard.")
 
 
 @dataclass(frozen=True, kw_only=True)

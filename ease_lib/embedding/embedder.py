@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ease_lib.ambient import Ambient
 
 FloatArray = NDArray[np.floating]
 logger = logging.getLogger("ease")
@@ -40,6 +43,11 @@ class Embedder(Protocol):
 class EmbeddingProgress:
     """Logs every few seconds how many of the texts are embedded."""
 
+    @classmethod
+    def of(cls, total: int) -> EmbeddingProgress:
+        """The one of the work that these texts are a part of (`embedding_in_all`), or one of their own."""
+        return _whole.value or cls(total)
+
     def __init__(self, total: int) -> None:
         self._total = total
         self._done = 0
@@ -50,6 +58,16 @@ class EmbeddingProgress:
         if self._done < self._total and time.monotonic() >= self._last + PROGRESS_SECONDS:
             self._last = time.monotonic()
             logger.info("embedded %s of %s texts", *(f"{n:,}".replace(",", " ") for n in (self._done, self._total)))
+
+
+_whole = Ambient[EmbeddingProgress | None](None)
+
+
+@contextmanager
+def embedding_in_all(total: int) -> Iterator[None]:
+    """Inside, texts are embedded in several parts; progress is told of all of them."""
+    with _whole.set(EmbeddingProgress(total)):
+        yield
 
 
 def in_order(texts: Sequence[str], vector_of: Mapping[str, FloatArray]) -> FloatArray:

@@ -69,7 +69,7 @@ class EndpointEmbedder:
         return 0
 
     async def _embed_all(self, texts: Sequence[str]) -> list[FloatArray]:
-        progress = EmbeddingProgress(len(texts))
+        progress = EmbeddingProgress.of(len(texts))
         places = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def embedded(batch: list[str]) -> FloatArray:

@@ -49,7 +49,7 @@ class SentenceEmbedder:
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
-        progress = EmbeddingProgress(len(distinct))
+        progress = EmbeddingProgress.of(len(distinct))
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]

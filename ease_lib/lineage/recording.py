@@ -75,7 +75,7 @@ class Work:
 
     Args:
         parameters: those the stage receives, with `defaults` naming the ones left at theirs.
-        scheduled: the time for which a recurring run was planned.
+        scheduled: when Kubeflow made the run: of a recurring run within seconds of its plan, of others its start.
         copies: URIs of the record (`lineage`) and of its page (`chain`) among the artifacts of the pipeline.
     """
 

@@ -77,7 +77,7 @@ def show_page(chain: Chain) -> str:
 
 def _title(chain: Chain) -> str:
     run = chain.head.record["run"]
-    planned = f", planned for {run['scheduled']}" if run["scheduled"] else ""
+    planned = f", made at {run['scheduled']}" if run["scheduled"] else ""
     return f"run {run['id']}{f' ({name})' if (name := run['name']) else ''}{planned}"
 
 

@@ -135,6 +135,7 @@ def perform(
     """Run a stage and record what it did; takes what `execute` takes, and raises what goes wrong."""
     inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
     values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
+    run_name = values.pop(RUN_NAME)  # no part of what is done: the same work has another name in the next run
     settings = parse_stage_config(stage.Config, config)
     made = list(outputs.values())
     work = work_on(
@@ -143,7 +144,7 @@ def perform(
     with (
         timed(_name_of(stage)),
         stores_are_waited_for(),
-        recorded(work, values["lineage_uri"], lineage, chain, made=made),
+        recorded(work, values["lineage_uri"], lineage, chain, made=made, run_name=run_name),
     ):
         report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
     return report
@@ -160,9 +161,10 @@ def recorded(
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
     made: Sequence[Artifact] = (),
+    run_name: str = "",
 ) -> Iterator[None]:
     """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
-    context = run_context()
+    context = run_context(run_name)
     work = dataclasses.replace(
         work, copies={name: page.uri for name, page in (("lineage", lineage), ("chain", chain)) if page}
     )
@@ -213,6 +215,7 @@ def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
     return found
 
 
+RUN_NAME = "run_name"
 _LINEAGE_DEFAULTS = {name: parameter.default for name, parameter in declared_parameters(OnlyLineage).items()}
 
 
@@ -250,6 +253,10 @@ def user_errors(name: str) -> Iterator[None]:
         raise SystemExit(EXIT_STOPPED) from None
 
 
+CHATTY = ("aiohttp", "botocore", "httpcore", "httpx", "openai", "urllib3")
+"""Libraries that would say every request: Kubeflow's executor asks all loggers for what is worth knowing."""
+
+
 @contextmanager
 def timed(name: str) -> Iterator[None]:
     """Log start and end of the work."""
@@ -267,6 +274,8 @@ def log_to_stderr() -> None:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    for chatty in CHATTY:
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def output_path(path: str | Path) -> Path:

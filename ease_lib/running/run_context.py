@@ -21,12 +21,16 @@ POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 _GIT_SECONDS = 10
 
 
-def run_context() -> RunContext:
-    """The run of this process; a process that was started by hand is a run of its own."""
+def run_context(name: str = "") -> RunContext:
+    """The run of this process; a process that was started by hand is a run of its own.
+
+    Args:
+        name: of the run; empty is what the environment says.
+    """
     retry = os.environ.get(RETRY, "")
     return RunContext(
         run_id=os.environ.get(RUN_ID) or str(uuid.uuid4()),
-        run_name=os.environ.get(RUN_NAME, ""),
+        run_name=name or os.environ.get(RUN_NAME, ""),
         image=os.environ.get(IMAGE, ""),
         revision=os.environ.get(REVISION) or _checkout_revision(),
         pod=os.environ.get(POD, ""),

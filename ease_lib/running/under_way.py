@@ -19,7 +19,7 @@ from ease_lib.config.parsing import changed_parameters
 from ease_lib.config.sections import ContinuationConfig, Parameters
 
 FOLDER = "under_way"
-NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", "ledger", "answers")
+NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", "ledger", "answers", "run_name")
 """Parameters that may change between attempts at one run: a higher cap continues it."""
 
 

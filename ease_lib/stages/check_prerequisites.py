@@ -15,7 +15,7 @@ from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
-from ease_lib.running.execution import Artifact, logger, recorded, timed, user_errors, work_on
+from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, timed, user_errors, work_on
 from ease_lib.running.graph import PASSED
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
@@ -28,6 +28,7 @@ def execute(
     advanced: str,
     *,
     scheduled: str = "",
+    run_name: str = "",
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
 ) -> dict[str, Any]:
@@ -35,20 +36,25 @@ def execute(
 
     Args:
         advanced: the form's field for all other parameters, as YAML or JSON.
-        scheduled: the time that a recurring run was planned for.
+        scheduled: when Kubeflow made the run, of a recurring run within seconds of its plan.
+        run_name: the run's in the dashboard.
         lineage, chain: take the lineage record, and a page about it for people.
     """
     with user_errors("check_prerequisites"):
-        return perform(read_form(form, advanced), scheduled=scheduled, lineage=lineage, chain=chain)
+        parameters = read_form(form, advanced)
+        named = replace(parameters.lineage, run_name=_as_name(run_name) or parameters.lineage.run_name)
+        return perform(replace(parameters, lineage=named), scheduled=scheduled, lineage=lineage, chain=chain)
 
 
 def perform(
     parameters: Parameters, *, scheduled: str = "", lineage: Artifact | None = None, chain: Artifact | None = None
 ) -> dict[str, Any]:
     """Check and record it; takes what `execute` takes, and raises what is wrong."""
-    work = work_on("check_prerequisites", flat_parameters(parameters), scheduled=_as_time(scheduled))
+    values = {name: value for name, value in flat_parameters(parameters).items() if name != RUN_NAME}
+    work = work_on("check_prerequisites", values, scheduled=_as_time(scheduled))
+    root, name = parameters.lineage_root, parameters.lineage.run_name
     try:
-        with timed("check_prerequisites"), recorded(work, parameters.lineage_root, lineage, chain):
+        with timed("check_prerequisites"), recorded(work, root, lineage, chain, run_name=name):
             return run(parameters)
     except StoreError:
         check(parameters)  # no record can be written: say what else is wrong before saying so
@@ -91,6 +97,11 @@ def _as_time(text: str) -> str:
         return datetime.fromisoformat(text).isoformat()
     except ValueError:
         return ""
+
+
+def _as_name(text: str) -> str:
+    """Likewise."""
+    return "" if text.startswith("{{") else text
 
 
 def _shards(parameters: Parameters) -> list[Parameters]:

@@ -10,6 +10,7 @@ import numpy as np
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
+from ease_lib.embedding.embedder import embedding_in_all
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
@@ -77,4 +78,5 @@ def _tops(inputs: Inputs, config: Config, part: range) -> Tops:
     embedder = open_embedder(config.embedding, config.hardware, config.run.store_uri)
     texts = [exemplar_text(row) for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL, part)]
     vectors = embedder.embed([exemplar_text(row) for row in validation])
-    return tops_by_cosine(texts, part, vectors, depth, embedder.embed)
+    with embedding_in_all(len(texts)):
+        return tops_by_cosine(texts, part, vectors, depth, embedder.embed)
