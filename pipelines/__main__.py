@@ -1,18 +1,20 @@
-"""`python -m pipelines compile | params | submit | schedule`: the graphs as files for a cluster, and as its runs."""
+"""`python -m pipelines compile | params | upload | submit | retry | schedule`: graphs as files, and runs of them."""
 
 import argparse
 import dataclasses
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from kfp import compiler
 
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
-from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, ConfigError, EaseError
+from pipelines.arguments import assignments, given_values, installed_defaults
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
@@ -63,6 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     compiling = commands.add_parser("compile", help="write pipelines/compiled/, or check that it is current")
     compiling.add_argument("--check", action="store_true", help="write nothing; fail when a committed file differs")
+    compiling.add_argument("--params", default="", metavar="SET", help="defaults of the run form: a set or YAML file")
+    compiling.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one default of the forms; repeatable"
+    )
     add_placement(compiling)
     compiling.set_defaults(run=lambda given: check_compiled() if given.check else _with_messages(_compile, given))
     params = commands.add_parser("params", help="list parameter sets and parameters as Markdown")
@@ -72,6 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     submitting = commands.add_parser("submit", help="start a run", description=submit.__doc__, formatter_class=shape)
     submit.add_submit_options(submitting)
     submitting.set_defaults(run=lambda given: _with_messages(submit.submit, given))
+    retrying = commands.add_parser("retry", help="begin again what failed of a run", description=submit.retry.__doc__)
+    submit.add_retry_options(retrying)
+    retrying.set_defaults(run=lambda given: _with_messages(submit.retry, given))
+    uploading = commands.add_parser("upload", help="put compiled pipelines there", description=submit.upload.__doc__)
+    submit.add_upload_options(uploading)
+    uploading.set_defaults(run=lambda given: _with_messages(submit.upload, given))
     recurring = commands.add_parser(
         "schedule", help="recurring runs", description=schedules.__doc__, formatter_class=shape
     )
@@ -92,7 +104,10 @@ def _params(arguments: argparse.Namespace) -> int:
 def _compile(arguments: argparse.Namespace) -> int:
     """Write the compiled pipelines and, where asked for, the same as Kubernetes objects."""
     folder, objects = arguments.output_dir, arguments.native_objects
-    compile_all(folder, placement_of(arguments))
+    values = given_values(arguments.params, assignments(arguments.set))
+    if values and folder == FOLDER:
+        raise ConfigError(f"{FOLDER.name}/ is committed and has no defaults of one's own; give another --output-dir")
+    compile_all(folder, placement_of(arguments), values)
     if objects or folder == FOLDER:
         text = native_objects(folder, arguments.commit, arguments.code_url)
         (objects or NATIVE_OBJECTS).write_text(text, encoding="utf-8")
@@ -138,11 +153,20 @@ def placement_of(arguments: argparse.Namespace) -> Placement:
     return Placement(**{name: getattr(arguments, name) for name in given})
 
 
-def compile_all(folder: Path, placement: Placement = Placement()) -> None:  # noqa: B008  (it is frozen)
-    """Compile every pipeline into `folder`."""
+def compile_all(
+    folder: Path,
+    placement: Placement = Placement(),  # noqa: B008  (it is frozen)
+    values: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """Compile every pipeline into `folder`.
+
+    Args:
+        values: of parameters, an installation's own defaults of the forms.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, graph in COMPILED.items():
-        compiler.Compiler().compile(placed(graph, placement), str(folder / name))
+        defaults = installed_defaults(values, is_run=graph is ease_pipeline) if values else {}
+        compiler.Compiler().compile(placed(graph, placement, defaults), str(folder / name))
 
 
 def check_compiled() -> int:

@@ -125,7 +125,8 @@ def connect(host: str = "", namespace: str = "", ca_cert: str = "") -> "Cluster"
         raise ConfigError(f"the host holds a user or password; remove it and put a token into {TOKEN_VARIABLE}")
     if ca_cert and not Path(ca_cert).is_file():
         raise ConfigError(f"--ca-cert {ca_cert}: no such file; give the certificate authority as a PEM file")
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it announces every retry; the last failure is our message
+    # it announces every retry, and the last failure is our message; kfp sets the level of its parent anew
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     cluster = Cluster(namespace, host)
     cluster.open(ca_cert)
     return cluster
@@ -174,7 +175,11 @@ class Cluster:
         if pipeline_id is None:
             return None
         with self._asking(f"list the versions of pipeline {pipeline}"):
-            found = self._client.list_pipeline_versions(pipeline_id, filter=_named(name)).pipeline_versions or []
+            listed = _all_pages(
+                lambda token: self._client.list_pipeline_versions(pipeline_id, page_token=token, page_size=PAGE_SIZE),
+                "pipeline_versions",
+            )
+        found = [each for each in listed if name in (each.display_name, each.name) or each.name == f"{pipeline}-{name}"]
         if not found:
             return None
         spec = found[0].pipeline_spec or {}
@@ -215,6 +220,28 @@ class Cluster:
         with self._asking(f"show run {run_id}"):
             return self._client.get_run(run_id)
 
+    def spec_of(self, run: V2beta1Run) -> Mapping[str, Any]:
+        """The pipeline that a run is of."""
+        reference = run.pipeline_version_reference
+        if reference is None:
+            spec = run.pipeline_spec or {}
+        else:
+            with self._asking(f"show version {reference.pipeline_version_id}"):
+                found = self._client.get_pipeline_version(reference.pipeline_id, reference.pipeline_version_id)
+            spec = found.pipeline_spec or {}
+        return dict(spec.get("pipeline_spec", spec))
+
+    def retry_run(self, run_id: str) -> None:
+        """Begin again what failed of a run; what succeeded stays."""
+        with self._asking(f"retry run {run_id}"):
+            self._client.runs.run_service_retry_run(run_id)
+
+    def log(self, run_id: str, node: str) -> str:
+        """What a node of a run has printed; empty where the cluster does not have it any more."""
+        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            return self._client.log_of(run_id, node)
+        return ""
+
     def recurring_runs(self) -> list[V2beta1RecurringRun]:
         """All recurring runs of the namespace."""
         with self._asking("list recurring runs"):
@@ -236,8 +263,15 @@ class Cluster:
             self._client.disable_recurring_run(recurring_run_id)
 
     def _pipeline_id(self, name: str) -> str | None:
+        """By its name; a pipeline that is a Kubernetes object shows a title, and older servers know the title alone."""
         with self._asking(f"find pipeline {name}"):
-            found = self._client.list_pipelines(filter=_named(name), namespace=self.namespace or None).pipelines
+            listed = _all_pages(
+                lambda token: self._client.list_pipelines(
+                    page_token=token, page_size=PAGE_SIZE, namespace=self.namespace or None
+                ),
+                "pipelines",
+            )
+        found = [each for each in listed if each.name == name] or [each for each in listed if each.display_name == name]
         return found[0].pipeline_id if found else None
 
     def _created_pipeline(self, name: str) -> str:
@@ -324,6 +358,14 @@ class _Client(kfp_client.Client):
             raise _NotTheApi(kind)
         return answer
 
+    def log_of(self, run_id: str, node: str) -> str:
+        """The API's own description leaves this route out."""
+        path = f"/apis/v2beta1/runs/{run_id}/nodes/{node}/log"
+        answer = self._run_api.api_client.call_api(
+            path, "GET", auth_settings=["Bearer"], _preload_content=False, _return_http_data_only=True
+        )
+        return str(answer.data.decode(errors="replace"))
+
     def set_user_namespace(self, namespace: str) -> None:
         """For this client only."""
         self._context_setting["namespace"] = namespace
@@ -331,11 +373,6 @@ class _Client(kfp_client.Client):
     def dashboard(self) -> str:
         """Address of the dashboard, without a slash at its end."""
         return self._get_url_prefix().rstrip("/")
-
-
-def _named(name: str) -> str:
-    """The API's filter for this display name."""
-    return json.dumps({"predicates": [{"operation": "EQUALS", "key": "display_name", "stringValue": name}]})
 
 
 def _all_pages(page: Callable[[str], Any], items: str) -> list[Any]:

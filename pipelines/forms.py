@@ -1,7 +1,7 @@
 """Give the function of a pipeline the run form that `ease_lib/config` declares: KFP reads signature and docstring."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ease_lib.config.parsing import Parameter
@@ -34,3 +34,18 @@ def has_form(fields: Sequence[Parameter], results: type) -> Callable[[Callable[[
         return pipeline
 
     return decorate
+
+
+def with_defaults(pipeline: Any, defaults: Mapping[str, Any]) -> Any:
+    """The function of a pipeline, with other defaults of some fields of its form."""
+    if not defaults:
+        return pipeline
+
+    def other(*values: Any) -> Any:
+        return pipeline(*values)
+
+    other.__name__, other.__doc__ = pipeline.__name__, pipeline.__doc__
+    signature = inspect.signature(pipeline)
+    fields = [field.replace(default=defaults.get(name, field.default)) for name, field in signature.parameters.items()]
+    other.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]
+    return other

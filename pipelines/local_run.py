@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import logging
 import os
 import re
@@ -10,13 +9,13 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from kfp import local
 
-from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters
+from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
@@ -24,6 +23,7 @@ from ease_lib.running.inline import LOG_FILE, keep_results
 from ease_lib.running.prerequisites import api_of_local
 from ease_lib.running.run_context import new_run
 from ease_lib.signals import sigterm_as_interrupt
+from pipelines.arguments import form_arguments
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.placement import Placement, placed
 
@@ -107,15 +107,6 @@ def _untold(error: RuntimeError, lines: "_StageLines", pipeline_root: Path) -> s
     who = stage.group(1).replace("-", "_") if stage else "the run"
     why = lines.exception or f"it ended without a message (last line: {lines.last or 'none'})"
     return f"{who} failed: {why}; see {pipeline_root / LOG_FILE}"
-
-
-def form_arguments(parameters: Parameters) -> dict[str, Value]:
-    """The arguments of the pipeline: its form's fields, and the other changed parameters as `advanced`."""
-    declared = declared_parameters()
-    changed = changed_parameters(parameters)
-    more: Mapping[str, Value] = {name: value for name, value in changed.items() if not declared[name].form}
-    fields = {name: value for name, value in changed.items() if declared[name].form}
-    return {**fields, "advanced": json.dumps(more) if more else ""}
 
 
 @contextlib.contextmanager

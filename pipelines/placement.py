@@ -5,8 +5,10 @@ declaration in `ease_lib/running/graph.py`; what depends on the cluster is an op
 and stands in `Placement`.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from kfp import dsl, kubernetes
@@ -15,6 +17,7 @@ from components import images
 from ease_lib.errors import ConfigError
 from ease_lib.running import run_context
 from ease_lib.running.graph import HOUR, STAGES, Stage
+from pipelines.forms import with_defaults
 
 USER, GROUP = 10001, 0
 LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_deadline_seconds=72 * HOUR)
@@ -102,13 +105,17 @@ def _is_immutable(image: str) -> bool:
 _placement: ContextVar[Placement] = ContextVar("placement", default=Placement())  # noqa: B039  (it is frozen)
 
 
-def placed(graph: Any, placement: Placement) -> Any:
-    """A pipeline like `graph`, traced with these options."""
+def placed(graph: Any, placement: Placement, defaults: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """A pipeline like `graph`, traced with these options.
+
+    Args:
+        defaults: of fields of its form, in the place of ours.
+    """
     info = graph.pipeline_spec.pipeline_info
     token = _placement.set(placement)
     try:
         return dsl.pipeline(name=info.name, display_name=info.display_name, pipeline_config=LIFETIME)(
-            graph.pipeline_func
+            with_defaults(graph.pipeline_func, defaults)
         )
     finally:
         _placement.reset(token)

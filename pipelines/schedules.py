@@ -27,9 +27,10 @@ from kfp_server_api import V2beta1RecurringRun
 
 from ease_lib.config.parsing import Value
 from ease_lib.errors import ConfigError
+from pipelines.arguments import arguments_of, check_values, given_values
 from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
 from pipelines.cron import parse_cron
-from pipelines.submit import EXPERIMENT, PACKAGE, checked_arguments, run_parameters
+from pipelines.submit import EXPERIMENT, PACKAGE
 
 CURRENT = "current"
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -150,7 +151,7 @@ def read_schedules(paths: Sequence[Path]) -> list[Schedule]:
 
 def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Mapping[str, Any], origin: str) -> Wanted:
     """What a schedule means with this version of the pipeline."""
-    arguments = checked_arguments(run_parameters(schedule.params, schedule.set), spec, origin)
+    arguments = arguments_of(given_values(schedule.params, schedule.set), package.pipeline, spec, origin)
     entry = dataclasses.asdict(schedule)
     for name in ("enabled", "params", "set"):  # the cluster's own state, and what the arguments say better
         del entry[name]
@@ -435,7 +436,7 @@ def _wrong_values(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"version is empty; take {CURRENT}, or the name of a version on the cluster"
     for check in (
         lambda: parse_cron(values["cron"]),
-        lambda: run_parameters(values.get("params", ""), {str(k): v for k, v in values.get("set", {}).items()}),
+        lambda: check_values(given_values(values.get("params", ""), values.get("set", {}))),
     ):
         try:
             check()

@@ -1,7 +1,8 @@
-"""`python -m pipelines submit`: start a run on a cluster and, with `--wait`, follow it to its end.
+"""`python -m pipelines submit | retry`: start a run on a cluster or begin again what failed of one, and follow it.
 
-Everything is checked on this machine first: the parameters as `ease run` checks them, and that the compiled pipeline is
-of this version. Nothing is sent before that. The run belongs to the cluster: stopping this program never stops it.
+Everything is checked on this machine first: the parameters as `ease run` and `ease compare` check them, and that the
+compiled pipeline has the form of this version. Nothing is sent before that. Values that vary something (`tasks`,
+`methods`, ...) start a comparison. The run belongs to the cluster: stopping this program never stops it.
 """
 
 import argparse
@@ -14,10 +15,10 @@ from typing import Any
 
 from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 
-from ease_lib.comparison import AXES
-from ease_lib.config.parsing import Value, declared_parameters, parse_parameters
-from ease_lib.config.sections import Parameters
+from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
+from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX
+from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
     ClusterError,
@@ -27,17 +28,20 @@ from pipelines.cluster import (
     connect,
     read_package,
 )
-from pipelines.local_run import form_arguments
-from pipelines.parameter_sets import read_parameter_set
 
-PACKAGE = Path(__file__).parent / "compiled" / "ease_pipeline.yaml"
+COMPILED = Path(__file__).parent / "compiled"
+PACKAGE, COMPARISON_PACKAGE = COMPILED / "ease_pipeline.yaml", COMPILED / "comparison_pipeline.yaml"
 EXPERIMENT = "ease"
 POLL_SECONDS = 5.0
 PATIENCE_SECONDS = 300.0
 """How long `--wait` bears an API that cannot be reached; the run goes on without us."""
 EXIT_FAILED = 1
 ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
-ADVANCED = "advanced"
+STILL_SECONDS = 120.0
+"""Without any change, after which `--wait` says where to look."""
+LOG_SECONDS = 30.0
+"""Between two looks at what the search has printed."""
+SEARCH, CHECK = "optimize", "check-prerequisites"
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -46,79 +50,97 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="one parameter; repeatable, wins over --params"
     )
-    parser.add_argument("--wait", action="store_true", help="follow the run; exit code 0 if it succeeds, else 1")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="follow it no longer than this; it goes on")
+    _add_following(parser)
     parser.add_argument("--experiment", default=EXPERIMENT, metavar="NAME", help="default: %(default)s")
     parser.add_argument("--run-name", default="", metavar="NAME", help="default: method, task and time")
     parser.add_argument("--service-account", default="", metavar="NAME", help="default: the cluster's")
     parser.add_argument("--pipeline-root", default="", metavar="URI", help="where artifacts go; default: the cluster's")
     parser.add_argument(
-        "--package", type=Path, default=PACKAGE, metavar="FILE", help="compiled pipeline (default: committed)"
+        "--package",
+        type=Path,
+        metavar="FILE",
+        help="compiled pipeline (default: the committed one of a run or comparison)",
     )
     add_connection_options(parser)
 
 
+def add_retry_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `python -m pipelines retry`."""
+    parser.add_argument("run_id", metavar="RUN", help="id of the run, as submit and the dashboard show it")
+    _add_following(parser)
+    add_connection_options(parser)
+
+
+def add_upload_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `python -m pipelines upload`."""
+    parser.add_argument("packages", nargs="*", type=Path, default=[PACKAGE, COMPARISON_PACKAGE], metavar="FILE")
+    add_connection_options(parser)
+
+
+def _add_following(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wait", action="store_true", help="follow the run; exit code 0 if it succeeds, else 1")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="follow it no longer than this; it goes on")
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --wait: begin again what failed so often, by Kubeflow's retry; a search continues where it was",
+    )
+
+
+def upload(options: argparse.Namespace) -> int:
+    """Put compiled pipelines onto the cluster, for "Create run" in its dashboard."""
+    packages = [read_package(path) for path in options.packages]
+    cluster = connect(options.host, options.namespace, options.ca_cert)
+    for package in packages:
+        cluster.uploaded_version(package)
+        print(f"pipeline {package.pipeline}, version {package.version}", flush=True)
+    return 0
+
+
 def submit(options: argparse.Namespace) -> int:
     """Start a run, print its id and link; follow it if asked to. Returns the exit code."""
-    _check_timeout(options)
-    parameters = run_parameters(options.params, assignments(options.set))
-    package = read_package(options.package)
-    arguments = checked_arguments(parameters, package.spec, f"{package.path}")
+    _check_following(options)
+    values = given_values(options.params, assignments(options.set))
+    package = read_package(options.package or (COMPARISON_PACKAGE if is_comparison(values) else PACKAGE))
+    arguments = arguments_of(values, package.pipeline, package.spec, str(package.path))
     cluster = connect(options.host, options.namespace, options.ca_cert)
-    run = start_run(cluster, package, arguments, options.run_name or _run_name(parameters), options)
-    link = cluster.run_link(run.run_id)
-    print(f"run {run.run_id} of pipeline {package.pipeline}, version {package.version}\n{link}", flush=True)
+    run = start_run(cluster, package, arguments, options.run_name or _run_name(arguments, package), options)
+    print(f"run {run.run_id} of pipeline {package.pipeline}, version {package.version}", flush=True)
+    return _followed(cluster, run.run_id, task_names(package.spec), options)
+
+
+def retry(options: argparse.Namespace) -> int:
+    """Begin again what failed of a run; what succeeded stays, and the search continues from its journal."""
+    _check_following(options)
+    cluster = connect(options.host, options.namespace, options.ca_cert)
+    tasks = task_names(cluster.spec_of(cluster.run(options.run_id)))
+    cluster.retry_run(options.run_id)
+    print(f"run {options.run_id} begins again", flush=True)
+    return _followed(cluster, options.run_id, tasks, options)
+
+
+def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: argparse.Namespace) -> int:
+    """Print the run's link and, where asked for, follow it to its end; the exit code."""
+    link = cluster.run_link(run_id)
+    print(link, flush=True)
     if not options.wait:
         return 0
     try:
-        ended = follow(cluster, run.run_id, task_names(package), timeout_seconds=options.timeout)
+        for tries in range(options.retries + 1):
+            ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
+            said = failures(ended, tasks, lambda node: cluster.log(run_id, node))
+            if ended.state != "FAILED" or CHECK in said or tries == options.retries:
+                break
+            print(f"{datetime.now():%H:%M:%S}  {', '.join(said) or 'run'} failed; begun again", flush=True)
+            cluster.retry_run(run_id)
     except KeyboardInterrupt:
         print(f"\nno longer followed; the run goes on: {link}", file=sys.stderr)
         return EXIT_STOPPED
     except ClusterError as error:
         raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
-    return _print_end(ended, task_names(package), link, options.timeout)
-
-
-def run_parameters(parameter_set: str, overrides: Mapping[str, object]) -> Parameters:
-    """The parameters of a set, or the defaults, with overrides; checked as `ease run` checks them."""
-    values = {**(read_parameter_set(parameter_set) if parameter_set else {}), **overrides}
-    axes = sorted(set(values) & set(AXES))
-    if axes:
-        raise ConfigError(f"{', '.join(axes)} make several runs; that is for ease compare, or the comparison pipeline")
-    return parse_parameters(values)
-
-
-def assignments(given: Sequence[str]) -> dict[str, object]:
-    """`["k=8", "task=lr"]` as a mapping; of two values for one name the last wins."""
-    broken = [f"--set {text} is not name=value, e.g. --set k=8" for text in given if "=" not in text.lstrip("=")]
-    if broken:
-        raise ConfigError(*broken)
-    return {name.strip(): value for name, _, value in (text.partition("=") for text in given)}
-
-
-def checked_arguments(parameters: Parameters, spec: Mapping[str, Any], origin: str) -> dict[str, Value]:
-    """The run form's arguments, after a check that the pipeline's form is this version's.
-
-    Only what differs from a default is sent, so a pipeline with other defaults would run something else.
-
-    Raises:
-        ConfigError: naming every field of the form that is not as declared here.
-    """
-    fields = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
-    declared = {name: field.default for name, field in declared_parameters().items() if field.form}
-    expected: dict[str, Value] = {**declared, ADVANCED: ""}
-    found = {name: field.get("defaultValue", "") for name, field in fields.items()}
-    problems = [f"{origin} lacks parameter {name}" for name in expected if name not in found]
-    problems += [f"{origin} has parameter {name}, which this version does not know" for name in found.keys() - expected]
-    problems += [
-        f"{origin} has default {name}={found[name]}, this version {value}"
-        for name, value in expected.items()
-        if name in found and found[name] != value
-    ]
-    if problems:
-        raise ConfigError(*(f"{problem}; run `python -m pipelines compile`" for problem in sorted(problems)))
-    return form_arguments(parameters)
+    return _print_end(ended, said, link, options.timeout)
 
 
 def start_run(
@@ -138,7 +160,7 @@ def start_run(
 
 
 def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seconds: float | None = None) -> V2beta1Run:
-    """Print each change of state of the run and its tasks until the run ends or time is up.
+    """Print each change of state of the run and its tasks, and how far the search is, until the run ends or time is up.
 
     An API that cannot be reached is asked again for `PATIENCE_SECONDS`, since a long run outlives port-forwards and
     restarts of the API server.
@@ -147,53 +169,129 @@ def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seco
         The run as it was seen last; its state is not one of `ENDED` when time was up.
     """
     seen: dict[str, str] = {}
-    start = time.monotonic()
+    start = changed = time.monotonic()
+    search = _SearchLog(lambda node: cluster.log(run_id, node))
+    told_still = False
     left = float("inf") if timeout_seconds is None else timeout_seconds
     while True:
         run = _patiently(lambda: cluster.run(run_id), min(left, PATIENCE_SECONDS))
+        before = dict(seen)
         for node, name, state in _states(run, tasks):
             if seen.get(node) != state:
                 seen[node] = state
-                print(f"{datetime.now():%H:%M:%S}  {name:<24}{state}", flush=True)
+                _say(f"{name:<24}{state}")
+        if seen != before or search.tell(run):
+            changed, told_still = time.monotonic(), False
+        elif not told_still and time.monotonic() - changed > STILL_SECONDS and run.state not in ENDED:
+            told_still = True
+            _say(_where_to_look(cluster, run))
         left = float("inf") if timeout_seconds is None else timeout_seconds - (time.monotonic() - start)
         if run.state in ENDED or left <= 0:
             return run
         time.sleep(min(POLL_SECONDS, left))
 
 
-def failures(run: V2beta1Run, tasks: frozenset[str]) -> dict[str, str]:
-    """What the failed tasks say, by task.
+class _SearchLog:
+    """Tells the last line that the running search has printed, now and then."""
+
+    def __init__(self, log: Callable[[str], str]) -> None:
+        self._log = log
+        self._told = ""
+        self._looked = -LOG_SECONDS
+
+    def tell(self, run: V2beta1Run) -> bool:
+        """Whether there was something new."""
+        running = [detail for detail in _details(run) if detail.display_name == SEARCH and detail.state == "RUNNING"]
+        if not running or time.monotonic() - self._looked < LOG_SECONDS:
+            return False
+        self._looked = time.monotonic()
+        for node in _nodes(running[0], _details(run)):
+            lines = _lines(self._log(node), LINE_PREFIX)
+            if lines and lines[-1] != self._told:
+                self._told = lines[-1]
+                _say(f"{'':<24}{self._told}")
+                return True
+        return False
+
+
+def _say(text: str) -> None:
+    print(f"{datetime.now():%H:%M:%S}  {text}", flush=True)
+
+
+def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
+    namespace = cluster.namespace or "kubeflow"
+    return (
+        f"nothing has moved for {STILL_SECONDS / 60:.0f} min; see `kubectl -n {namespace} get pods -l "
+        f"pipeline/runid={run.run_id}` and `kubectl -n {namespace} get events --sort-by=.lastTimestamp`: no place on a "
+        "node, an image that cannot be pulled, or a network policy that hides the API server or the name service"
+    )
+
+
+def failures(run: V2beta1Run, tasks: frozenset[str], log: Callable[[str], str] = lambda node: "") -> dict[str, str]:
+    """What the failed tasks say, by task: their own last words, else Kubeflow's.
 
     A failed step shows as several nodes: the task, its driver and its executor. Their messages belong to the task. The
     nodes around all tasks say only that something below them failed, and are left out.
+
+    Args:
+        log: what a node has printed, by its id.
     """
     details = _details(run)
     messages: dict[str, list[str]] = {}
+    own: dict[str, list[str]] = {}
     for detail in details:
         task = _task_of(detail, details, tasks) if detail.state == "FAILED" else None
         if task:
             message = detail.error.message if detail.error else None
             messages.setdefault(task, []).extend([message] if message else [])
-    return {task: "; ".join(dict.fromkeys(said)) or "no message; see its log" for task, said in messages.items()}
+            if not own.get(task):
+                said = (_lines(log(node), ERROR_PREFIX) for node in _nodes(detail, details))
+                own[task] = next((lines for lines in said if lines), [])
+    return {
+        task: "; ".join(own.get(task) or dict.fromkeys(said)) or "no message; see its log"
+        for task, said in messages.items()
+    }
 
 
-def task_names(package: Package) -> frozenset[str]:
-    """The names under which the dashboard shows the pipeline's tasks, those inside of loops too."""
-    dags = [package.spec["root"].get("dag", {})]
-    dags += [component.get("dag", {}) for component in package.spec.get("components", {}).values()]
+def _nodes(detail: V2beta1PipelineTaskDetail, details: Sequence[V2beta1PipelineTaskDetail]) -> list[str]:
+    """Ids under which the log of a task may be kept: its pods, those below it, itself."""
+    below = [each for each in details if each.parent_task_id and each.parent_task_id == detail.task_id]
+    children = [child.pod_name for each in (detail, *below) for child in each.child_tasks or []]
+    found = [*children, detail.pod_name, *(each.pod_name for each in below), detail.task_id]
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _lines(log: str, prefix: str) -> list[str]:
+    """Those that begin so, without it; of errors the last message."""
+    return [line.partition(prefix)[2] for line in log.splitlines() if prefix in line][-5:]
+
+
+def task_names(spec: Mapping[str, Any]) -> frozenset[str]:
+    """The names under which the dashboard shows a pipeline's tasks, those inside of loops too."""
+    dags = [spec["root"].get("dag", {})]
+    dags += [component.get("dag", {}) for component in spec.get("components", {}).values()]
     return frozenset(task["taskInfo"]["name"] for dag in dags for task in dag.get("tasks", {}).values())
 
 
-def _run_name(parameters: Parameters) -> str:
-    task = parameters.task.task_name or parameters.task.task
-    return f"{parameters.optimizer.method} on {task} {datetime.now():%Y-%m-%d %H:%M:%S}"
+def _run_name(arguments: Mapping[str, Value], package: Package) -> str:
+    fields = package.spec["root"]["inputDefinitions"]["parameters"]
+
+    def shown(name: str) -> str:
+        return str(arguments.get(name, fields.get(name, {}).get("defaultValue", "")))
+
+    what = f"{shown('method')} on {shown('task_name') or shown('task')}" if "method" in fields else package.pipeline
+    return f"{what} {datetime.now():%Y-%m-%d %H:%M:%S}"
 
 
-def _check_timeout(options: argparse.Namespace) -> None:
+def _check_following(options: argparse.Namespace) -> None:
     if options.timeout is not None and not options.wait:
         raise ConfigError(f"--timeout {options.timeout:g} is for --wait; add it, or leave out --timeout")
     if options.timeout is not None and not options.timeout > 0:
         raise ConfigError(f"--timeout {options.timeout:g} is not above 0; give seconds, or leave it out to wait on")
+    if options.retries and not options.wait:
+        raise ConfigError(f"--retries {options.retries} is for --wait; add it, or see `python -m pipelines retry`")
+    if options.retries < 0:
+        raise ConfigError(f"--retries {options.retries} is below 0; give a number of times")
 
 
 def _patiently(ask: Callable[[], V2beta1Run], seconds: float) -> V2beta1Run:
@@ -213,10 +311,14 @@ def _patiently(ask: Callable[[], V2beta1Run], seconds: float) -> V2beta1Run:
 
 
 def _states(run: V2beta1Run, tasks: frozenset[str]) -> Iterator[tuple[str, str, str]]:
-    """Node, name and state of the tasks in the order of their start, then of the run: it ends last."""
+    """Node, name and state of the tasks in the order of their start, then of the run: it ends last.
+
+    The last tasks of a run that succeeded are told as running for ever, and have succeeded too.
+    """
     for detail in sorted(_details(run), key=lambda detail: str(detail.create_time)):
         if detail.display_name in tasks and detail.state:
-            yield detail.task_id or detail.display_name, detail.display_name, detail.state
+            state = run.state if run.state == "SUCCEEDED" and detail.state not in ENDED else detail.state
+            yield detail.task_id or detail.display_name, detail.display_name, state
     yield "", "run", run.state or "PENDING"
 
 
@@ -239,7 +341,7 @@ def _task_of(
     return None
 
 
-def _print_end(run: V2beta1Run, tasks: frozenset[str], link: str, timeout_seconds: float | None) -> int:
+def _print_end(run: V2beta1Run, said: Mapping[str, str], link: str, timeout_seconds: float | None) -> int:
     if run.state not in ENDED:
         print(f"run still {run.state or 'PENDING'} after {timeout_seconds:g} s; it goes on: {link}", file=sys.stderr)
         return EXIT_FAILED
@@ -249,7 +351,6 @@ def _print_end(run: V2beta1Run, tasks: frozenset[str], link: str, timeout_second
     if run.state == "SUCCEEDED":
         print(f"run succeeded{took}; the report is at {link}", flush=True)
         return 0
-    said = failures(run, tasks)
     if not said and run.error and run.error.message:
         said = {"run": run.error.message}
     lines = [f"run {run.state}{took}", *(f"- {task}: {message}" for task, message in said.items())]

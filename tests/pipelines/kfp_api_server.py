@@ -52,11 +52,13 @@ class Script:
     """What the server does beside its work.
 
     `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
-    through, one further with every question; `token` and `cookie` what a request must bring, if set.
+    through, one further with every question; `logs` what nodes have printed; `token` and `cookie` what a request must
+    bring, if set.
     """
 
     faults: list = field(default_factory=list)
     frames: list = field(default_factory=list)
+    logs: dict = field(default_factory=dict)
     token: str = ""
     cookie: str = ""
     multi_user: bool = False
@@ -156,6 +158,9 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 self._admit(request)
                 content = self.server.route(request)
+                if isinstance(content, str):
+                    self._reply(200, content, "text/plain")
+                    return
                 sanitized = kfp_server_api.ApiClient().sanitize_for_serialization(content)
                 self._reply(200, json.dumps(sanitized))
             except Refused as refused:
@@ -221,7 +226,10 @@ class KfpApiServer(ThreadingHTTPServer):
             ("POST", "pipelines/upload_version", self._upload_version),
             ("GET", "pipelines/([^/]+)/versions", self._list_versions),
             ("POST", "runs", self._create_run),
-            ("GET", "runs/([^/]+)", self._get_run),
+            ("GET", "runs/([^/:]+)", self._get_run),
+            ("POST", "runs/([^/:]+):retry", self._retry_run),
+            ("GET", "runs/([^/]+)/nodes/([^/]+)/log", self._log),
+            ("GET", "pipelines/([^/]+)/versions/([^/]+)", self._get_version),
             ("GET", "recurringruns", self._list_recurring_runs),
             ("POST", "recurringruns", self._create_recurring_run),
             ("POST", "recurringruns/([^/:]+):(disable|enable)", self._set_mode),
@@ -282,6 +290,21 @@ class KfpApiServer(ThreadingHTTPServer):
             run.error = kfp_server_api.GoogleRpcStatus(code=2, message=error) if error else None
             run.finished_at = run.created_at + timedelta(seconds=125) if state in ("SUCCEEDED", "FAILED") else None
         return run
+
+    def _retry_run(self, _, run_id):
+        run = self._known(self.runs, "run_id", run_id)
+        if run.state not in ("FAILED", "CANCELED"):
+            raise Refused(400, f"run {run_id} is {run.state}, and cannot be retried")
+        return {}
+
+    def _log(self, _, run_id, node):
+        self._known(self.runs, "run_id", run_id)
+        if node not in self.script.logs:
+            raise Refused(404, f"no log of {node}")
+        return self.script.logs[node]
+
+    def _get_version(self, _, pipeline_id, version_id):
+        return self._known(self.versions, "pipeline_version_id", version_id)
 
     def _list_recurring_runs(self, request):
         return self._page(request, "recurring_runs", self.recurring_runs)

@@ -15,8 +15,8 @@ from ease_lib.config.sections import ComparisonAxes
 from ease_lib.running.graph import LOOPED, RUN
 from pipelines import parameter_sets
 from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, params_readme
+from pipelines.arguments import form_arguments
 from pipelines.ease_pipeline import ease_pipeline
-from pipelines.local_run import form_arguments
 
 STAGES = {stage.name.replace("_", "-"): stage.module for stage in RUN}
 

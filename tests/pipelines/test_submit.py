@@ -1,6 +1,7 @@
 """`python -m pipelines submit`, against a server that speaks the pipelines API."""
 
 import json
+import logging
 import time
 
 import kfp
@@ -8,10 +9,12 @@ import pytest
 import yaml
 
 from ease_lib import __version__
+from ease_lib.comparison import plan
 from ease_lib.errors import ConfigError
 from ease_lib.running.execution import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
+from pipelines.arguments import assignments
 from pipelines.cluster import connect, read_package
 from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
 from tests.s3_server import free_ports
@@ -117,7 +120,10 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
         (("--set", "buget=3"), "unknown parameter buget; did you mean budget?"),
         (("--set", "k"), "--set k is not name=value, e.g. --set k=8"),
         (("--params", "nothing"), "no parameter set nothing"),
-        (("--params", "paper-tables"), "make several runs; that is for ease compare"),
+        (("--params", "paper-tables", "--package", submit.PACKAGE), "make several runs, and "),
+        (("--params", "paper-tables"), "needs task_uri: the folder with induce/"),
+        (("--retries", "2"), "--retries 2 is for --wait"),
+        (("--wait", "--retries", "-1"), "--retries -1 is below 0"),
         (("--timeout", "5"), "--timeout 5 is for --wait"),
         (("--wait", "--timeout", "0"), "--timeout 0 is not above 0"),
         (("--package", "/no/such.yaml"), "cannot read /no/such.yaml: No such file or directory"),
@@ -125,7 +131,7 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
     ],
 )
 def test_nothing_is_sent_when_something_is_wrong(server, capsys, options, message):
-    assert submitted(server, *options) == 2
+    assert submitted(server, *map(str, options)) == 2
     assert message in capsys.readouterr().err
     assert server.script.requests == []
 
@@ -140,14 +146,13 @@ def test_all_wrong_parameters_are_listed_at_once(server, capsys):
 def test_a_package_with_another_form_is_refused_before_anything_is_sent(server, capsys, tmp_path):
     spec = next(yaml.safe_load_all(submit.PACKAGE.read_text()))
     fields = spec["root"]["inputDefinitions"]["parameters"]
-    fields["k"]["defaultValue"] = 4
-    del fields["seed"]
+    fields["size"] = fields.pop("seed")
     old = tmp_path / "old.yaml"
     old.write_text(yaml.safe_dump(spec))
     assert submitted(server, "--package", str(old)) == 2
     err = capsys.readouterr().err
-    assert f"{old} has default k=4, this version 5; run `python -m pipelines compile`" in err
-    assert f"{old} lacks parameter seed" in err
+    assert f"{old} has parameter size, which this version does not know" in err
+    assert f"{old} lacks parameter seed; run `python -m pipelines compile`" in err
     assert server.script.requests == []
 
 
@@ -348,6 +353,165 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
 
 
 def test_assignments_take_the_last_value_and_keep_further_equal_signs():
-    assert submit.assignments(["k=3", "label_remapping=1=a;2=b", "k=4"]) == {"k": "4", "label_remapping": "1=a;2=b"}
+    assert assignments(["k=3", "label_remapping=1=a;2=b", "k=4"]) == {"k": "4", "label_remapping": "1=a;2=b"}
     with pytest.raises(ConfigError, match="--set =3 is not name=value"):
-        submit.assignments(["=3"])
+        assignments(["=3"])
+
+
+# --- what failed, and how far it is -----------------------------------------------------------------------------------
+
+
+def test_a_failed_stage_says_its_own_last_words(server, capsys):
+    server.script.frames = [frame("FAILED", embed=("FAILED", "Error (exit code 2)"))]
+    server.script.logs = {
+        "pod-embed": "[ease] embed: started\n[ease] error: no such model; name another\nI1123 launcher"
+    }
+    assert submitted(server, "--wait") == 1
+    assert "- embed: no such model; name another\n" in capsys.readouterr().err
+
+
+def test_the_last_tasks_of_a_run_that_succeeded_have_succeeded(server, capsys):
+    server.script.frames = [frame("RUNNING", publish="RUNNING"), frame("SUCCEEDED", publish="RUNNING")]
+    assert submitted(server, "--wait") == 0
+    lines = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
+    assert ["publish", "RUNNING"] in lines
+    assert ["publish", "SUCCEEDED"] in lines
+
+
+def test_how_far_the_search_is_is_told_as_it_prints_it(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "LOG_SECONDS", 0)
+    server.script.frames = [frame("RUNNING", optimize="RUNNING")] * 3 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
+    server.script.logs = {"pod-optimize": "[ease] optimize: started\n[ease] answers 200/800  best so far 0.610\n"}
+    assert submitted(server, "--wait") == 0
+    assert capsys.readouterr().out.count("answers 200/800  best so far 0.610") == 1
+
+
+def test_a_run_that_stands_still_says_where_to_look(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
+    server.script.frames = [frame("RUNNING", embed="PENDING")] * 12 + [frame("SUCCEEDED", embed="SUCCEEDED")]
+    assert submitted(server, "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.count("nothing has moved for") == 1
+    assert f"kubectl -n kubeflow get pods -l pipeline/runid={server.runs[0].run_id}" in out
+
+
+def test_a_connection_that_breaks_prints_no_lines_of_urllib3(server, caplog):
+    connect(server.url)
+    assert logging.getLogger("urllib3.connectionpool").getEffectiveLevel() == logging.ERROR
+
+
+# --- again ------------------------------------------------------------------------------------------------------------
+
+DIED = frame("FAILED", check_prerequisites="SUCCEEDED", optimize=("FAILED", "OOMKilled"))
+
+
+def test_what_failed_is_begun_again_by_kubeflows_retry(server, capsys):
+    server.script.frames = [DIED, DIED, frame("SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(server, "--wait", "--retries", "3") == 0
+    assert capsys.readouterr().out.count("optimize failed; begun again") == 2
+    assert [path for path in server.script.sent() if path.endswith(":retry")] == [
+        f"/apis/v2beta1/runs/{server.runs[0].run_id}:retry"
+    ] * 2
+
+
+def test_retries_end(server, capsys):
+    server.script.frames = [DIED]
+    assert submitted(server, "--wait", "--retries", "1") == 1
+    assert "- optimize: OOMKilled" in capsys.readouterr().err
+
+
+def test_prerequisites_that_are_not_met_are_not_tried_again(server):
+    server.script.frames = [frame("FAILED", check_prerequisites=("FAILED", "k=0 is below 1"))]
+    assert submitted(server, "--wait", "--retries", "3") == 1
+    assert not [path for path in server.script.sent() if path.endswith(":retry")]
+
+
+def test_a_run_of_yesterday_is_begun_again_by_its_id(server, capsys):
+    server.script.frames = [DIED, DIED, frame("SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(server, "--wait") == 1
+    run_id = server.runs[0].run_id
+    assert main(["retry", "--host", server.url, run_id, "--wait"]) == 0
+    out = capsys.readouterr().out
+    assert f"run {run_id} begins again\n{server.url}/#/runs/details/{run_id}\n" in out
+    assert "run succeeded" in out
+
+
+def test_a_run_that_is_not_there_or_did_not_fail_is_said(server, capsys):
+    assert main(["retry", "--host", server.url, "none"]) == 2
+    assert "run_id none not found" in capsys.readouterr().err
+    server.script.frames = [frame("SUCCEEDED")]
+    assert submitted(server) == 0
+    assert main(["retry", "--host", server.url, server.runs[0].run_id]) == 2
+    assert "cannot be retried" in capsys.readouterr().err
+
+
+# --- an installation's own defaults, comparisons, pipelines that are Kubernetes objects -------------------------------
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Compiled for an endpoint and a store of its own."""
+    folder = tmp_path_factory.mktemp("installed")
+    own = ("llm_base_url=http://llm/v1", "store_uri=s3://b/ease", "nu=0.5")
+    assert main(["compile", "--output-dir", str(folder), *(f"--set={value}" for value in own)]) == 0
+    return folder
+
+
+def test_the_form_begins_with_the_installations_own_defaults(installed):
+    fields = read_package(installed / "ease_pipeline.yaml").spec["root"]["inputDefinitions"]["parameters"]
+    assert fields["llm_base_url"]["defaultValue"] == "http://llm/v1"
+    assert json.loads(fields["advanced"]["defaultValue"]) == {"nu": 0.5}
+    shared = read_package(installed / "comparison_pipeline.yaml").spec["root"]["inputDefinitions"]["parameters"]
+    assert shared["store_uri"]["defaultValue"] == "s3://b/ease"
+    assert json.loads(shared["parameters"]["defaultValue"]) == {"llm_base_url": "http://llm/v1", "nu": "0.5"}
+
+
+def test_only_what_differs_from_them_is_sent_and_the_others_hold(server, installed):
+    package = str(installed / "ease_pipeline.yaml")
+    assert submitted(server, "--package", package, "--set", "k=3", "--set", "ridge=0.2") == 0
+    arguments = server.runs[0].runtime_config.parameters
+    assert arguments.keys() == {"k", "advanced"}
+    assert json.loads(arguments["advanced"]) == {"nu": 0.5, "ridge": 0.2}
+    assert submitted(server, "--package", package, "--set", "llm_base_url=local") == 0
+    assert server.runs[1].runtime_config.parameters["llm_base_url"] == "local"
+
+
+def test_defaults_that_cannot_work_or_for_the_committed_files_are_refused(capsys, tmp_path):
+    assert main(["compile", "--output-dir", str(tmp_path), "--set", "k=0"]) == 2
+    assert "k=0 is below 1" in capsys.readouterr().err
+    assert main(["compile", "--set", "k=3"]) == 2
+    assert "give another --output-dir" in capsys.readouterr().err
+
+
+def test_upload_puts_both_pipelines_there_once(server, installed, capsys):
+    files = [str(installed / name) for name in ("ease_pipeline.yaml", "comparison_pipeline.yaml")]
+    for _ in range(2):
+        assert main(["upload", "--host", server.url, *files]) == 0
+    assert [pipeline.display_name for pipeline in server.pipelines] == ["ease", "ease-comparison"]
+    assert len(server.versions) == 2
+    assert capsys.readouterr().out.startswith("pipeline ease, version ")
+
+
+def test_a_comparison_is_submitted_as_a_set_that_varies_something(server, tmp_path):
+    (tmp_path / "set.yaml").write_text(
+        "methods: [ease, {method: ease, shortlist: none}]\ntasks: lr, lp_variant\nrepeats: 2\nseed: 4\nbudget: 60\n"
+    )
+    assert submitted(server, "--params", str(tmp_path / "set.yaml"), "--set", "store_uri=s3://b/c") == 0
+    (run,) = server.runs
+    arguments = run.runtime_config.parameters
+    assert run.display_name.startswith("ease-comparison ")
+    assert arguments["repeats"] == 2
+    assert arguments["store_uri"] == "s3://b/c"
+    assert json.loads(arguments["parameters"]) == {"budget": 60}
+    axes = {name: value for name, value in arguments.items() if name not in ("parameters",)}
+    methods = {(cell.task, cell.method) for cell in plan({**axes, "budget": 60})}
+    assert methods == {(task, method) for task in ("lr", "lp_variant") for method in ("ease", "ease, shortlist=none")}
+
+
+def test_a_pipeline_that_is_a_kubernetes_object_is_found_by_its_name(server):
+    package = read_package(submit.PACKAGE)
+    assert submitted(server) == 0
+    server.pipelines[0].display_name = "EASE: exemplar sequence search"
+    server.versions[0].name, server.versions[0].display_name = f"ease-{package.version}", "another title"
+    assert submitted(server) == 0
+    assert (len(server.pipelines), len(server.versions)) == (1, 1)

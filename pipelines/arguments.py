@@ -1,0 +1,136 @@
+"""What a run of a compiled pipeline is started with: its form's arguments, checked as `ease run` and `ease compare`
+check parameters.
+
+A package may have defaults of its own, those of an installation (`python -m pipelines compile --set`); what is given
+wins over them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ease_lib.comparison import AXES, plan
+from ease_lib.config.forms import comparison_form, run_form
+from ease_lib.config.parsing import (
+    Parameter,
+    Value,
+    changed_parameters,
+    declared_parameters,
+    flat_parameters,
+    parse_parameter_text,
+    parse_parameters,
+)
+from ease_lib.config.sections import Parameters
+from ease_lib.errors import ConfigError
+from pipelines.parameter_sets import read_parameter_set
+
+COMPARISON = "ease-comparison"
+"""The pipeline of that name; any other is of a run."""
+ADVANCED, SHARED = "advanced", "parameters"
+"""Fields of the two forms that take all other parameters."""
+
+
+def given_values(parameter_set: str, overrides: Mapping[str, object]) -> dict[str, object]:
+    """The values of a set, with overrides."""
+    return {**(read_parameter_set(parameter_set) if parameter_set else {}), **overrides}
+
+
+def assignments(given: Sequence[str]) -> dict[str, object]:
+    """`["k=8", "task=lr"]` as a mapping; of two values for one name the last wins."""
+    broken = [f"--set {text} is not name=value, e.g. --set k=8" for text in given if "=" not in text.lstrip("=")]
+    if broken:
+        raise ConfigError(*broken)
+    return {name.strip(): value for name, _, value in (text.partition("=") for text in given)}
+
+
+def is_comparison(values: Mapping[str, object]) -> bool:
+    """Whether they vary something."""
+    return bool(set(values) & set(AXES))
+
+
+def check_values(values: Mapping[str, object]) -> None:
+    """
+    Raises:
+        ConfigError: with everything that is wrong with them.
+    """
+    if is_comparison(values):
+        plan(values)
+    else:
+        parse_parameters(values)
+
+
+def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str, Any], origin: str) -> dict[str, Value]:
+    """The form's arguments for these values, where they differ from the package's own defaults.
+
+    Args:
+        pipeline, spec: the package's.
+        origin: names it in messages.
+
+    Raises:
+        ConfigError: on wrong values, or a form that is not this version's.
+    """
+    if pipeline == COMPARISON:
+        form, last = comparison_form(), SHARED
+    elif is_comparison(values):
+        axes = ", ".join(sorted(set(values) & set(AXES)))
+        raise ConfigError(f"{axes} make several runs, and {origin} makes one; give the comparison's package")
+    else:
+        form, last = run_form(), ADVANCED
+    defaults = _defaults(form, spec, origin)
+    installed = {name: value for name, value in defaults.items() if name != last and value != ""}
+    merged = {**parse_parameter_text(str(defaults[last]), last), **installed, **values}
+    fields = _comparison_fields(merged) if pipeline == COMPARISON else form_values(parse_parameters(merged))
+    return {name: value for name, value in fields.items() if value != defaults[name] or name == last}
+
+
+def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[str, Value]:
+    """Defaults of an installation's own, for the form of a run or of a comparison.
+
+    Raises:
+        ConfigError: with everything that is wrong with them.
+    """
+    if is_comparison(values):
+        raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
+    return form_values(parse_parameters(values)) if is_run else _comparison_fields(values)
+
+
+def form_arguments(parameters: Parameters) -> dict[str, Value]:
+    """The arguments of a run: its form's fields that are not at their defaults, and the other parameters together."""
+    defaults = {field.name: field.default for field in run_form()}
+    return {
+        name: value for name, value in form_values(parameters).items() if value != defaults[name] or name == ADVANCED
+    }
+
+
+def form_values(parameters: Parameters) -> dict[str, Value]:
+    """Every field of the run form."""
+    declared = declared_parameters()
+    fields = {name: value for name, value in flat_parameters(parameters).items() if declared[name].form}
+    more = {name: value for name, value in changed_parameters(parameters).items() if not declared[name].form}
+    return {**fields, ADVANCED: json.dumps(more) if more else ""}
+
+
+def _comparison_fields(values: Mapping[str, object]) -> dict[str, Value]:
+    plan(values)
+    named = {field.name: field for field in comparison_form()}
+    fields: dict[str, Value] = {name: _as_field(named[name], value) for name, value in values.items() if name in named}
+    more = {name: value for name, value in values.items() if name not in named}
+    return {**fields, SHARED: json.dumps(more) if more else ""}
+
+
+def _as_field(field: Parameter, value: object) -> Value:
+    """An axis of a YAML file may be a list; the form takes its entries as text."""
+    if field.type is int:
+        return int(str(value))
+    return json.dumps(value)[1:-1] if isinstance(value, list) else str(value)
+
+
+def _defaults(form: Sequence[Parameter], spec: Mapping[str, Any], origin: str) -> dict[str, Value]:
+    fields = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
+    names = {field.name for field in form}
+    problems = [f"{origin} lacks parameter {name}" for name in names - fields.keys()]
+    problems += [f"{origin} has parameter {name}, which this version does not know" for name in fields.keys() - names]
+    if problems:
+        raise ConfigError(*(f"{problem}; run `python -m pipelines compile`" for problem in sorted(problems)))
+    types = {field.name: field.type for field in form}
+    return {name: types[name](field.get("defaultValue", "")) for name, field in fields.items()}
