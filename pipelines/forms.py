@@ -20,7 +20,14 @@ def has_form(fields: Sequence[Parameter], results: type) -> Callable[[Callable[[
 
         pipeline.__name__ = wire.__name__
         pipeline.__doc__ = "\n".join(
-            [inspect.getdoc(wire) or "", "", "Args:", *(f"    {field.name}: {field.help}" for field in fields)]
+            [
+                inspect.getdoc(wire) or "",
+                "",
+                *described(fields),
+                "",
+                "Args:",
+                *(f"    {field.name}: {field.help}" for field in fields),
+            ]
         )
         pipeline.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
@@ -34,6 +41,19 @@ def has_form(fields: Sequence[Parameter], results: type) -> Callable[[Callable[[
         return pipeline
 
     return decorate
+
+
+def described(fields: Sequence[Parameter]) -> list[str]:
+    """The fields as a table in the order of their use: the dashboard shows a pipeline's description, and no field's."""
+    return [
+        "| Field | Default | What it sets |",
+        "|---|---|---|",
+        *(f"| {field.name} | {field.default} | {_cell(field.help)} |" for field in fields),
+    ]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("{", "\\{")
 
 
 def with_defaults(pipeline: Any, defaults: Mapping[str, Any]) -> Any:

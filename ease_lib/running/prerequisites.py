@@ -28,6 +28,7 @@ from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import Judge, read_rubric
 from ease_lib.evaluation.prompt import read_template
+from ease_lib.running.run_context import in_container
 from ease_lib.running.task_data import check_data
 from ease_lib.tasks.base import Exemplar
 
@@ -51,8 +52,14 @@ def with_service_for_local(parameters: Parameters) -> Parameters:
     if parameters.endpoint.llm_base_url != "local" or local.is_installed():
         return parameters
     url = local.answering_service()
+    if not url and in_container():
+        raise ConfigError(
+            f"llm_base_url=local: no service answers at {local.SERVICE}, and this image does not hold that LLM. Set "
+            "llm_base_url to your endpoint in the form, or for good by `python -m pipelines compile --set "
+            "llm_base_url=... --output-dir build/pipelines` and `upload`; or deploy manifests/components/local-llm"
+        )
     if not url:
-        return parameters  # what to set instead is said by the check of the endpoint
+        return parameters  # what to do instead is said by the check of the endpoint
     logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
     served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters))
     return replace(parameters, endpoint=served)

@@ -1,5 +1,7 @@
 """`ease doctor`: every finding with its remedy, nothing secret, and the checks are those of a run."""
 
+import socket
+
 import pytest
 
 from ease_lib.cli import __main__ as cli
@@ -7,6 +9,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running import doctor
 from ease_lib.running.prerequisites import check, findings
+from tests.s3_server import free_ports
 
 
 def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
@@ -56,3 +59,14 @@ def test_a_run_is_refused_for_the_same_problems():
         check(parameters)
     assert list(refused.value.problems) == problems
     assert len(problems) == 2
+
+
+def test_a_pod_looks_for_what_kubeflow_needs(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as api:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.getsockname()[1]))
+        monkeypatch.setattr(doctor, "KUBERNETES_NAME", "localhost")
+        monkeypatch.setattr(doctor, "KUBEFLOW_API", ("127.0.0.1", free_ports(1)[0]))
+        found = {finding.what: finding.problems for finding in doctor._cluster()}
+    assert found["name service"] == found["API server"] == ()
+    assert "see manifests/components/cluster-addresses" in found["Kubeflow's API"][0]

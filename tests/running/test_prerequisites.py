@@ -43,12 +43,20 @@ def healthy_service():
 
 
 @pytest.mark.usefixtures("stage_image")
-def test_the_default_endpoint_in_an_image_without_it_is_refused_with_what_to_set():
+@pytest.mark.parametrize(
+    ("image", "remedies"),
+    [
+        ("cpu:1", ("Set llm_base_url to your endpoint in the form", "compile --set", "manifests/components/local-llm")),
+        ("", ("`make install` brings both", "https://host/v1")),
+    ],
+)
+def test_the_default_endpoint_where_it_is_not_is_refused_with_the_remedy_of_that_place(image, remedies, monkeypatch):
+    monkeypatch.setenv("EASE_IMAGE", image)
     with pytest.raises(ConfigError) as refused:
         check(with_service_for_local(parse_parameters({})))
     (problem,) = refused.value.problems
-    for said in ("llm_base_url=http://", "llm_api=completions", "manifests/components/local-llm", "https://host/v1"):
-        assert said in problem
+    for remedy in remedies:
+        assert remedy in problem
 
 
 @pytest.mark.usefixtures("stage_image")
