@@ -115,6 +115,33 @@ def test_containers_on_an_object_store_killed_half_way_write_what_processes_on_f
     assert "@sha256:" in software["image"]
 
 
+KILL = """
+import os, signal
+from pathlib import Path
+others = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and folder.name != str(os.getpid())]
+stages = [int(folder.name) for folder in others if b"executor_main" in (folder / "cmdline").read_bytes()]
+os.kill(max(stages), signal.SIGKILL)
+"""
+"""The stage's own process is the youngest of those that Kubeflow's executor became."""
+
+
+def test_a_process_that_is_killed_inside_its_container_is_begun_again_and_asks_nothing_twice(
+    cpu_image, options, in_processes, tmp_path
+):
+    process = ease_run(*options, "--runner", "docker", "--output-dir", tmp_path)
+    for line in process.stdout:
+        if line.startswith("evaluation 3/7"):
+            break
+    (container,) = docker.from_env().containers.list(filters={"label": "ease-run"})
+    assert container.exec_run(["python", "-c", KILL]).exit_code == 0
+    output = finished(process)
+    assert "the stage's process was killed by SIGKILL; it begins again in 5 s (1 of 3 times)" in output
+    assert "continuing: " in output
+    assert history(tmp_path) == history(in_processes)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["llm"]["requests"] == json.loads((in_processes / "report.json").read_text())["llm"]["requests"]
+
+
 def test_stopping_the_run_stops_its_container(cpu_image, options, tmp_path):
     process = ease_run(*options, "--runner", "docker", "--output-dir", tmp_path)
     for line in process.stdout:
