@@ -1,8 +1,16 @@
-"""The components by the names of their stages."""
+"""The components by the names of their tasks."""
 
-from components.making import SUPERVISED, Argument, artifact_arguments, component, form_arguments, stage_component
+from components.making import (
+    RECORDS,
+    SUPERVISED,
+    Argument,
+    artifact_arguments,
+    component,
+    form_arguments,
+    task_component,
+)
 from ease_lib.config.forms import comparison_form, run_form
-from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, RUN
+from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, TASKS
 
 _PLAN, _CELL, _REPORT = COMPARISON
 
@@ -11,10 +19,10 @@ def _check_prerequisites():
     scheduled = Argument("scheduled", "str", "When Kubeflow made the run.")
     run_name = Argument("run_name", "str", "Its name in the dashboard.")
     outputs = [
-        f'        ("{output}", list),  # of {stage.name}, for each shard: kfp.local loops over an output of this name only'  # noqa: E501
+        f'        ("{output}", list),  # of {task.name}, for each shard: kfp.local loops over an output of this name only'  # noqa: E501
         if output == LOOPED
         else f'        ("{output}", str),'
-        for output, stage in PASSED.items()
+        for output, task in PASSED.items()
     ]
     body = [
         "form = dict(locals())  # the arguments, before anything else gets a name",
@@ -25,11 +33,11 @@ def _check_prerequisites():
         *SUPERVISED,
         f"from ease_lib.stages import {CHECK.name} as stage",
         "",
-        "stages = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage, chain=chain)",
-        'return NamedTuple("StageParameters", [(name, str) for name in stages])(**stages)',
+        "tasks = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage, chain=chain)",
+        'return NamedTuple("TaskParameters", [(name, str) for name in tasks])(**tasks)',
     ]
-    returns = "\n".join(["NamedTuple(", '    "StageParameters",', "    [", *outputs, "    ],", ")"])
-    return component(CHECK, [*form_arguments(run_form()), scheduled, run_name], body, returns)
+    returns = "\n".join(["NamedTuple(", '    "TaskParameters",', "    [", *outputs, "    ],", ")"])
+    return component(CHECK, [*form_arguments(run_form()), scheduled, run_name, *RECORDS], body, returns)
 
 
 def _plan_comparison():
@@ -42,10 +50,11 @@ def _plan_comparison():
         "",
         "return stage.execute(axes, parameters, lineage, chain)",
     ]
-    return component(_PLAN, form_arguments(comparison_form()), body, "list[str]")
+    return component(_PLAN, [*form_arguments(comparison_form()), *RECORDS], body, "list[str]")
 
 
 def _run_cell():
+    (stage,) = _CELL.stages
     cell = Argument("cell", "str", "Labels and parameters of the cell, as plan_comparison lists them.")
     body = [
         *SUPERVISED,
@@ -53,24 +62,25 @@ def _run_cell():
         "",
         "stage.execute(cell, result, lineage, chain)",
     ]
-    return component(_CELL, [cell, *artifact_arguments(_CELL.module.Outputs, "Output")], body)
+    return component(_CELL, [cell, *artifact_arguments(stage.module.Outputs, "Output"), *RECORDS], body)
 
 
 def _report_comparison():
-    inputs = artifact_arguments(_REPORT.module.Inputs, "Input")
-    outputs = artifact_arguments(_REPORT.module.Outputs, "Output")
+    (stage,) = _REPORT.stages
+    inputs = artifact_arguments(stage.module.Inputs, "Input")
+    outputs = artifact_arguments(stage.module.Outputs, "Output")
     body = [
         *SUPERVISED,
         f"from ease_lib.stages import {_REPORT.name} as stage",
         "",
         "stage.execute(cells, page, results, lineage, chain)",
     ]
-    return component(_REPORT, [*inputs, *outputs], body)
+    return component(_REPORT, [*inputs, *outputs, *RECORDS], body)
 
 
 COMPONENTS = {
     CHECK.name: _check_prerequisites(),
-    **{stage.name: stage_component(stage) for stage in RUN},
+    **{task.name: task_component(task) for task in TASKS},
     _PLAN.name: _plan_comparison(),
     _CELL.name: _run_cell(),
     _REPORT.name: _report_comparison(),

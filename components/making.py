@@ -1,7 +1,7 @@
-"""Make a component from what its stage declares.
+"""Make the component of a task from what its stages declare.
 
 KFP keeps a component as the source text of a function, whose signature is what goes in and out and whose docstring is
-what the dashboard shows; both are written here from the stage's `Inputs` and `Outputs`, so that no file repeats them.
+what the dashboard shows; both are written here from the stages' `Inputs` and `Outputs`, so that no file repeats them.
 """
 
 import dataclasses
@@ -14,14 +14,13 @@ from kfp import dsl
 
 from components import images
 from ease_lib.config.parsing import Parameter
-from ease_lib.running.graph import Stage
+from ease_lib.running.graph import TASKS, Task
 
-CONFIG = "Parameters of this stage{}, as check_prerequisites passes them."
+CONFIG = "Parameters of the stages{}, as check_prerequisites passes them."
 METRICS = "A few numbers for the dashboard."
-LINEAGE = "Record of what went in and came out, and how."
-CHAIN = "The same for people."
+FOLDER = "dsl.Artifact"
 SUPERVISED = ("from ease_lib.running.supervision import supervised", "", "supervised()")
-"""What a component does before it loads its stage."""
+"""What a component does before it loads what it does."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,27 +32,49 @@ class Argument:
     text: str
 
 
-def stage_component(stage: Stage) -> Any:
-    """The component of a stage that `ease_lib.running.execution.execute` runs."""
-    inputs, outputs = (
-        artifact_arguments(stage.module.Inputs, "Input"),
-        artifact_arguments(stage.module.Outputs, "Output"),
-    )
-    config = Argument("config", "str", CONFIG.format(" and shard" if stage.shards else ""))
-    metrics = Argument("metrics", "dsl.Output[dsl.Metrics]", METRICS)
-    keywords = ["metrics", "lineage", "chain", *(argument.name for argument in (*inputs, *outputs))]
+CHAIN = Argument("chain", "dsl.Output[dsl.Markdown]", "What went in and came out, and how, for people.")
+RECORDS = (Argument("lineage", "dsl.Output[dsl.Artifact]", "The same as a record."), CHAIN)
+"""What a component of its own takes of its stage's record."""
+
+
+def task_component(task: Task) -> Any:
+    """The component of a task that `ease_lib.running.task.execute_task` does.
+
+    The last one of a run has the numbers and the page about its record: what everybody looks at stands in one place.
+    """
+    config = Argument("config", "str", CONFIG.format(" and shard" if task.shards else ""))
+    inputs = [_folder(made, "Input") for made in task.reads]
+    pages = [
+        argument
+        for stage in task.stages
+        for argument in artifact_arguments(stage.module.Outputs, "Output")
+        if argument.name in task.pages
+    ]
+    shown = [Argument("metrics", "dsl.Output[dsl.Metrics]", METRICS), CHAIN] if task is TASKS[-1] else []
     body = [
         *SUPERVISED,
-        f"from ease_lib.stages import {stage.name} as stage",
-        "from ease_lib.running.execution import execute",
+        "from ease_lib.running.task import execute_task",
         "",
-        "execute(",
-        "    stage,",
+        "execute_task(",
+        f'    "{task.name}",',
         "    config,",
-        *(f"    {name}={name}," for name in keywords),
+        f"    {task.folder},",
+        *(f"    {argument.name}={argument.name}," for argument in (*inputs, *pages, *shown)),
         ")",
     ]
-    return component(stage, [config, *inputs, *outputs, metrics], body)
+    return component(task, [config, *inputs, _folder(task, "Output"), *pages, *shown], body)
+
+
+def _folder(task: Task, direction: str) -> Argument:
+    """What a task makes, as its own output or the input of another; the text names everything in it."""
+    fields = [(stage, field) for stage in task.stages for field in dataclasses.fields(stage.module.Outputs)]
+    inside = [
+        f"{stage.name}/{field.name}: {field.metadata['text']}"
+        for stage, field in fields
+        if field.name not in task.pages
+    ]
+    kind = f"list[{FOLDER}]" if task.shards and direction == "Input" else FOLDER
+    return Argument(task.folder, f"dsl.{direction}[{kind}]", " ".join(inside))
 
 
 def form_arguments(parameters: Sequence[Parameter]) -> list[Argument]:
@@ -61,18 +82,13 @@ def form_arguments(parameters: Sequence[Parameter]) -> list[Argument]:
     return [Argument(parameter.name, parameter.type.__name__, parameter.help) for parameter in parameters]
 
 
-def component(stage: Stage, arguments: Sequence[Argument], body: Sequence[str], returns: str = "None") -> Any:
-    """A component whose function has this body; it takes the stage's record and its page too."""
-    records = [
-        Argument("lineage", "dsl.Output[dsl.Artifact]", LINEAGE),
-        Argument("chain", "dsl.Output[dsl.Markdown]", CHAIN),
-    ]
-    arguments = [*arguments, *records]
+def component(task: Task, arguments: Sequence[Argument], body: Sequence[str], returns: str = "None") -> Any:
+    """A component whose function has this body."""
     lines = [
-        f"def {stage.name}(",
+        f"def {task.name}(",
         *(f"    {argument.name}: {argument.type}," for argument in arguments),
         f") -> {returns}:",
-        f'    """{_quoted(stage.summary)}',
+        f'    """{_quoted(task.summary)}',
         "",
         "    Args:",
         *(f"        {argument.name}: {_quoted(argument.text)}" for argument in arguments),
@@ -80,7 +96,7 @@ def component(stage: Stage, arguments: Sequence[Argument], body: Sequence[str], 
         textwrap.indent("\n".join(body), "    "),
         "",
     ]
-    return dsl.component(base_image=images.CPU, install_kfp_package=False)(_function(stage.name, "\n".join(lines)))
+    return dsl.component(base_image=images.CPU, install_kfp_package=False)(_function(task.name, "\n".join(lines)))
 
 
 def artifact_arguments(declared: type, direction: str) -> list[Argument]:

@@ -62,10 +62,10 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     ):
         local.init(stage_runner, pipeline_root=str(pipeline_root), raise_on_error=True)
         finished = _run_logged(parameters, pipeline_root)
-    results = Path(finished.outputs["results"].path)
-    if not results.is_dir():  # kfp takes a container that ends at once for a success
-        raise RunFailed(f"the last stage wrote no results; see {pipeline_root / LOG_FILE}")
-    keep_results(output_dir, results, Path(finished.outputs["lineage"].path))
+    made = Path(finished.outputs["result"].path)
+    if not made.is_dir():  # kfp takes a container that ends at once for a success
+        raise RunFailed(f"the last task made nothing; see {pipeline_root / LOG_FILE}")
+    keep_results(output_dir, made)
     return output_dir
 
 

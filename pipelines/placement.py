@@ -1,6 +1,6 @@
-"""How each stage runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
+"""How each task runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
-The graphs pass every task through `place`; on a laptop the same calls are ignored. What a stage needs stands with its
+The graphs pass every task through `place`; on a laptop the same calls are ignored. What a task needs stands with its
 declaration in `ease_lib/running/graph.py`; what depends on the cluster is an option of `python -m pipelines compile`
 and stands in `Placement`.
 """
@@ -16,7 +16,7 @@ from kfp import dsl, kubernetes
 from components import images
 from ease_lib.errors import ConfigError
 from ease_lib.running import run_context
-from ease_lib.running.graph import HOUR, STAGES, Stage
+from ease_lib.running.graph import ALL_TASKS, HOUR, Task
 from pipelines.forms import with_defaults
 
 USER, GROUP = 10001, 0
@@ -61,11 +61,11 @@ class Placement:
 
     Args:
         cpu_image, gpu_image: with registry and, best, digest.
-        gpu: give the stages that use one in every run a GPU.
+        gpu: give the tasks that use one in every run a GPU.
         gpu_prefilter: one for each shard of `rank_pool` too, which computes on it with `prefilter=cosine` only.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
-        on_cluster: try a failed stage again (Kubeflow cannot be told which failures: an attempt that follows one whose
+        on_cluster: try a failed task again (Kubeflow cannot be told which failures: an attempt that follows one whose
             error no other cures ends at once, see `ease_lib/lineage/recording.py`), and ask Kubeflow for the run's name
             and time. On one machine whoever started the run sees what failed and starts it again, and
             `kfp.local` knows no schedules.
@@ -92,8 +92,8 @@ class Placement:
         if problems:
             raise ConfigError(*problems)
 
-    def gives_gpu(self, stage: Stage) -> bool:
-        return self.gpu and stage.on_gpu and (self.gpu_prefilter or not stage.ranks)
+    def gives_gpu(self, needs: Task) -> bool:
+        return self.gpu and needs.on_gpu and (self.gpu_prefilter or not needs.ranks)
 
 
 def _is_immutable(image: str) -> bool:
@@ -123,20 +123,20 @@ def placed(graph: Any, placement: Placement, defaults: Mapping[str, Any] = Mappi
 
 def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     """Everything that Kubernetes must know about a task; the task itself."""
-    stage, placement = STAGES[task.component_spec.name.replace("-", "_")], _placement.get()
+    needs, placement = ALL_TASKS[task.component_spec.name.replace("-", "_")], _placement.get()
     task.set_caching_options(False)  # its key holds the ids of the inputs, which are new in every run
-    task.set_cpu_request(stage.cpu[0]).set_cpu_limit(stage.cpu[1])
-    task.set_memory_request(stage.memory[0]).set_memory_limit(stage.memory[1])
-    if stage.retries and placement.on_cluster:
-        task.set_retry(stage.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
-    if placement.gives_gpu(stage):
+    task.set_cpu_request(needs.cpu[0]).set_cpu_limit(needs.cpu[1])
+    task.set_memory_request(needs.memory[0]).set_memory_limit(needs.memory[1])
+    if needs.retries and placement.on_cluster:
+        task.set_retry(needs.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
+    if placement.gives_gpu(needs):
         _on_gpu(task, placement)
     elif placement.cpu_image != images.CPU:
         task.set_container_image(placement.cpu_image)
-    _harden(task, stage)
-    _pass_secrets(task, stage)
+    _harden(task, needs)
+    _pass_secrets(task, needs)
     _pass_network(task)
-    _tell_run(task, stage, placement)
+    _tell_run(task, needs, placement)
     return task
 
 
@@ -158,23 +158,23 @@ def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
         kubernetes.add_node_selector(task, label_key=label, label_value=value)
 
 
-def _harden(task: dsl.PipelineTask, stage: Stage) -> None:
+def _harden(task: dsl.PipelineTask, needs: Task) -> None:
     """What the pod security standard `restricted` wants beyond what KFP sets by itself, and where a stage may write."""
     kubernetes.set_security_context(task, run_as_user=USER, run_as_group=GROUP, run_as_non_root=True)
-    kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=stage.scratch)  # noqa: S108
+    kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=needs.scratch)  # noqa: S108
     kubernetes.empty_dir_mount(task, volume_name="shm", mount_path="/dev/shm", medium="Memory", size_limit="1Gi")  # noqa: S108
     kubernetes.set_image_pull_policy(task, "IfNotPresent")
-    kubernetes.set_timeout(task, stage.timeout_seconds)
+    kubernetes.set_timeout(task, needs.timeout_seconds)
     # a search continues where it was, but moving it for the sake of an emptier node only costs time
     kubernetes.add_pod_annotation(task, "cluster-autoscaler.kubernetes.io/safe-to-evict", "false")
 
 
-def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
+def _pass_secrets(task: dsl.PipelineTask, needs: Task) -> None:
     """Keys from named Secrets into the environment; absent ones are left out: a local LLM needs none."""
-    if stage.reaches_endpoint:
+    if needs.reaches_endpoint:
         kubernetes.add_pod_label(task, ENDPOINT_LABEL, "true")
         kubernetes.use_secret_as_env(task, LLM_SECRET, LLM_KEYS, optional=True)
-    # every stage writes its lineage record; most read or write more
+    # every task writes lineage records; most read or write more
     kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
     kubernetes.use_secret_as_env(task, CATALOGUE_SECRET, CATALOGUE_KEYS, optional=True)
     kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
@@ -186,9 +186,9 @@ def _pass_network(task: dsl.PipelineTask) -> None:
     kubernetes.use_config_map_as_volume(task, AUTHORITIES, AUTHORITIES_FOLDER, optional=True)
 
 
-def _tell_run(task: dsl.PipelineTask, stage: Stage, placement: Placement) -> None:
+def _tell_run(task: dsl.PipelineTask, needs: Task, placement: Placement) -> None:
     """What a stage records of where it ran; through the pod, not as parameters that somebody chose."""
-    image = placement.gpu_image if placement.gives_gpu(stage) else placement.cpu_image
+    image = placement.gpu_image if placement.gives_gpu(needs) else placement.cpu_image
     kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)
     for variable, field_path in RUN_FIELDS.items():
         kubernetes.use_field_path_as_env(task, env_name=variable, field_path=field_path)

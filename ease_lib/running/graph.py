@@ -1,8 +1,9 @@
-"""The stages of a run and of a comparison: which there are, in which order, and what each needs of a machine.
+"""The stages of a run and of a comparison, and the tasks that do them: which there are, and what each needs.
 
 A stage is a module of `ease_lib.stages`. What it reads, and which stage made that, stands in its `Inputs`; what it
-writes in its `Outputs`; the parameters it gets in its `Config`. The pipelines, their components, runs in one process,
-the parameters that `check_prerequisites` passes on, and `ease STAGE` are made from these declarations.
+writes in its `Outputs`; the parameters it gets in its `Config`. A task is what Kubeflow starts a container for: one
+stage, or several one after another. The pipelines, their components, runs in one process, the parameters that
+`check_prerequisites` passes on, and `ease STAGE` are made from these declarations.
 """
 
 from __future__ import annotations
@@ -19,30 +20,11 @@ HOUR = 3600
 RETRIES = 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Stage:
-    """A stage, and what it needs.
-
-    Args:
-        shards: one task for each shard of the pool, side by side.
-        cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
-        reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
-        on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
-        ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
-        retries: further tries where the first one failed.
-        scratch: size of /tmp.
-    """
+    """A stage, by the name of its module."""
 
     name: str
-    shards: bool = False
-    cpu: tuple[str, str] = ("250m", "1")
-    memory: tuple[str, str] = ("1Gi", "2Gi")
-    reaches_endpoint: bool = False
-    on_gpu: bool = False
-    ranks: bool = False
-    retries: int = RETRIES
-    timeout_seconds: int = HOUR
-    scratch: str = "1Gi"
 
     @property
     def module(self) -> ModuleType:
@@ -84,18 +66,87 @@ def _docstring(stage: str) -> str | None:
     return ast.get_docstring(ast.parse(source.read_text(encoding="utf-8")))
 
 
-CHECK = Stage(
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Stages that are done one after another in one container, and what it needs.
+
+    Args:
+        folder: what it makes is one artifact of Kubeflow's, a folder of this name (`ease_lib/running/task.py`); empty
+            where its stage makes nothing, or has a component of its own.
+        shards: one for each shard of the pool, side by side.
+        cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
+        reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
+        on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
+        ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
+        retries: further tries where the first one failed.
+        scratch: size of /tmp.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    folder: str = ""
+    shards: bool = False
+    cpu: tuple[str, str] = ("250m", "1")
+    memory: tuple[str, str] = ("1Gi", "2Gi")
+    reaches_endpoint: bool = False
+    on_gpu: bool = False
+    ranks: bool = False
+    retries: int = RETRIES
+    timeout_seconds: int = HOUR
+    scratch: str = "1Gi"
+
+    @property
+    def command(self) -> str:
+        """As Kubeflow writes its name."""
+        return self.name.replace("_", "-")
+
+    @property
+    def summary(self) -> str:
+        """What its stages do, a sentence each."""
+        return " ".join(stage.summary for stage in self.stages)
+
+    @property
+    def sources(self) -> list[str]:
+        """The outputs of other tasks that its stages read, `STAGE.OUTPUT`, each once."""
+        own = {stage.name for stage in self.stages}
+        read = [source for stage in self.stages for source in stage.sources.values()]
+        return [source for source in dict.fromkeys(read) if source.partition(".")[0] not in own]
+
+    @property
+    def reads(self) -> list[Task]:
+        """The tasks whose folders it reads, each once."""
+        return list(dict.fromkeys(maker_of(source) for source in self.sources))
+
+    @property
+    def pages(self) -> list[str]:
+        """Its outputs that are HTML to look at, which are artifacts of their own."""
+        fields = [field for stage in self.stages for field in dataclasses.fields(stage.module.Outputs)]
+        return [field.name for field in fields if field.metadata["kind"] == PAGE]
+
+
+PAGE = "HTML"
+CHECK = Task(
     # tries what the run will need; a problem of the user's is not cured by another try
     name="check_prerequisites",
+    stages=(Stage("check_prerequisites"),),
     reaches_endpoint=True,
     retries=0,
     timeout_seconds=900,
 )
-RUN = (
-    # reads task data of which KFP knows the address only, not the content
-    Stage(name="build_dataset", cpu=("250m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi"),
-    Stage(
+TASKS = (
+    Task(
+        # reads task data of which KFP knows the address only, not the content
+        name="build_dataset",
+        stages=(Stage("build_dataset"),),
+        folder="data",
+        cpu=("250m", "2"),
+        memory=("1Gi", "4Gi"),
+        scratch="4Gi",
+    ),
+    Task(
         name="rank_pool",
+        stages=(Stage("rank_pool"),),
+        folder="ranking",
         shards=True,
         cpu=("500m", "4"),
         memory=("1Gi", "8Gi"),
@@ -104,11 +155,21 @@ RUN = (
         ranks=True,
         scratch="4Gi",
     ),
-    Stage(name="prefilter", memory=("1Gi", "8Gi"), scratch="4Gi"),
-    Stage(name="propose_instructions", reaches_endpoint=True),
-    Stage(name="embed", cpu=("500m", "4"), memory=("1Gi", "8Gi"), reaches_endpoint=True, on_gpu=True, scratch="4Gi"),
-    Stage(
+    Task(
+        name="prepare",
+        stages=(Stage("prefilter"), Stage("propose_instructions"), Stage("embed")),
+        folder="prepared",
+        cpu=("500m", "4"),
+        memory=("1Gi", "8Gi"),
+        reaches_endpoint=True,
+        on_gpu=True,
+        timeout_seconds=3 * HOUR,
+        scratch="4Gi",
+    ),
+    Task(
         name="optimize",
+        stages=(Stage("optimize"),),
+        folder="search",
         cpu=("500m", "4"),
         memory=("1Gi", "8Gi"),
         reaches_endpoint=True,
@@ -116,31 +177,44 @@ RUN = (
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
     ),
-    Stage(name="evaluate", reaches_endpoint=True, timeout_seconds=12 * HOUR),
-    Stage(name="report"),
-    # asks the LLM where the latest prompt has to be beaten
-    Stage(name="publish", reaches_endpoint=True, timeout_seconds=12 * HOUR),
+    Task(
+        # publishing asks the LLM where the latest prompt has to be beaten
+        name="conclude",
+        stages=(Stage("evaluate"), Stage("report"), Stage("publish")),
+        folder="result",
+        reaches_endpoint=True,
+        timeout_seconds=25 * HOUR,
+    ),
 )
-"""Behind `CHECK`, which passes each its parameters."""
+"""Of a run, behind `CHECK`, which passes each its parameters. Each costs Kubeflow two pods and some ten seconds."""
+_PLAN, _CELL, _REPORT = Stage("plan_comparison"), Stage("run_cell"), Stage("report_comparison")
 COMPARISON = (
-    Stage(name="plan_comparison", reaches_endpoint=True, retries=0, timeout_seconds=900),
-    Stage(
+    Task(name="plan_comparison", stages=(_PLAN,), reaches_endpoint=True, retries=0, timeout_seconds=900),
+    Task(
         name="run_cell",
+        stages=(_CELL,),
         cpu=("500m", "2"),
         memory=("1Gi", "4Gi"),
         reaches_endpoint=True,
         timeout_seconds=48 * HOUR,
         scratch="4Gi",
     ),
-    Stage(name="report_comparison"),
+    Task(name="report_comparison", stages=(_REPORT,)),
 )
-STAGES = {stage.name: stage for stage in (CHECK, *RUN, *COMPARISON)}
-
+ALL_TASKS = {task.name: task for task in (CHECK, *TASKS, *COMPARISON)}
+STAGES = {stage.name: stage for task in ALL_TASKS.values() for stage in task.stages}
+RUN = tuple(stage for task in TASKS for stage in task.stages)
+"""The stages of a run, without the check."""
 
 LOOPED = "Output"
 """The only name of an output that `kfp.local` can loop over."""
-PASSED = {LOOPED if stage.shards else stage.name: stage for stage in RUN}
-"""The run's stages by the names of the outputs with which `CHECK` passes them their parameters."""
+PASSED = {LOOPED if task.shards else task.name: task for task in TASKS}
+"""The run's tasks by the names of the outputs with which `CHECK` passes them their parameters."""
+
+
+def maker_of(source: str) -> Task:
+    """The run's task that makes an output, `STAGE.OUTPUT`."""
+    return next(task for task in TASKS if STAGES[source.partition(".")[0]] in task.stages)
 
 
 def modules_between(after: str, before: str) -> tuple[ModuleType, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,16 +17,15 @@ from typing import TextIO
 from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.child import shared_endpoints
 from ease_lib.processes import limit_threads
-from ease_lib.running.execution import Artifact, LocalArtifact, logger, output_path, perform
-from ease_lib.running.graph import CHECK, PASSED, RUN, Stage
+from ease_lib.running.execution import Artifact, LocalArtifact, logger
+from ease_lib.running.graph import CHECK, PASSED, RUN, TASKS, Task
 from ease_lib.running.run_context import new_run
+from ease_lib.running.task import LINEAGE, perform_task
 from ease_lib.signals import sigterm_as_interrupt
 
 LOG_FILE = "log.txt"
 LINEAGE_FILE = "lineage.json"
 """Record of the last stage, from which everything before it is found."""
-Made = dict[str, LocalArtifact]
-"""The artifacts of a task, by name."""
 
 
 def run_inline(
@@ -55,45 +54,44 @@ def run_inline(
         _logged(root.parent / LOG_FILE, lines),
         shared_endpoints(),
     ):
+        records = {name: LocalArtifact(str(root / CHECK.command / name)) for name in ("lineage", "chain")}
         on_stage(CHECK.name)
-        configs = CHECK.module.perform(parameters, **_records(root / CHECK.command))
-        done: dict[str, list[Made]] = {}
-        for passed, stage in PASSED.items():
-            on_stage(stage.name)
-            of_tasks = configs[passed] if stage.shards else [configs[passed]]
-            tasks = [root / stage.command / (str(number) if stage.shards else "") for number in range(len(of_tasks))]
-            done[stage.name] = [_done(stage, config, task, done) for config, task in zip(of_tasks, tasks, strict=True)]
-    results, last = done["report"][0]["results"], done[RUN[-1].name][0]["lineage"]
-    keep_results(output_dir, Path(results.path), Path(last.path))
+        configs = CHECK.stages[0].module.perform(parameters, **records)
+        made: dict[str, Artifact | Sequence[Artifact]] = {}
+        for passed, task in PASSED.items():
+            own = root / task.command
+            if task.shards:
+                numbered = enumerate(configs[passed])
+                made[task.folder] = [_done(task, config, own / str(n), made, on_stage) for n, config in numbered]
+            else:
+                made[task.folder] = _done(task, configs[passed], own, made, on_stage)
+    keep_results(output_dir, root / TASKS[-1].command / TASKS[-1].folder)
     return output_dir
 
 
-def keep_results(output_dir: Path, results: Path, lineage: Path) -> None:
-    """Copy what the stage `report` collected, and the record of the last stage, to where people look."""
-    shutil.copytree(results, output_dir, dirs_exist_ok=True)
-    shutil.copyfile(lineage, output_dir / LINEAGE_FILE)
+def keep_results(output_dir: Path, made: Path) -> None:
+    """Copy what the stage `report` collected, and the record of the last stage, to where people look.
+
+    Args:
+        made: the folder of the last task.
+    """
+    shutil.copytree(made / "report" / "results", output_dir, dirs_exist_ok=True)
+    shutil.copyfile(made / RUN[-1].name / LINEAGE, output_dir / LINEAGE_FILE)
 
 
-def _done(stage: Stage, config: str, folder: Path, done: dict[str, list[Made]]) -> Made:
-    """The artifacts of a task of this stage, once it has run."""
-    artifacts: dict[str, Artifact | Sequence[Artifact]] = {}
-    for name, source in stage.sources.items():
-        maker, _, output = source.partition(".")
-        made = [task[output] for task in done[maker]]
-        artifacts[name] = made if _takes_many(stage, name) else made[0]
-    outputs = {name: LocalArtifact(str(folder / name)) for name in stage.outputs}
-    artifacts.update(outputs)
-    records = _records(folder)
-    perform(stage.module, config, artifacts, lineage=records["lineage"], chain=records["chain"])
-    return {**outputs, **records}
-
-
-def _takes_many(stage: Stage, name: str) -> bool:
-    return bool(stage.module.Inputs.__dataclass_fields__[name].metadata["many"])
-
-
-def _records(folder: Path) -> Made:
-    return {name: LocalArtifact(str(output_path(folder / name))) for name in ("lineage", "chain")}
+def _done(
+    task: Task,
+    config: str,
+    own: Path,
+    folders: Mapping[str, Artifact | Sequence[Artifact]],
+    on_stage: Callable[[str], None],
+) -> LocalArtifact:
+    """What a task made below `own`, once it is done."""
+    made = LocalArtifact(str(own / task.folder))
+    pages = {name: LocalArtifact(str(own / name)) for name in task.pages}
+    chain = LocalArtifact(str(own / "chain")) if task is TASKS[-1] else None
+    perform_task(task, config, made, {**folders, **pages}, chain=chain, on_stage=on_stage)
+    return made
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Stage `check_prerequisites`: check every parameter, the data, the embedder, the store and the endpoint; pass each
-stage its parameters.
+task its parameters.
 
-Its outputs are the parameters each later stage receives: checked, complete, and no more than that stage reads.
+Its outputs are the parameters each later task receives: checked, complete, and no more than its stages read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse_parameters, stage_parameters
+from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
@@ -19,6 +19,7 @@ from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, tim
 from ease_lib.running.graph import PASSED
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
+from ease_lib.running.task import task_parameters
 from ease_lib.running.task_data import is_small
 from ease_lib.running.under_way import begun
 
@@ -62,7 +63,7 @@ def perform(
 
 
 def run(parameters: Parameters) -> dict[str, Any]:
-    """The parameters of each stage, as JSON, by the names of `PASSED`; a list where a stage has a task for each shard.
+    """The parameters of the stages of each task, as JSON, by the names of `PASSED`; a list where there are shards.
 
     Raises:
         ConfigError: listing every problem found.
@@ -77,10 +78,10 @@ def run(parameters: Parameters) -> dict[str, Any]:
         parameters = begun(parameters, lambda: current_answers(parameters, trials))
     logger.info("all prerequisites are met")
     return {
-        output: [stage_parameters(stage.config, shard) for shard in _shards(parameters)]
-        if stage.shards
-        else stage_parameters(stage.config, parameters)
-        for output, stage in PASSED.items()
+        output: [task_parameters(task, shard) for shard in _shards(parameters)]
+        if task.shards
+        else task_parameters(task, parameters)
+        for output, task in PASSED.items()
     }
 
 

@@ -14,7 +14,7 @@ from ease_lib.artifacts.tables import write_document
 from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.running.cells import attempted, decoded
 from ease_lib.running.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
-from ease_lib.running.graph import STAGES
+from ease_lib.running.graph import ALL_TASKS
 from ease_lib.running.one_process import Artifacts
 from ease_lib.running.run_context import run_context
 
@@ -32,6 +32,6 @@ def execute(cell: str, result: Artifact, lineage: Artifact | None = None, chain:
         work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
         with recorded(work, parameters.lineage_root, lineage, chain, made=[result]):
             context = run_context()
-            is_last = not context.pod or context.retry >= STAGES["run_cell"].retries  # whose failure is a result
+            is_last = not context.pod or context.retry >= ALL_TASKS["run_cell"].retries  # whose failure is a result
             measured = attempted(wanted, Artifacts(Path(folder)), is_last=is_last)[0]
             write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)

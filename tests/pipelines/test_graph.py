@@ -12,13 +12,11 @@ from components import images
 from ease_lib.comparison import plan
 from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.config.sections import ComparisonAxes
-from ease_lib.running.graph import LOOPED, RUN
+from ease_lib.running.graph import LOOPED, TASKS, maker_of
 from pipelines import parameter_sets
 from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, params_readme
 from pipelines.arguments import form_arguments
 from pipelines.ease_pipeline import ease_pipeline
-
-STAGES = {stage.name.replace("_", "-"): stage.module for stage in RUN}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +59,7 @@ def test_run_form_is_what_is_declared_in_order_with_help(spec):
 
 
 def edges(spec):
-    """(task, its input, producing task, its output) of every artifact, into the loop over shards and out of it too."""
+    """(task, its input, producing task, its output) of every folder, into the loop over shards and out of it too."""
     tasks = spec["root"]["dag"]["tasks"]
     (loop,) = (name for name in tasks if name.startswith("for-loop"))
     inside = spec["components"][f"comp-{loop}"]["dag"]
@@ -80,18 +78,54 @@ def edges(spec):
             yield name, field, outer["producerTask"], outer["outputArtifactKey"]
 
 
-def test_every_edge_of_the_graph_keeps_its_contract(spec):
-    found = list(edges(spec))
-    for name, field, producer, output in found:
-        wanted = STAGES[name].Inputs.__dataclass_fields__[field].metadata["contract"]
-        given = STAGES[producer].Outputs.__dataclass_fields__[output].metadata["contract"]
-        assert wanted == given, (name, field)
-    assert len(found) == sum(len(module.Inputs.__dataclass_fields__) for module in STAGES.values())
+def test_every_task_gets_the_folders_in_which_lies_what_its_stages_read(spec):
+    """That each artifact is read under the contract it was written with: tests/running/test_graph.py."""
+    wanted = {
+        (task.command, maker.folder, maker.command, maker.folder)
+        for task in TASKS
+        for stage in task.stages
+        for source in stage.sources.values()
+        if (maker := maker_of(source)) is not task
+    }
+    assert sorted(edges(spec)) == sorted(wanted)
 
 
-def test_every_stage_gets_its_own_parameters(spec):
+def layers(spec):
+    """(name of a layer, its tasks, their components) of a compiled pipeline: what the dashboard shows at once."""
+    components = spec["components"]
+    found = {"root": spec["root"]["dag"], **{name: body["dag"] for name, body in components.items() if "dag" in body}}
+    for name, dag in found.items():
+        yield name, dag["tasks"], [components[task["componentRef"]["name"]] for task in dag["tasks"].values()]
+
+
+def test_no_layer_of_the_graph_has_more_nodes_than_a_screen_holds(spec, comparison_spec):
+    for name, tasks, used in (*layers(spec), *layers(comparison_spec)):
+        artifacts = [one for body in used for one in body.get("outputDefinitions", {}).get("artifacts", {})]
+        assert len(tasks) + len(artifacts) <= 20, (name, sorted(tasks), sorted(artifacts))
+
+
+def test_a_plain_run_is_fifteen_pods(spec):
+    """A driver for each layer and each pass of a loop, a driver and an executor for each task that is not a layer."""
+    pods = 0
+    for name, _, used in layers(spec):
+        passes = 1 + ("for-loop" in name)  # one shard
+        pods += passes + sum(2 for body in used if "executorLabel" in body)
+    assert pods == 15
+
+
+def test_one_task_has_the_numbers_by_which_runs_are_compared(spec):
+    kinds = [
+        (name, output, declared["artifactType"]["schemaTitle"])
+        for name, body in spec["components"].items()
+        for output, declared in body.get("outputDefinitions", {}).get("artifacts", {}).items()
+    ]
+    assert [kind[:2] for kind in kinds if kind[2] == "system.Metrics"] == [("comp-conclude", "metrics")]
+    assert [kind[:2] for kind in kinds if kind[2] == "system.HTML"] == [("comp-conclude", "page")]
+
+
+def test_every_task_gets_its_own_parameters(spec):
     tasks = spec["root"]["dag"]["tasks"]
-    for name in set(STAGES) - {"rank-pool"}:
+    for name in {task.command for task in TASKS} - {"rank-pool"}:
         source = tasks[name]["inputs"]["parameters"]["config"]["taskOutputParameter"]
         assert (source["producerTask"], source["outputParameterKey"]) == ("check-prerequisites", name.replace("-", "_"))
     loop = tasks["for-loop-1"]

@@ -11,8 +11,9 @@ from kfp.kubernetes import kubernetes_executor_config_pb2
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from ease_lib.errors import ConfigError
+from ease_lib.running.graph import ALL_TASKS
 from pipelines.__main__ import COMPILED, FOLDER, compile_all
-from pipelines.placement import STAGES, Placement, place
+from pipelines.placement import Placement, place
 
 DIGEST = "@sha256:" + "a" * 64
 
@@ -31,9 +32,9 @@ def pods(folder):
 PODS = list(pods(FOLDER))
 
 
-def stage_of(container):
+def task_of(container):
     """The component's function stands in its command."""
-    return STAGES[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
+    return ALL_TASKS[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
@@ -51,18 +52,18 @@ def test_a_pod_has_requests_limits_and_an_end(container, settings):
     for bound in ("Request", "Limit"):
         assert resources[f"resourceCpu{bound}"]
         assert resources[f"resourceMemory{bound}"]
-    assert int(settings["activeDeadlineSeconds"]) == stage_of(container).timeout_seconds
+    assert int(settings["activeDeadlineSeconds"]) == task_of(container).timeout_seconds
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
-def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
-    stage = stage_of(container)
+def test_a_pod_gets_the_secrets_of_its_task_and_no_others(container, settings):
+    task = task_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
-    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if stage.reaches_endpoint else set()
+    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if task.reaches_endpoint else set()
     assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
-    assert labels == ({"ease/reaches-endpoint": "true"} if stage.reaches_endpoint else {})
+    assert labels == ({"ease/reaches-endpoint": "true"} if task.reaches_endpoint else {})
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
@@ -96,13 +97,13 @@ def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
     spec, _ = yaml.safe_load_all((FOLDER / name).read_text())
     levels = [spec["root"]["dag"], *(c["dag"] for c in spec["components"].values() if "dag" in c)]
     tasks = {task: body for level in levels for task, body in level["tasks"].items() if "for-loop" not in task}
-    for task, body in tasks.items():
-        stage = STAGES[task.replace("-", "_")]
-        if not stage.retries:
+    for name_of_task, body in tasks.items():
+        task = ALL_TASKS[name_of_task.replace("-", "_")]
+        if not task.retries:
             assert "retryPolicy" not in body
         else:
             policy = body["retryPolicy"]
-            assert policy["maxRetryCount"] == stage.retries
+            assert policy["maxRetryCount"] == task.retries
             assert (policy["backoffDuration"], policy["backoffFactor"]) == ("30s", 2.0)
 
 
@@ -118,7 +119,7 @@ def test_the_files_are_what_kubeflow_reads(name):
 
 
 @pytest.mark.parametrize("prefilter", [False, True])
-def test_gpus_go_to_the_stages_that_use_one(tmp_path, prefilter):
+def test_gpus_go_to_the_tasks_that_use_one(tmp_path, prefilter):
     """`rank_pool` computes on one for some prefilters only, and there may be many shards of it."""
     placement = Placement(
         gpu=True,
@@ -128,10 +129,10 @@ def test_gpus_go_to_the_stages_that_use_one(tmp_path, prefilter):
         gpu_node_label="a=b",
     )
     compile_all(tmp_path, placement)
-    with_gpu = {"embed", "optimize", *(["rank_pool"] if prefilter else [])}
+    with_gpu = {"prepare", "optimize", *(["rank_pool"] if prefilter else [])}
     for pod in pods(tmp_path):
         container, settings = pod.values
-        if any(stage_of(container) is STAGES[name] for name in with_gpu):
+        if any(task_of(container) is ALL_TASKS[name] for name in with_gpu):
             assert container["image"] == f"reg/gpu{DIGEST}"
             accelerator = container["resources"]["accelerator"]
             assert (accelerator["resourceType"], accelerator["resourceCount"]) == ("nvidia.com/gpu", "1")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from ease_lib.running.graph import RUN, STAGES, modules_between
+from ease_lib.running.graph import RUN, STAGES, TASKS, maker_of, modules_between
 from ease_lib.running.one_process import artifact_name
 
 
@@ -15,7 +15,21 @@ def test_every_input_is_an_output_of_an_earlier_stage_under_the_same_contract(pl
         stage, _, output = field.metadata["of"].partition(".")
         made = {made.name: made.metadata for made in dataclasses.fields(earlier[stage].module.Outputs)}[output]
         assert (made["contract"], made["kind"]) == (field.metadata["contract"], field.metadata["kind"])
-        assert field.metadata["many"] == earlier[stage].shards
+        assert field.metadata["many"] == maker_of(field.metadata["of"]).shards
+
+
+def test_what_a_task_reads_of_others_lies_in_the_folders_of_tasks_before_it():
+    for place, task in enumerate(TASKS):
+        assert set(task.reads) <= set(TASKS[:place])
+        own = {stage.name for stage in task.stages}
+        read = {source for stage in task.stages for source in stage.sources.values()}
+        assert set(task.sources) == {source for source in read if source.partition(".")[0] not in own}
+
+
+def test_names_in_a_component_do_not_collide():
+    for task in TASKS:
+        names = [*(read.folder for read in task.reads), task.folder, *task.pages]
+        assert len({*names, "config", "metrics", "chain"}) == len(names) + 3
 
 
 def test_every_stage_says_what_it_does_in_a_sentence():

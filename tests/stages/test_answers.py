@@ -1,5 +1,6 @@
 """Which kept answers a run uses, and when everything is asked anew."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -89,7 +90,7 @@ def begun(server, tmp_path, **changes):
     """The parameters of the evaluate stage after the first stage of a run."""
     values = {"llm_base_url": server.base_url, "llm_model": MODEL, "store_uri": str(tmp_path / "store"), **changes}
     passed = check_prerequisites.run(parse_parameters(values))
-    return parse_stage_config(evaluate.Config, passed["evaluate"])
+    return parse_stage_config(evaluate.Config, json.dumps(json.loads(passed["conclude"])["evaluate"]))
 
 
 def test_a_run_that_was_killed_goes_on_with_its_ledger_and_its_answers(server, tmp_path):
@@ -124,14 +125,14 @@ def recorded(server, tmp_path, name, **changes):
         **changes,
     )
     passed = check_prerequisites.run(run.parameters)
-    continuation = parse_stage_config(evaluate.Config, passed["evaluate"]).continuation
+    continuation = parse_stage_config(
+        evaluate.Config, json.dumps(json.loads(passed["conclude"])["evaluate"])
+    ).continuation
     run.parameters = replace(run.parameters, continuation=continuation)
     return run
 
 
 def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, model, tmp_path):
-    import json
-
     def score(name):
         run = recorded(server, tmp_path, name, llm_refresh="probe")()
         return json.loads((run.path("results") / "report.json").read_text())

@@ -41,7 +41,11 @@ def kept(files, shards, **values):
     tops = [str(files / f"tops-{shard}") for shard in range(len(configs))]
     for config, path in zip(configs, tops, strict=True):
         inputs = rank_pool.Inputs(pool=str(files / "pool"), validation=str(files / "validation"))
-        rank_pool.run(inputs, rank_pool.Outputs(tops=path), parse_stage_config(rank_pool.Config, config))
+        rank_pool.run(
+            inputs,
+            rank_pool.Outputs(tops=path),
+            parse_stage_config(rank_pool.Config, json.dumps(json.loads(config)["rank_pool"])),
+        )
     inputs = prefilter.Inputs(pool=str(files / "pool"), tops=tops[::-1])  # Kubeflow promises no order
     config = stage_parameters(prefilter.Config, parse_parameters(parameters))
     prefilter.run(inputs, prefilter.Outputs(kept=str(files / "kept")), parse_stage_config(prefilter.Config, config))
@@ -72,6 +76,6 @@ def test_a_missing_shard_is_named(files):
 
 def test_each_shard_is_told_which_it_is():
     configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[LOOPED]
-    assert [json.loads(config)["shard"] for config in configs] == [0, 1, 2]
+    assert [json.loads(config)["rank_pool"]["shard"] for config in configs] == [0, 1, 2]
     with pytest.raises(ConfigError, match="shard=2 is not below shards=2"):
         parse_parameters({"shards": 2, "shard": 2})

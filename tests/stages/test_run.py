@@ -444,10 +444,10 @@ def test_prerequisites_of_the_endpoint():
 
 
 def test_the_forms_advanced_field():
-    stages = check_prerequisites.run(
+    tasks = check_prerequisites.run(
         check_prerequisites.read_form(SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}, "{nu: 0.7}")
     )
-    assert json.loads(stages["optimize"])["nu"] == 0.7
+    assert json.loads(tasks["optimize"])["optimize"]["nu"] == 0.7
     with pytest.raises(ConfigError, match="advanced repeats budget"):
         check_prerequisites.read_form(SMOKE, "budget: 3")
     with pytest.raises(ConfigError, match="advanced is not valid YAML"):
