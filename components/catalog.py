@@ -6,16 +6,20 @@ from components.making import (
     Argument,
     artifact_arguments,
     component,
+    folder,
     form_arguments,
     task_component,
 )
 from ease_lib.config.forms import comparison_form, run_form
 from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, TASKS
+from ease_lib.running.task import LINEAGE
 
+_BEGIN, *_BEHIND = TASKS
 _PLAN, _CELL, _REPORT = COMPARISON
 
 
-def _check_prerequisites():
+def _begin():
+    """It checks the form first, and passes the other tasks their parameters."""
     scheduled = Argument("scheduled", "str", "When Kubeflow made the run.")
     run_name = Argument("run_name", "str", "Its name in the dashboard.")
     outputs = [
@@ -27,17 +31,22 @@ def _check_prerequisites():
     body = [
         "form = dict(locals())  # the arguments, before anything else gets a name",
         'advanced, scheduled, run_name = form.pop("advanced"), form.pop("scheduled"), form.pop("run_name")',
-        'del form["lineage"], form["chain"]',
+        f'del form["{_BEGIN.folder}"]',
         "from typing import NamedTuple",
         "",
         *SUPERVISED,
         f"from ease_lib.stages import {CHECK.name} as stage",
+        "from ease_lib.running.task import execute_task, part_of",
         "",
-        "tasks = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage, chain=chain)",
+        f'lineage = part_of({_BEGIN.folder}, "{CHECK.name}.{LINEAGE}")',
+        "tasks = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage)",
+        f'execute_task("{_BEGIN.name}", tasks.pop("{_BEGIN.name}"), {_BEGIN.folder})',
         'return NamedTuple("TaskParameters", [(name, str) for name in tasks])(**tasks)',
     ]
     returns = "\n".join(["NamedTuple(", '    "TaskParameters",', "    [", *outputs, "    ],", ")"])
-    return component(CHECK, [*form_arguments(run_form()), scheduled, run_name, *RECORDS], body, returns)
+    return component(
+        _BEGIN, [*form_arguments(run_form()), scheduled, run_name, folder(_BEGIN, "Output")], body, returns
+    )
 
 
 def _plan_comparison():
@@ -79,8 +88,8 @@ def _report_comparison():
 
 
 COMPONENTS = {
-    CHECK.name: _check_prerequisites(),
-    **{task.name: task_component(task) for task in TASKS},
+    _BEGIN.name: _begin(),
+    **{task.name: task_component(task) for task in _BEHIND},
     _PLAN.name: _plan_comparison(),
     _CELL.name: _run_cell(),
     _REPORT.name: _report_comparison(),

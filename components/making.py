@@ -43,7 +43,7 @@ def task_component(task: Task) -> Any:
     The last one of a run has the numbers and the page about its record: what everybody looks at stands in one place.
     """
     config = Argument("config", "str", CONFIG.format(" and shard" if task.shards else ""))
-    inputs = [_folder(made, "Input") for made in task.reads]
+    inputs = [folder(made, "Input") for made in task.reads]
     pages = [
         argument
         for stage in task.stages
@@ -62,10 +62,10 @@ def task_component(task: Task) -> Any:
         *(f"    {argument.name}={argument.name}," for argument in (*inputs, *pages, *shown)),
         ")",
     ]
-    return component(task, [config, *inputs, _folder(task, "Output"), *pages, *shown], body)
+    return component(task, [config, *inputs, folder(task, "Output"), *pages, *shown], body)
 
 
-def _folder(task: Task, direction: str) -> Argument:
+def folder(task: Task, direction: str) -> Argument:
     """What a task makes, as its own output or the input of another; the text names everything in it."""
     fields = [(stage, field) for stage in task.stages for field in dataclasses.fields(stage.module.Outputs)]
     inside = [

@@ -18,7 +18,8 @@ from kfp import local
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
-from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
+from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, started_stage
+from ease_lib.running.graph import ALL_TASKS
 from ease_lib.running.inline import LOG_FILE, keep_results
 from ease_lib.running.prerequisites import api_of_local
 from ease_lib.running.run_context import new_run
@@ -103,8 +104,10 @@ def _run_logged(parameters: Parameters, pipeline_root: Path) -> Any:
 
 def _untold(error: RuntimeError, lines: "_StageLines", pipeline_root: Path) -> str:
     """The message of a stage that failed with a traceback, or with nothing: it may have been killed."""
-    stage = _FAILED_TASK.search(_ESCAPE_CODES.sub("", str(error)))
-    who = stage.group(1).replace("-", "_") if stage else "the run"
+    failed = _FAILED_TASK.search(_ESCAPE_CODES.sub("", str(error)))
+    task = failed.group(1).replace("-", "_") if failed else ""
+    stages = [stage.name for stage in ALL_TASKS[task].stages] if task in ALL_TASKS else []
+    who = f"{task} ({lines.stage})" if lines.stage in stages[1:] else task or "the run"
     why = lines.exception or f"it ended without a message (last line: {lines.last or 'none'})"
     return f"{who} failed: {why}; see {pipeline_root / LOG_FILE}"
 
@@ -169,7 +172,7 @@ def _quiet_kfp(log: TextIO) -> Iterator[None]:
 class _StageLines(io.TextIOBase):
     """Takes all that the stages print: everything to the log, the `[ease]` lines to the terminal, errors remembered.
 
-    `exception` is the last line of the last traceback, `last` the last line of all.
+    `stage` began last; `exception` is the last line of the last traceback, `last` the last line of all.
     """
 
     def __init__(self, terminal: TextIO, log: TextIO) -> None:
@@ -178,6 +181,7 @@ class _StageLines(io.TextIOBase):
         self._partial = ""
         self._traceback: int | None = None
         self.failures: list[str] = []
+        self.stage = ""
         self.exception = ""
         self.last = ""
         self.stopped = False
@@ -194,6 +198,7 @@ class _StageLines(io.TextIOBase):
             elif line.startswith(ERROR_PREFIX):
                 self.failures.append(line.removeprefix(ERROR_PREFIX))
             elif line.startswith(LINE_PREFIX):
+                self.stage = started_stage(line.removeprefix(LINE_PREFIX)) or self.stage
                 print(line.removeprefix(LINE_PREFIX), file=self._terminal, flush=True)
         return len(text)
 

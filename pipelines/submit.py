@@ -41,7 +41,7 @@ STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
-SEARCH, CHECK = "optimize", "check-prerequisites"
+SEARCH, CHECK = "optimize", "begin"
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:

@@ -257,10 +257,18 @@ CHATTY = ("aiohttp", "botocore", "httpcore", "httpx", "openai", "urllib3")
 """Libraries that would say every request: Kubeflow's executor asks all loggers for what is worth knowing."""
 
 
+STARTED = ": started"
+
+
+def started_stage(line: str) -> str:
+    """The stage that begins with this line of the log; empty for another line."""
+    return line.removesuffix(STARTED) if line.endswith(STARTED) else ""
+
+
 @contextmanager
 def timed(name: str) -> Iterator[None]:
     """Log start and end of the work."""
-    logger.info("%s: started", name)
+    logger.info("%s%s", name, STARTED)
     start = time.perf_counter()
     yield
     logger.info("%s: done in %.1f s", name, time.perf_counter() - start)

@@ -125,22 +125,17 @@ class Task:
 
 
 PAGE = "HTML"
-CHECK = Task(
-    # tries what the run will need; a problem of the user's is not cured by another try
-    name="check_prerequisites",
-    stages=(Stage("check_prerequisites"),),
-    reaches_endpoint=True,
-    retries=0,
-    timeout_seconds=900,
-)
+CHECK = Stage("check_prerequisites")
+"""Done first in the container of the first task; makes nothing but the parameters of all tasks."""
 TASKS = (
     Task(
         # reads task data of which KFP knows the address only, not the content
-        name="build_dataset",
+        name="begin",
         stages=(Stage("build_dataset"),),
         folder="data",
         cpu=("250m", "2"),
         memory=("1Gi", "4Gi"),
+        reaches_endpoint=True,
         scratch="4Gi",
     ),
     Task(
@@ -186,7 +181,7 @@ TASKS = (
         timeout_seconds=25 * HOUR,
     ),
 )
-"""Of a run, behind `CHECK`, which passes each its parameters. Each costs Kubeflow two pods and some ten seconds."""
+"""Of a run. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
 _PLAN, _CELL, _REPORT = Stage("plan_comparison"), Stage("run_cell"), Stage("report_comparison")
 COMPARISON = (
     Task(name="plan_comparison", stages=(_PLAN,), reaches_endpoint=True, retries=0, timeout_seconds=900),
@@ -201,15 +196,15 @@ COMPARISON = (
     ),
     Task(name="report_comparison", stages=(_REPORT,)),
 )
-ALL_TASKS = {task.name: task for task in (CHECK, *TASKS, *COMPARISON)}
-STAGES = {stage.name: stage for task in ALL_TASKS.values() for stage in task.stages}
+ALL_TASKS = {task.name: task for task in (*TASKS, *COMPARISON)}
+STAGES = {stage.name: stage for stage in (CHECK, *(stage for task in ALL_TASKS.values() for stage in task.stages))}
 RUN = tuple(stage for task in TASKS for stage in task.stages)
 """The stages of a run, without the check."""
 
 LOOPED = "Output"
 """The only name of an output that `kfp.local` can loop over."""
-PASSED = {LOOPED if task.shards else task.name: task for task in TASKS}
-"""The run's tasks by the names of the outputs with which `CHECK` passes them their parameters."""
+PASSED = {LOOPED if task.shards else task.name: task for task in TASKS[1:]}
+"""The run's tasks by the names of the outputs with which the first one passes them their parameters."""
 
 
 def maker_of(source: str) -> Task:

@@ -20,7 +20,7 @@ from ease_lib.processes import limit_threads
 from ease_lib.running.execution import Artifact, LocalArtifact, logger
 from ease_lib.running.graph import CHECK, PASSED, RUN, TASKS, Task
 from ease_lib.running.run_context import new_run
-from ease_lib.running.task import LINEAGE, perform_task
+from ease_lib.running.task import LINEAGE, part_of, perform_task
 from ease_lib.signals import sigterm_as_interrupt
 
 LOG_FILE = "log.txt"
@@ -54,11 +54,12 @@ def run_inline(
         _logged(root.parent / LOG_FILE, lines),
         shared_endpoints(),
     ):
-        records = {name: LocalArtifact(str(root / CHECK.command / name)) for name in ("lineage", "chain")}
         on_stage(CHECK.name)
-        configs = CHECK.stages[0].module.perform(parameters, **records)
+        first = TASKS[0]
+        lineage = part_of(LocalArtifact(str(root / first.command / first.folder)), f"{CHECK.name}.{LINEAGE}")
+        configs = CHECK.module.perform(parameters, lineage=lineage)
         made: dict[str, Artifact | Sequence[Artifact]] = {}
-        for passed, task in PASSED.items():
+        for passed, task in {first.name: first, **PASSED}.items():
             own = root / task.command
             if task.shards:
                 numbered = enumerate(configs[passed])

@@ -16,7 +16,7 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
 from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, timed, user_errors, work_on
-from ease_lib.running.graph import PASSED
+from ease_lib.running.graph import PASSED, TASKS
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
 from ease_lib.running.task import task_parameters
@@ -65,6 +65,8 @@ def perform(
 def run(parameters: Parameters) -> dict[str, Any]:
     """The parameters of the stages of each task, as JSON, by the names of `PASSED`; a list where there are shards.
 
+    Those of the first task stand under its name too.
+
     Raises:
         ConfigError: listing every problem found.
     """
@@ -77,7 +79,8 @@ def run(parameters: Parameters) -> dict[str, Any]:
             logger.info("this run asks %s", in_words(parameters, planned(parameters), seconds))
         parameters = begun(parameters, lambda: current_answers(parameters, trials))
     logger.info("all prerequisites are met")
-    return {
+    first = TASKS[0]
+    return {first.name: task_parameters(first, parameters)} | {
         output: [task_parameters(task, shard) for shard in _shards(parameters)]
         if task.shards
         else task_parameters(task, parameters)

@@ -78,9 +78,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)
     logger.info("%s", summary["verdict"]["text"])
     scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
+    costs = {"evaluations": summary["evaluations"], "llm_requests": summary["llm"]["requests"]}
     named = {"random": summary["gain"], "zero_shot": summary["zero_shot"], "baseline": summary["baseline"]}
     gains = {f"gain_over_{name}": gain for name, gain in named.items()}
-    return StageReport(metrics=scores | {name: gain["mean"] for name, gain in gains.items() if gain})
+    return StageReport(metrics=scores | costs | {name: gain["mean"] for name, gain in gains.items() if gain})
 
 
 def _write_results(

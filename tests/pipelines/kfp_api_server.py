@@ -75,7 +75,7 @@ class Script:
 
 
 def frame(state, error="", **tasks):
-    """A run's state, and its tasks': `build_dataset="RUNNING"`, or ("FAILED", message)."""
+    """A run's state, and its tasks': `begin="RUNNING"`, or ("FAILED", message)."""
     return state, error, {name.replace("_", "-"): value for name, value in tasks.items()}
 
 

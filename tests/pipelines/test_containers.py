@@ -21,7 +21,7 @@ QUICK = (
     *("--method", "ease", "--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
 )
 BYTE_EQUAL = (
-    *(f"build-dataset/data/build_dataset/{name}" for name in ("pool", "validation", "test")),
+    *(f"begin/data/build_dataset/{name}" for name in ("pool", "validation", "test")),
     *("prepare/prepared/prefilter/kept", "prepare/prepared/embed/embeddings"),
     *("optimize/search/optimize/best_sequence", "conclude/result/evaluate/predictions"),
 )

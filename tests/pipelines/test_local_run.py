@@ -162,9 +162,7 @@ def test_a_stage_that_breaks_is_named_with_its_reason_and_without_codes_of_the_t
     finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
     assert finished.returncode == 2
     log = tmp_path / "out/pipeline/log.txt"
-    assert finished.stderr == (
-        f"ease: error: check_prerequisites failed: ImportError: half an installation; see {log}\n"
-    )
+    assert finished.stderr == (f"ease: error: begin failed: ImportError: half an installation; see {log}\n")
 
 
 def test_a_stage_that_is_killed_is_named_too(tmp_path):
@@ -173,8 +171,22 @@ def test_a_stage_that_is_killed_is_named_too(tmp_path):
     )
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
-    assert "check_prerequisites failed: it ended without a message" in finished.stderr
+    assert "begin failed: it ended without a message" in finished.stderr
     assert "\x1b" not in finished.stderr
+
+
+def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "def watch(event, details):\n"
+        "    if event == 'open' and str(details[0]).endswith('report/numbers'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if os.environ.get('_KFP_RUNTIME'):\n"
+        "    sys.addaudithook(watch)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
+    assert "conclude (report) failed: it ended without a message" in finished.stderr
 
 
 @pytest.mark.parametrize(

@@ -100,4 +100,4 @@ def test_what_a_stage_of_a_task_reports_as_wrong_ends_the_task_and_its_record_sa
     for file in tmp_path.glob("runs/*/*.json"):
         record = json.loads(file.read_text())
         states[record["stage"]] = record["state"]
-    assert states == {"prefilter": "succeeded", "propose_instructions": "failed"}
+    assert states == {"prefilter": "complete", "propose_instructions": "failed"}
