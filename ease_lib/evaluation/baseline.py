@@ -20,8 +20,9 @@ import yaml
 from ease_lib.artifacts.store import fetched
 from ease_lib.black_box.chat import Chat
 from ease_lib.errors import DataError
-from ease_lib.evaluation.prompt import INPUT, Parts, fill, parsed
+from ease_lib.evaluation.prompt import INPUT, fill, parsed
 from ease_lib.tasks.base import Exemplar
+from ease_lib.tasks.columns import Parts
 
 ROLES = ("system", "developer", "user", "assistant")
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -33,15 +32,13 @@ from ease_lib.artifacts.store import fetched
 from ease_lib.black_box.chat import Chat
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import Exemplar
+from ease_lib.tasks.columns import Parts, split_fields
 
 PAPER = "ape/1"
 """Identity of the default; change it when a single character of its prompts changes."""
 INPUT, OUTPUT, INSTRUCTION = "input", "output", "instruction"
 BY_TURNS = {"query": "{input}", "answer": "{output}"}
 """Defaults of a conversation, where nothing need be said but the texts."""
-
-Parts = tuple[tuple[str, str | None], ...]
-"""Pairs of text and the field that follows it; None where no field does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,14 +196,7 @@ def parsed(noun: str, name: str, text: str) -> Parts:
     Raises:
         ConfigError: where braces are unpaired, or hold more than a name.
     """
-    try:
-        parts = list(string.Formatter().parse(text))
-    except ValueError as error:
-        raise ConfigError(f"{noun}: {name}: {error}; write {{{{ and }}}} for braces that are text") from error
-    for _, field, specification, conversion in parts:
-        if field is not None and (not field or specification or conversion or set(field) & set(".[]{}")):
-            raise ConfigError(f"{noun}: {name}: {{{field}...}} is more or less than a field's name, like {{input}}")
-    return tuple((literal, field) for literal, field, _, _ in parts)
+    return split_fields(text, f"{noun}: {name}", "a field's name, like {input}")
 
 
 def _fields_of(parts: Parts) -> set[str]:

@@ -14,7 +14,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Moment, Row
 from ease_lib.tasks.records import Record
 
-Template = tuple[tuple[str, str | None], ...]
+Parts = tuple[tuple[str, str | None], ...]
 """Pairs of text and the column that follows it; None where no column does."""
 
 
@@ -33,8 +33,8 @@ class Columns:
         split, group, time: columns that the splits are made by.
     """
 
-    input: Template
-    output: Template
+    input: Parts
+    output: Parts
     remedy: str
     fields: tuple[str, ...] = ()
     is_object: bool = False
@@ -66,7 +66,7 @@ class Columns:
         names, outputs = _names(input_columns), _names(output_column)
         if not names or not outputs:
             raise ConfigError("input_columns and output_column must each name a column")
-        inputs: Template
+        inputs: Parts
         if "{" in input_columns:
             inputs = parse_template(input_columns)
         elif len(names) == 1:
@@ -131,24 +131,35 @@ def _names(columns: str) -> list[str]:
     return [name.strip() for name in columns.split(",") if name.strip()]
 
 
-def parse_template(text: str) -> Template:
+def parse_template(text: str) -> Parts:
     r"""Read `Premise: {premise}\nHypothesis: {hypothesis}`; `{{` and `}}` are braces, backslash and n a line break.
 
     Raises:
         ConfigError: on unpaired braces, a field that is more than a column's name, or none at all.
     """
+    parts = split_fields(text, f"template {text!r}", "a column's name, like {question}")
+    if all(column is None for _, column in parts):
+        raise ConfigError(f"template {text!r} has no column; name at least one, like {{question}}")
+    return tuple((literal.replace("\\n", "\n"), column) for literal, column in parts)
+
+
+def split_fields(text: str, where: str, field_is: str) -> Parts:
+    """Each text between fields, with the name of the field behind it or None; `{{` and `}}` are braces.
+
+    Args:
+        where, field_is: what is read, and what a field is, for messages.
+
+    Raises:
+        ConfigError: where braces are unpaired, or hold more than a name.
+    """
     try:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise ConfigError(f"template {text!r}: {error}; write {{{{ and }}}} for braces that are text") from error
-    for _, column, specification, conversion in parts:
-        if column is not None and (not column or specification or conversion or set(column) & set(".[]{}")):
-            raise ConfigError(
-                f"template {text!r}: {{{column}...}} is more or less than a column's name, like {{question}}"
-            )
-    if all(column is None for _, column, _, _ in parts):
-        raise ConfigError(f"template {text!r} has no column; name at least one, like {{question}}")
-    return tuple((literal.replace("\\n", "\n"), column) for literal, column, _, _ in parts)
+        raise ConfigError(f"{where}: {error}; write {{{{ and }}}} for braces that are text") from error
+    for _, field, specification, conversion in parts:
+        if field is not None and (not field or specification or conversion or set(field) & set(".[]{}")):
+            raise ConfigError(f"{where}: {{{field}...}} is more or less than {field_is}")
+    return tuple((literal, field) for literal, field, _, _ in parts)
 
 
 def moment_of(value: Any) -> tuple[Moment, str] | None:
@@ -182,11 +193,11 @@ def trimmed(text: str) -> str:
     return text if "\n" in text else text.strip()
 
 
-def _filled(template: Template, record: Record) -> str:
+def _filled(template: Parts, record: Record) -> str:
     return "".join(literal + ("" if column is None else cell_text(record[column])) for literal, column in template)
 
 
-def _items(template: Template, record: Record) -> list[Any] | None:
+def _items(template: Parts, record: Record) -> list[Any] | None:
     """The list in the one column that is the whole template; None where that is no list, or the template says more."""
     (literal, column), *more = template
     value = None if literal or more or column is None else record[column]
