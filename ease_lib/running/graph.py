@@ -102,8 +102,9 @@ class Task:
 
     @property
     def summary(self) -> str:
-        """What its stages do, a sentence each."""
-        return " ".join(stage.summary for stage in self.stages)
+        """What is done in its container, a sentence for each stage."""
+        checks = [CHECK] if self is TASKS[0] else []
+        return " ".join(stage.summary for stage in (*checks, *self.stages))
 
     @property
     def sources(self) -> list[str]:
