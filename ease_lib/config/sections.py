@@ -603,6 +603,7 @@ class PublishingConfig(Section):
         "When a version becomes the latest: always, or better (it beats the latest on rows neither was chosen by).",
         choices=("always", "better"),
     )
+    publish_signed: bool = param(False, "Refuse to start and to publish without a key that signs (EASE_SIGNING_KEY).")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,10 +23,9 @@ import binascii
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -48,9 +47,9 @@ SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first stage."""
 ENVELOPE_FILE = "provenance.dsse.json"
 """Of a published version: its signed provenance."""
-SEALS = "signatures"
-UNSIGNED_CONTENT = b"{}\n"
-"""In the place of an envelope, of a run without a key."""
+OUTPUT = "signed_provenance"
+"""Of the stage that publishes, likewise; `UNSIGNED` without a key."""
+UNSIGNED = b"{}\n"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 SEAL_TYPE = "urn:ease-pipelines:seal:v1"
 PREVIOUS = "previous_version"
@@ -145,6 +144,10 @@ class Signed:
     statement: Record
     key: PublicKey
     at: datetime
+
+    @property
+    def shown(self) -> str:
+        return f"signed by {self.key.name} ({self.key.keyid[:12]}) at {_shown(self.at)}"
 
     @property
     def subjects(self) -> dict[str, str]:
@@ -245,11 +248,33 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
             raise WrongSignature(f"signed, and no in-toto Statement of version 1: {kind}")
         at = datetime.fromisoformat(_signed_at(statement))
         valid = [key for key in made if key.accepts(at)]
+        signed = Signed(statement=statement, key=made[0], at=at)
+        signed.subjects  # noqa: B018  (has every field, or raises)
+        if statement["predicateType"] == PREDICATE_TYPE:
+            signed.run, signed.records, signed.previous  # noqa: B018
     except (ValueError, KeyError, TypeError) as error:
         raise WrongSignature("signed, and no statement of ours") from error
     if not valid:
         raise WrongSignature(f"by {made[0].name} at {_shown(at)}, when that key was not valid")
-    return Signed(statement=statement, key=valid[0], at=at)
+    return replace(signed, key=valid[0])
+
+
+def open_seal(content: bytes, name: str, sealed: bytes, accepted: Iterable[PublicKey]) -> Signed:
+    """The seal of a file of a lineage root.
+
+    Args:
+        name: of the file in the root.
+        sealed: the content of the file.
+
+    Raises:
+        WrongSignature: as `open_envelope`, and when it is the seal of something else.
+    """
+    signed = open_envelope(content, accepted)
+    if signed.statement["predicateType"] != SEAL_TYPE or name not in signed.subjects:
+        raise WrongSignature("signed, and the seal of something else")
+    if signed.subjects[name] != hashlib.sha256(sealed).hexdigest():
+        raise WrongSignature("this is not the content that was signed")
+    return signed
 
 
 def pre_authentication(kind: str, body: bytes) -> bytes:
@@ -295,7 +320,11 @@ def _private(pem: bytes, where: str) -> _Private:
         raise ConfigError(f"{where} is encrypted; store the key without a passphrase in a Secret or file") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no private key in PEM; {HOW_TO_MAKE_ONE}") from error
-    return _usable(key, where, ed25519.Ed25519PrivateKey, ec.EllipticCurvePrivateKey)
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    raise _of_another_kind(where)
 
 
 def _public(pem: bytes, where: str) -> _Public:
@@ -303,13 +332,15 @@ def _public(pem: bytes, where: str) -> _Public:
         key = serialization.load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it") from error
-    return _usable(key, where, ed25519.Ed25519PublicKey, ec.EllipticCurvePublicKey)
-
-
-def _usable(key: Any, where: str, edwards: type, curve: type) -> Any:
-    if isinstance(key, edwards) or (isinstance(key, curve) and isinstance(key.curve, ec.SECP256R1)):
+    if isinstance(key, ed25519.Ed25519PublicKey):
         return key
-    raise ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    raise _of_another_kind(where)
+
+
+def _of_another_kind(where: str) -> ConfigError:
+    return ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
 
 
 def _missing() -> str:
