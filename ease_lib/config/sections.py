@@ -670,6 +670,8 @@ class Parameters:
             for name, value in wanted.items():
                 if value:
                     yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+        if self.publishing.publish_signed and not self.publishing.publish_uri:
+            yield "publish_signed is about what is published; set publish_uri"
         if search.warm_start and not self.run.store_uri:
             yield "warm_start needs store_uri, where searches leave what they were answered"
         if not search.budget and not self.caps.max_llm_requests:

@@ -40,7 +40,7 @@ class Signatures:
     """What the signatures behind a chain say.
 
     Args:
-        holding: by URI, those that hold.
+        holding: by URI, those that hold, of the run and the versions that a signature is expected of.
     """
 
     keys: Sequence[PublicKey]
@@ -80,27 +80,30 @@ class Signatures:
         for version in versions:
             envelope = contents[envelope_name(version)]
             where = joined(store.uri, envelope_name(version))
+            is_wanted = all_versions or version in expected
             if envelope is None:
-                if all_versions or version in expected:
+                if is_wanted:
                     self._problem(where, NOT_SIGNED, f"{version} has no signature")
                 continue
-            signed = self._opened(envelope, where)
+            signed = self._opened(envelope, where, keep=is_wanted)
             if signed is None:
                 continue
             named = signed.subjects.get(manifest_name(version))
             if named is None:
                 self._problem(where, MISSIGNED, "the signature of another version")
             elif named != _sha256(contents[manifest_name(version)]):
-                self._differs(store, manifest_name(version), contents[manifest_name(version)], "what was signed")
+                self._differs(
+                    store, manifest_name(version), contents[manifest_name(version)], "the one that was signed"
+                )
             else:
                 found[version] = signed
             for name, sha256 in signed.previous.items():
                 if contents.get(name) is None or _sha256(contents[name]) != sha256:
-                    self._differs(store, name, contents.get(name), f"what {version} was published after")
+                    self._differs(store, name, contents.get(name), f"the one that {version} was published after")
         return found
 
-    def _opened(self, envelope: bytes, where: str) -> Signed | None:
-        """A statement about a run; kept among those that hold."""
+    def _opened(self, envelope: bytes, where: str, *, keep: bool = True) -> Signed | None:
+        """A statement about a run; `keep` it among those that hold."""
         try:
             signed = open_envelope(envelope, self.keys)
             if signed.statement["predicateType"] != PREDICATE_TYPE:
@@ -108,11 +111,14 @@ class Signatures:
         except WrongSignature as error:
             self._problem(where, MISSIGNED, str(error))
             return None
-        self.holding[where] = signed
+        if keep:
+            self.holding[where] = signed
         return signed
 
     def _differs(self, store: Store, name: str, content: bytes | None, what: str) -> None:
-        self._problem(joined(store.uri, name), MISSING if content is None else CHANGED, f"not {what}")
+        self._problem(
+            joined(store.uri, name), MISSING if content is None else CHANGED, f"not {what}" if content else what
+        )
 
     def _outputs(self, chain: Chain) -> Iterator[Signed]:
         """Statements among the artifacts of the run."""
