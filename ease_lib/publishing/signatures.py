@@ -92,14 +92,12 @@ class Signatures:
             if named is None:
                 self._problem(where, MISSIGNED, "the signature of another version")
             elif named != _sha256(contents[manifest_name(version)]):
-                self._differs(
-                    store, manifest_name(version), contents[manifest_name(version)], "the one that was signed"
-                )
+                self._differs(store, manifest_name(version), contents, "the one that was signed")
             else:
                 found[version] = signed
             for name, sha256 in signed.previous.items():
                 if contents.get(name) is None or _sha256(contents[name]) != sha256:
-                    self._differs(store, name, contents.get(name), f"the one that {version} was published after")
+                    self._differs(store, name, contents, f"the one that {version} was published after")
         return found
 
     def _opened(self, envelope: bytes, where: str, *, keep: bool = True) -> Signed | None:
@@ -115,10 +113,9 @@ class Signatures:
             self.holding[where] = signed
         return signed
 
-    def _differs(self, store: Store, name: str, content: bytes | None, what: str) -> None:
-        self._problem(
-            joined(store.uri, name), MISSING if content is None else CHANGED, f"not {what}" if content else what
-        )
+    def _differs(self, store: Store, name: str, contents: Mapping[str, bytes | None], what: str) -> None:
+        is_there = contents.get(name) is not None
+        self._problem(joined(store.uri, name), CHANGED if is_there else MISSING, f"not {what}" if is_there else what)
 
     def _outputs(self, chain: Chain) -> Iterator[Signed]:
         """Statements among the artifacts of the run."""

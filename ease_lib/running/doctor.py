@@ -72,11 +72,8 @@ def _cores() -> str:
 def _surroundings() -> Finding:
     """Names of the variables that are set, never their values."""
     place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
-    names = sorted(
-        name
-        for name in {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *SIGNING_VARIABLES, *STORE_VARIABLES}
-        if os.environ.get(name)
-    )
+    looked_for = {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *SIGNING_VARIABLES, *STORE_VARIABLES}
+    names = sorted(name for name in looked_for if os.environ.get(name))
     described = f"{place}; set: {', '.join(names) or 'no keys'}"
     try:
         tempfile.TemporaryFile().close()
