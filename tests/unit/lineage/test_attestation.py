@@ -141,7 +141,7 @@ def _payload(content):
 
 def test_the_key_of_somebody_else_does_not_do_whatever_it_is_called(pair, tmp_path):
     mine = KeyPair(tmp_path, "mine")
-    envelope = json.loads(_signer_of(mine).sign(provenance()))
+    envelope = json.loads(signer_of(mine).sign(provenance()))
     envelope["signatures"][0]["keyid"] = signer().public.keyid
     with pytest.raises(WrongSignature, match="by none of the keys given"):
         open_envelope(json.dumps(envelope).encode(), accepted(pair))
@@ -151,13 +151,13 @@ def test_the_key_of_somebody_else_does_not_do_whatever_it_is_called(pair, tmp_pa
 def test_one_good_signature_among_others_is_enough(pair, tmp_path):
     other = KeyPair(tmp_path, "other")
     statement = provenance()
-    envelopes = [json.loads(each.sign(statement)) for each in (_signer_of(other), signer())]
+    envelopes = [json.loads(each.sign(statement)) for each in (signer_of(other), signer())]
     envelope = {**envelopes[0], "signatures": [each["signatures"][0] for each in envelopes]}
     for known in (pair, other):
         assert open_envelope(json.dumps(envelope).encode(), accepted(known)).key.name == str(known.file)
 
 
-def _signer_of(pair):
+def signer_of(pair):
     return Signer(serialization.load_pem_private_key(pair.private.encode(), None))
 
 
