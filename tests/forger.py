@@ -6,6 +6,7 @@ What this attacker leaves verifies without signatures. The key that signs is all
 import base64
 import hashlib
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from ease_lib.lineage.chain import MANIFEST_CONTRACT
 from ease_lib.lineage.recording import SEALS, mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
 
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
 CONTRACTS = (lineage_record.CONTRACT, MANIFEST_CONTRACT)
 
 
@@ -90,19 +92,19 @@ class Forger:
 
     def settle(self):
         """Recompute whatever names what was changed, until nothing does."""
-        while self._open:
-            old, new = self._open.pop(0)
-            if old == new:
-                continue
-            self.changed[old] = new
-            for path in list(self._files()):
-                if old in str(path):
-                    target = Path(str(path).replace(old, new))
+        while any(old != new for old, new in self._open):
+            changes = {old.encode(): new.encode() for old, new in self._open}
+            self.changed.update(self._open)
+            self._open = []
+            for path in self._files():
+                target = Path(_DIGEST.sub(lambda found: changes.get(found[0], found[0]), str(path).encode()).decode())
+                if target != path:
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    path = path.rename(target)
-                content = path.read_bytes()
-                if old.encode() in content:
-                    self.write(path, self._recomputed(content.replace(old.encode(), new.encode()), path))
+                    path.rename(target)
+                content = target.read_bytes()
+                new = _DIGEST.sub(lambda found: changes.get(found[0], found[0]), content)
+                if new != content:
+                    self.write(target, self._recomputed(new, target))
         records = {path: json.loads(path.read_bytes()) for path in self.folder.glob("run*/store/lineage/runs/*/*.json")}
         for path, record in sorted(records.items(), key=lambda item: item[1]["started"]):  # the last one's copies stay
             name, root = f"runs/{path.parent.name}/{path.name}", path.parents[2]
@@ -125,10 +127,8 @@ class Forger:
         seals = [path for path in self._envelopes() if SEALS in path.parts]
         for path in self._envelopes():
             if path not in seals:
-                statement = json.dumps(_statement(path.read_bytes()))
-                for old, new in self.changed.items():
-                    statement = statement.replace(old, new)
-                self.write(path, key.sign(json.loads(statement)))
+                statement = json.dumps(_statement(path.read_bytes())).encode()
+                self.write(path, key.sign(json.loads(_DIGEST.sub(self._newest, statement))))
                 self.settle()
         for path in seals:
             root = path.parents[3]
@@ -167,6 +167,12 @@ class Forger:
         return [path for path in sorted(self._files()) if json_of(path).get("payloadType")] + [
             path for path in sorted(self._files()) if path.name == "signed_provenance" and not json_of(path)
         ]
+
+    def _newest(self, found):
+        digest = found[0].decode()
+        while self.changed.get(digest, digest) != digest:
+            digest = self.changed[digest]
+        return digest.encode()
 
     def _recomputed(self, content, path):
         document = json_of(path)
