@@ -9,6 +9,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from ease_lib.black_box.cache import entry_bytes
@@ -93,16 +94,17 @@ class Forger:
     def settle(self):
         """Recompute whatever names what was changed, until nothing does."""
         while any(old != new for old, new in self._open):
-            changes = {old.encode(): new.encode() for old, new in self._open}
+            changes = dict(self._open)
             self.changed.update(self._open)
             self._open = []
+            follow = partial(_followed, changes)
             for path in self._files():
-                target = Path(_DIGEST.sub(lambda found: changes.get(found[0], found[0]), str(path).encode()).decode())
+                target = Path(_DIGEST.sub(follow, str(path).encode()).decode())
                 if target != path:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     path.rename(target)
                 content = target.read_bytes()
-                new = _DIGEST.sub(lambda found: changes.get(found[0], found[0]), content)
+                new = _DIGEST.sub(follow, content)
                 if new != content:
                     self.write(target, self._recomputed(new, target))
         records = {path: json.loads(path.read_bytes()) for path in self.folder.glob("run*/store/lineage/runs/*/*.json")}
@@ -202,6 +204,11 @@ def json_of(path):
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _followed(changes, found):
+    digest = found[0].decode()
+    return changes.get(digest, digest).encode()
 
 
 def _statement(envelope):
