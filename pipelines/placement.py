@@ -35,7 +35,7 @@ OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
 OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
 CATALOGUE_SECRET = "ease-openlineage"  # noqa: S105
 CATALOGUE_KEYS = {"api-key": "OPENLINEAGE_API_KEY"}
-SIGNING_KEYS = {SIGNING_KEY: "private-key", SIGNING_PUBLIC_KEY: "public-key"}
+SIGNING_KEYS = {"private-key": SIGNING_KEY, "public-key": SIGNING_PUBLIC_KEY}
 OBJECT_STORE_CONFIG = "ease-object-store"
 OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
 NETWORK_CONFIG = "ease-network"
@@ -181,7 +181,7 @@ def _pass_secrets(task: dsl.PipelineTask, stage: Stage) -> None:
     kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
     kubernetes.use_secret_as_env(task, CATALOGUE_SECRET, CATALOGUE_KEYS, optional=True)
     if stage.signing:
-        entry = {SIGNING_KEYS[stage.signing]: stage.signing}
+        entry = {stage.signing: SIGNING_KEYS[stage.signing]}
         kubernetes.use_secret_as_env(task, SIGNING_SECRET, entry, optional=True)
     kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from ease_lib.keys import SIGNING_KEY, SIGNING_PUBLIC_KEY
-
 HOUR = 3600
 RETRIES = 3
 
@@ -28,8 +26,8 @@ class Stage:
     Args:
         shards: one task for each shard of the pool, side by side.
         cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
-        signing: the variable that it gets a key from the Secret `ease-signing` in: the private one where it signs, the
-            public one where it looks whether signing is possible.
+        signing: the entry of the Secret `ease-signing` that it gets: `private-key` where it signs, `public-key` where it
+            looks whether signing will be possible.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
         ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
@@ -93,7 +91,7 @@ CHECK = Stage(
     # tries what the run will need; a problem of the user's is not cured by another try
     name="check_prerequisites",
     reaches_endpoint=True,
-    signing=SIGNING_PUBLIC_KEY,
+    signing="public-key",
     retries=0,
     timeout_seconds=900,
 )
@@ -125,7 +123,7 @@ RUN = (
     Stage(name="evaluate", reaches_endpoint=True, timeout_seconds=12 * HOUR),
     Stage(name="report"),
     # asks the LLM where the latest prompt has to be beaten
-    Stage(name="publish", reaches_endpoint=True, signing=SIGNING_KEY, timeout_seconds=12 * HOUR),
+    Stage(name="publish", reaches_endpoint=True, signing="private-key", timeout_seconds=12 * HOUR),
 )
 """Behind `CHECK`, which passes each its parameters."""
 COMPARISON = (

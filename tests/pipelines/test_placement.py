@@ -12,7 +12,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from ease_lib.errors import ConfigError
 from pipelines.__main__ import COMPILED, FOLDER, compile_all
-from pipelines.placement import STAGES, Placement, place
+from pipelines.placement import SIGNING_KEYS, STAGES, Placement, place
 
 DIGEST = "@sha256:" + "a" * 64
 
@@ -59,7 +59,7 @@ def test_a_pod_gets_the_secrets_of_its_stage_and_no_others(container, settings):
     stage = stage_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
     wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if stage.reaches_endpoint else set()
-    wanted |= {stage.signing} - {""}
+    wanted |= {SIGNING_KEYS[stage.signing]} if stage.signing else set()
     assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
@@ -167,6 +167,6 @@ def test_a_stage_without_a_place_is_refused():
 
 def test_the_stage_that_publishes_alone_gets_the_key_that_signs():
     assert {stage.name: stage.signing for stage in STAGES.values() if stage.signing} == {
-        "check_prerequisites": "EASE_SIGNING_PUBLIC_KEY",
-        "publish": "EASE_SIGNING_KEY",
+        "check_prerequisites": "public-key",
+        "publish": "private-key",
     }

@@ -16,6 +16,7 @@ from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import StoreUnavailable
 from ease_lib.lineage.attestation import open_envelope, read_public_key
 from ease_lib.lineage.chain import follow
+from ease_lib.lineage.record import encode
 from ease_lib.lineage.repetition import rerun_commands
 from ease_lib.stages import build_dataset, publish, rank_pool
 from tests.forger import Forger
@@ -180,6 +181,31 @@ def test_a_run_that_publishes_nothing_is_signed_too(pair, tmp_path, monkeypatch)
     (record,) = (tmp_path / "run" / "store" / "lineage" / "runs").glob("*/optimize-*")
     record.unlink()
     assert verified(tmp_path / "run", pair) == NOT_AS_SIGNED
+
+
+def test_a_signed_run_that_was_moved_as_a_whole_holds(pair, tmp_path, monkeypatch):
+    monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
+    RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts"))()
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    assert verified(tmp_path / "new", pair) == 0
+    (record,) = (tmp_path / "new" / "run" / "store" / "lineage" / "runs").glob("*/publish-*")
+    record.write_bytes(encode({**json.loads(record.read_bytes()), "started": "2020-01-01T00:00:00.000+00:00"}))
+    assert verified(tmp_path / "new", pair) == NOT_AS_SIGNED
+
+
+def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefix, pair, tmp_path, monkeypatch):
+    monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
+    for seed in (1, 2):
+        values = {"publish_uri": f"{s3_prefix}/prompts", "store_uri": f"{s3_prefix}/store", "seed": seed}
+        RecordedRun(tmp_path / str(seed), **values)()
+    assert verified(f"{s3_prefix}/prompts", pair, more=["--all"]) == 0
+    prompts = open_store(f"{s3_prefix}/prompts")
+    first = min(name for name in prompts.walk_names() if name.endswith("provenance.dsse.json"))
+    content = prompts.read(first)
+    prompts.delete(first)
+    assert verified(f"{s3_prefix}/prompts", pair) == NOT_AS_SIGNED
+    prompts.write(first, content[:-9])
+    assert verified(f"{s3_prefix}/prompts", pair) == NOT_AS_SIGNED
 
 
 def test_without_a_key_nothing_is_signed(tmp_path):
