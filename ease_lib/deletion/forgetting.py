@@ -33,7 +33,7 @@ from ease_lib.deletion.occurrences import (
     occurrence,
     quotes,
 )
-from ease_lib.deletion.tombstones import DONE, INTENDED, Tombstone, unfinished
+from ease_lib.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import absolute, same_place
 from ease_lib.lineage.attestation import Signer
@@ -128,13 +128,16 @@ class Removal:
         """Remove it, between the two states of the tombstones; where those lie.
 
         Args:
-            key: signs the tombstones.
+            key: signs the tombstones; not those that continue one which it did not sign, for what that names was
+                chosen by somebody else.
 
         Raises:
             LineageError: before anything is removed, when no root for a tombstone is known.
         """
         if not self.roots:
             raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
+        if key and not all(is_sealed(where, begun, key.public) for where, begun in self.begun):
+            key = None
         first = self.begun[0][1] if self.begun else None
         tombstone = Tombstone(
             row=self.row,

@@ -86,6 +86,17 @@ def unfinished(root: str, row: str) -> Iterator[Tombstone]:
                 yield found
 
 
+def is_sealed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
+    """Whether this key signed a tombstone as it lies in a lineage root."""
+    store = open_store(root)
+    content, seal = (store.read(name) or b"" for name in (tombstone.name, f"{SEALS}/{tombstone.name}"))
+    try:
+        open_seal(seal, tombstone.name, content, [key])
+    except WrongSignature:
+        return False
+    return True
+
+
 @dataclass(kw_only=True)
 class Tombstones:
     """What was removed or rewritten on request: by digest of the content before, and by place.

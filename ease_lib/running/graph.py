@@ -26,8 +26,8 @@ class Stage:
     Args:
         shards: one task for each shard of the pool, side by side.
         cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
-        signing: the entry of the Secret `ease-signing` that it gets: `private-key` where it signs, `public-key` where it
-            looks whether signing will be possible.
+        signing: the entry of the Secret `ease-signing` that it gets: `private-key` where it signs, `public-key` where
+            it looks whether signing will be possible.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
         ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.

@@ -255,6 +255,24 @@ def test_what_was_forgotten_is_told_by_a_signed_tombstone_and_not_by_an_unsigned
     assert verified(prompts_of(one), pair) == NOT_AS_SIGNED
 
 
+@pytest.mark.parametrize(("begun_with_key", "code"), [(True, 0), (False, SIGNATURE_MISSING)])
+def test_a_removal_that_somebody_else_began_is_not_signed_by_who_ends_it(
+    begun_with_key, code, one, pair, monkeypatch, capsys
+):
+    text = pq.read_table(one.path("pool"))["input"].to_pylist()[0]
+    forgotten = ["forget", "--row", text, "--in", str(one.folder), "--in", str(prompts_of(one)), "--remove"]
+    with monkeypatch.context() as killed:
+        if not begun_with_key:
+            killed.delenv("EASE_SIGNING_KEY")
+        killed.setattr(FileStore, "delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(
+            "ease_lib.deletion.forgetting.Holder.remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        assert cli.main(forgotten) == 75
+    assert cli.main(forgotten) == 0
+    assert verified(prompts_of(one), pair) == code
+
+
 def flipped(content):
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
