@@ -1,13 +1,17 @@
-"""Secrets of endpoints, from the environment: which key may be sent where."""
+"""Secrets from the environment: which key may be sent to which endpoint, and the key that signs."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from urllib.parse import urlsplit
 
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_DOMAIN = "openai.com"
 OPENAI_URL = "https://api.openai.com/v1"
+SIGNING_KEY, SIGNING_KEY_FILE = "EASE_SIGNING_KEY", "EASE_SIGNING_KEY_FILE"
+SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
+"""What a process that does not sign has in the place of the private key."""
 
 
 def endpoint_key(url: str, variable: str) -> str:
@@ -25,6 +29,23 @@ def endpoint_key(url: str, variable: str) -> str:
 def header_value(variable: str) -> str:
     """Of a header whose value is in this environment variable; empty where it is not set."""
     return os.environ.get(variable, "")
+
+
+def signing_key() -> tuple[bytes, str]:
+    """The private key in PEM, and the variable that has it or names its file; empty where there is none.
+
+    Raises:
+        OSError: when the file cannot be read.
+    """
+    text, path = os.environ.get(SIGNING_KEY, ""), os.environ.get(SIGNING_KEY_FILE, "")
+    if text or not path:
+        return text.encode(), SIGNING_KEY
+    return Path(path).read_bytes(), SIGNING_KEY_FILE
+
+
+def signing_public_key() -> str:
+    """The public key in PEM, or empty."""
+    return os.environ.get(SIGNING_PUBLIC_KEY, "")
 
 
 def _is_openai(url: str) -> bool:

@@ -21,6 +21,7 @@ from docker.types import Mount
 from kfp import local
 
 from components import images
+from ease_lib import keys
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.local import free_port
@@ -123,6 +124,9 @@ def containers_for(output_dir: Path, parameters: Parameters) -> Containers:
     environment = {
         name: value for name, value in os.environ.items() if name in wanted or name.startswith(PASSED_ON_PREFIX)
     }
+    signing_key, _ = keys.signing_key()
+    if signing_key:
+        environment[keys.SIGNING_KEY] = signing_key.decode()
     environment[run_context.IMAGE] = f"{images.CPU}@{client.images.get(images.CPU).id}"
     return Containers(output_dir, environment)
 

@@ -15,6 +15,8 @@ from kfp import dsl, kubernetes
 
 from components import images
 from ease_lib.errors import ConfigError
+from ease_lib.keys import SIGNING_KEY, SIGNING_PUBLIC_KEY
+from ease_lib.lineage.attestation import SECRET as SIGNING_SECRET
 from ease_lib.running import run_context
 from ease_lib.running.graph import ALL_TASKS, HOUR, Task
 from pipelines.forms import with_defaults
@@ -33,6 +35,7 @@ OBJECT_STORE_SECRET = "ease-s3"  # noqa: S105
 OBJECT_STORE_KEYS = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
 CATALOGUE_SECRET = "ease-openlineage"  # noqa: S105
 CATALOGUE_KEYS = {"api-key": "OPENLINEAGE_API_KEY"}
+SIGNING_KEYS = {"private-key": SIGNING_KEY, "public-key": SIGNING_PUBLIC_KEY}
 OBJECT_STORE_CONFIG = "ease-object-store"
 OBJECT_STORE_SETTINGS = {"endpoint": "AWS_ENDPOINT_URL_S3", "region": "AWS_REGION"}
 NETWORK_CONFIG = "ease-network"
@@ -177,6 +180,9 @@ def _pass_secrets(task: dsl.PipelineTask, needs: Task) -> None:
     # every task writes lineage records; most read or write more
     kubernetes.use_secret_as_env(task, OBJECT_STORE_SECRET, OBJECT_STORE_KEYS, optional=True)
     kubernetes.use_secret_as_env(task, CATALOGUE_SECRET, CATALOGUE_KEYS, optional=True)
+    if needs.signing:
+        entry = {needs.signing: SIGNING_KEYS[needs.signing]}
+        kubernetes.use_secret_as_env(task, SIGNING_SECRET, entry, optional=True)
     kubernetes.use_config_map_as_env(task, OBJECT_STORE_CONFIG, OBJECT_STORE_SETTINGS, optional=True)
 
 

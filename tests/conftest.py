@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
-    for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY", "OPENAI_API_KEY"):
+    signing = ("EASE_SIGNING_KEY", "EASE_SIGNING_KEY_FILE", "EASE_SIGNING_PUBLIC_KEY")
+    for name in ("EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY", "OPENAI_API_KEY", *signing):
         monkeypatch.delenv(name, raising=False)
 
 

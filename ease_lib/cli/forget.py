@@ -8,6 +8,7 @@ import shlex
 from ease_lib.artifacts.store import joined
 from ease_lib.deletion import forgetting
 from ease_lib.deletion.forgetting import Removal, search_commands
+from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.publishing import finding
 
@@ -48,8 +49,9 @@ def _forget(parsed: argparse.Namespace) -> int:
     if not removal.is_needed:
         print("nothing had to be removed")
         return 0
+    key = signer()  # a damaged one is an error before anything is removed
     again = search_commands(removal)
-    for tombstone in removal.carry_out(parsed.reason):
+    for tombstone in removal.carry_out(parsed.reason, key):
         print(f"removed; tombstone {tombstone}")
     for command, runs in again.items():
         print(f"search again without it, as run {', '.join(runs)}:\n{command}")

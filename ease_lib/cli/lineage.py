@@ -20,17 +20,30 @@ from ease_lib.artifacts.store import joined, open_store
 from ease_lib.deletion.tombstones import STAGE
 from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import ConfigError
+from ease_lib.lineage.attestation import read_public_key
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.files import exports_of
-from ease_lib.lineage.integrity import FORGOTTEN, UNFINISHED, Problem
+from ease_lib.lineage.integrity import (
+    CHANGED,
+    FORGOTTEN,
+    MISSIGNED,
+    MISSING,
+    UNFINISHED,
+    UNREADABLE,
+    UNRECORDED,
+    UNSIGNED,
+    Problem,
+)
 from ease_lib.lineage.repetition import rerun_commands
 from ease_lib.publishing import finding
 from ease_lib.reporting.lineage import show_page, show_text
 
 EXIT_FAULT = 3
-"""Of `verify` when something is not as it was recorded."""
+"""Of `verify` when something is not as it was recorded or signed."""
+EXIT_UNSIGNED = 4
+"""Of `verify --require-signature` when nothing is wrong, and a signature is missing."""
 EXAMPLES = """examples:
   ease lineage show runs/demo                       the chain as a tree; --page FILE writes it as HTML
   ease lineage verify s3://prompts/feedback         recompute every digest behind the latest published prompt
@@ -49,8 +62,14 @@ def fill(lineage: argparse.ArgumentParser) -> None:
     show = _question(questions, "show", _show, "the chain from the prompt to the raw data, as a tree or a page")
     show.add_argument("--page", metavar="FILE", help="write an HTML page instead")
     show.add_argument("--json", action="store_true", help="print the records themselves")
-    verifying = _question(questions, "verify", _verify, "recompute every digest; exit code 3 when something differs")
+    verifying = _question(
+        questions, "verify", _verify, "recompute every digest and check signatures; exit code 3 when something differs"
+    )
     verifying.add_argument("--all", action="store_true", help="every published version, not only the latest")
+    key = "file of a key that signatures are accepted from, with @SINCE..UNTIL for those of that time; may be repeated"
+    verifying.add_argument("--public-key", dest="keys", action="append", default=[], metavar="FILE[@TIMES]", help=key)
+    required = "exit code 4 where nothing is wrong and something is not signed"
+    verifying.add_argument("--require-signature", action="store_true", help=required)
     _question(questions, "explain", _explain, "in plain words: data, noise, prefilter, search, test, publication")
     _question(questions, "rerun", _rerun, "the commands that give the same history again")
     export = _question(questions, "export", _export, "provenance (SLSA), events (OpenLineage), data set (Croissant)")
@@ -89,15 +108,24 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-    verdict = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress)
+    if parsed.require_signature and not parsed.keys:
+        raise ConfigError("--require-signature needs a key to check signatures by; add --public-key FILE")
+    keys = [read_public_key(key) for key in parsed.keys]
+    verdict = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress, keys=keys)
     for problem in verdict.problems:
         print(_described(problem))
     counts = Counter(problem.what for problem in verdict.problems)
-    faults = counts.total() - counts[FORGOTTEN] - counts[UNFINISHED]
+    faults = sum(counts[what] for what in (CHANGED, MISSING, UNRECORDED, UNREADABLE))
     on_request = f"; {counts[FORGOTTEN]} removed on request" if counts[FORGOTTEN] else ""
     unfinished = f"; unfinished removals: {counts[UNFINISHED]}" if counts[UNFINISHED] else ""
     print(f"{verdict.checked} files and objects compared, {faults} not as recorded{on_request}{unfinished}")
-    return 0 if verdict.is_whole else EXIT_FAULT
+    if keys:
+        for signature in verdict.signatures:
+            print(signature)
+        print(f"{len(verdict.signatures)} signatures hold, {counts[MISSIGNED]} do not, {counts[UNSIGNED]} are missing")
+    if not verdict.is_whole:
+        return EXIT_FAULT
+    return EXIT_UNSIGNED if parsed.require_signature and counts[UNSIGNED] else 0
 
 
 def _described(problem: Problem) -> str:

@@ -603,6 +603,7 @@ class PublishingConfig(Section):
         "When a version becomes the latest: always, or better (it beats the latest on rows neither was chosen by).",
         choices=("always", "better"),
     )
+    publish_signed: bool = param(False, "Refuse to start and to publish without a key that signs (EASE_SIGNING_KEY).")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -669,6 +670,8 @@ class Parameters:
             for name, value in wanted.items():
                 if value:
                     yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+        if self.publishing.publish_signed and not self.publishing.publish_uri:
+            yield "publish_signed is about what is published; set publish_uri"
         if search.warm_start and not self.run.store_uri:
             yield "warm_start needs store_uri, where searches leave what they were answered"
         if not search.budget and not self.caps.max_llm_requests:

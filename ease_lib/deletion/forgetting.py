@@ -33,9 +33,10 @@ from ease_lib.deletion.occurrences import (
     occurrence,
     quotes,
 )
-from ease_lib.deletion.tombstones import DONE, INTENDED, Tombstone, unfinished
+from ease_lib.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import absolute, same_place
+from ease_lib.lineage.attestation import Signer
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import now
@@ -123,14 +124,20 @@ class Removal:
     def is_needed(self) -> bool:
         return bool(self.holders or self.publications or self.begun)
 
-    def carry_out(self, reason: str) -> list[str]:
+    def carry_out(self, reason: str, key: Signer | None = None) -> list[str]:
         """Remove it, between the two states of the tombstones; where those lie.
+
+        Args:
+            key: signs the tombstones; not those that continue one which it did not sign, for what that names was
+                chosen by somebody else.
 
         Raises:
             LineageError: before anything is removed, when no root for a tombstone is known.
         """
         if not self.roots:
             raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
+        if key and not all(is_sealed(where, begun, key.public) for where, begun in self.begun):
+            key = None
         first = self.begun[0][1] if self.begun else None
         tombstone = Tombstone(
             row=self.row,
@@ -140,12 +147,12 @@ class Removal:
             removed=self.items(),
         )
         for root in self.roots:
-            tombstone.write(root)
+            tombstone.write(root, key)
         moves = [(store, move_latest(store, self.row, self.losing)) for store, _ in self.publications]
         removed = [_moved(store, move) for store, move in moves if move is not None]
         removed += [item for holder in self.holders for item in holder.remove(self.row)]
         done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, removed))
-        return [self._end(root, done) for root in self.roots]
+        return [self._end(root, done, key) for root in self.roots]
 
     def items(self) -> list[Record]:
         """What a tombstone says of it beforehand; of removals that were begun too."""
@@ -153,10 +160,10 @@ class Removal:
         planned = [item for holder in self.holders for item in holder.items()]
         return _merged(begun, [*planned, *(_moved(store, move) for store, move in self.publications)])
 
-    def _end(self, root: str, tombstone: Tombstone) -> str:
+    def _end(self, root: str, tombstone: Tombstone, key: Signer | None) -> str:
         others = [begun for where, begun in self.begun if where == root and begun.when != tombstone.when]
         for each in [*others, tombstone]:
-            replace(each, state=DONE).write(root)
+            replace(each, state=DONE).write(root, key)
         return f"{root}/{tombstone.name}"
 
 

@@ -39,6 +39,7 @@ from ease_lib.artifacts.tables import STAMP
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.deletion import tombstones
 from ease_lib.errors import LineageError
+from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
 from ease_lib.lineage.chain import ARTIFACT, COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS
 from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
@@ -60,7 +61,10 @@ _NO_TEXT = re.compile(
     rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
 )
 _NO_TEXT_NAMES = frozenset(
-    {LATEST_FILE, VERSION_FILE, ARTIFACT, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, "executor_output.json"}
+    {
+        *(LATEST_FILE, VERSION_FILE, ARTIFACT, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, OUTPUT),
+        "executor_output.json",
+    }
 )
 _RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
 _ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")

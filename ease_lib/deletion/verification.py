@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.deletion.tombstones import Tombstones
 from ease_lib.errors import LineageError
 from ease_lib.lineage.addresses import absolute
+from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import VERSIONS, Chain, follow
 from ease_lib.lineage.verification import Verdict, verify, verify_results
+from ease_lib.publishing.signatures import Signatures
 from ease_lib.publishing.verification import verify_versions, versions_in
 from ease_lib.publishing.versions import read_version
 
@@ -20,6 +22,7 @@ def verify_place(
     run: str = "",
     *,
     all_versions: bool = False,
+    keys: Sequence[PublicKey] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
@@ -27,6 +30,7 @@ def verify_place(
     Args:
         run: id of the run, where there are several; else the newest.
         all_versions: compare every version that was published beside it, not only its own and the latest.
+        keys: public keys to check signatures by; none given, signatures are not looked at.
 
     Raises:
         LineageError: when no record is there to start from.
@@ -38,12 +42,16 @@ def verify_place(
     published = _published_of(chain)
     folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
     others = [root for folder in folders for root in _roots_of_versions(folder)] if all_versions else []
-    tombstones = Tombstones.of(chain, [*folders, *others])
+    tombstones = Tombstones.of(chain, [*folders, *others], keys)
+    signatures = Signatures(keys=keys)
+    if keys:
+        signatures.look_at(chain, folders, all_versions=all_versions)
     of_versions = [problem for folder, only in folders.items() for problem in verify_versions(folder, *sorted(only))]
-    for problem in [*verify_results(chain, place), *of_versions, *tombstones.problems]:
+    for problem in [*verify_results(chain, place), *of_versions, *tombstones.problems, *signatures.problems]:
         problems.setdefault(problem.uri, problem)
     explained = sorted(tombstones.explained(problem) for problem in problems.values())
-    return Verdict(checked=verdict.checked, problems=tuple(explained))
+    holding = tuple(f"{uri}: {signed.shown}" for uri, signed in signatures.holding.items())
+    return Verdict(checked=verdict.checked, problems=tuple(explained), signatures=holding)
 
 
 def _published_of(chain: Chain) -> dict[str, set[str]]:

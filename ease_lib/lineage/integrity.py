@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED = (
+CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED, UNSIGNED, MISSIGNED = (
     "changed",
     "missing",
     "never recorded",
     "cannot be read",
     "removed on request",
     "removal unfinished",
+    "not signed",
+    "wrongly signed",
 )
 
 
@@ -18,7 +20,8 @@ CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED = (
 class Problem:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
-    `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there.
+    `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with
+    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold.
 
     Args:
         found_sha256: of what is there, where that is something else.
@@ -34,4 +37,4 @@ class Problem:
 
     @property
     def is_fault(self) -> bool:
-        return self.what != FORGOTTEN
+        return self.what not in (FORGOTTEN, UNSIGNED)

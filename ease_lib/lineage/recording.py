@@ -13,7 +13,7 @@ import json
 import logging
 import platform
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +32,8 @@ from ease_lib.observations import Observations, collecting
 
 logger = logging.getLogger("ease")
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
+SEALS = "signatures"
+"""Folder of a lineage root: `signatures/NAME` is the signature of the file `NAME` there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +96,15 @@ class Attempt:
 
     Args:
         link: URI of the record in the root, or empty without a root.
+        seal: makes the signature of the record, by its name in the root, when the stage has ended well; of a stage that
+            has a key.
     """
 
     link: str
     inputs: list[Record]
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
+    seal: Callable[[str, bytes], bytes] | None = None
 
     @property
     def sha256(self) -> str:
@@ -162,6 +167,8 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
             keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(observed))
             raise
     keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
+    if store and attempt.seal:
+        store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
 
 
 def _tell(record: Record, url: str, context: RunContext) -> None:

@@ -47,12 +47,13 @@ _PREFIXED = re.compile(rf"{_START}(?P<prefix>(?:{_PREFIXES})[-_])(?P<rest>[A-Za-
 
 
 def secrets_of(environment: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Values of the variables whose names say that they are secret and that look it, the longest first."""
-    values = {
-        value
-        for name, value in environment
-        if SECRET_NAMES.search(name) and not ADDRESS_NAMES.search(name) and looks_secret(value)
-    }
+    """Values of the variables whose names say that they are secret and that look it, the longest first.
+
+    Of several lines, as a key in PEM has, each is a secret too.
+    """
+    named = {value for name, value in environment if SECRET_NAMES.search(name) and not ADDRESS_NAMES.search(name)}
+    lines = {line for value in named for line in value.splitlines() if not line.startswith("-----")}  # of keys in PEM
+    values = {value for value in named | lines if looks_secret(value)}
     return tuple(sorted(values, key=len, reverse=True))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.lineage.chain import Chain
 
-NOT_REPEATED = ("publish_uri", "publish_if", "openlineage_url", "llm_refresh", "ledger")
+NOT_REPEATED = ("publish_uri", "publish_if", "publish_signed", "openlineage_url", "llm_refresh", "ledger")
 """Parameters that a repetition leaves out: it shall prove something, not publish it or ask it again."""
 
 

@@ -35,10 +35,15 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What was compared, and what was found."""
+    """What was compared, and what was found.
+
+    Args:
+        signatures: those that hold, each with its key and time.
+    """
 
     checked: int
     problems: tuple[Problem, ...]
+    signatures: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:

@@ -1,6 +1,7 @@
 """Versions of a prompt in one folder or bucket, which of them is the latest, and in which of them a row stands.
 
 versions/VERSION/...           prompt, report, provenance, copies of all lineage records; never changed
+versions/VERSION/provenance.dsse.json  with a key: the signed provenance, of version.json and of the versions before it
 versions/VERSION/version.json  written last: what is there, with digests; a version without it is none
 latest.json                    the version to use; moved by a conditional write, so that of two at once one wins
 rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
@@ -14,15 +15,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ease_lib import observations
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
-from ease_lib.artifacts.store import Store, joined
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined
 from ease_lib.errors import LineageError
+from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
+from ease_lib.lineage.exports.slsa import resource_uri
 from ease_lib.lineage.record import Record, decode, encode
 
 ROWS, PROMPTS = "rows", "prompts"
@@ -80,6 +84,8 @@ def write_version(
     validation_rows: Sequence[str],
     facts: Mapping[str, Any],
     previous: Latest | None,
+    sign: Callable[[bytes], bytes] | None = None,
+    key: PublicKey | None = None,
 ) -> str:
     """Write a version whole; one that is there already, from an earlier attempt of the same run, stays as it is.
 
@@ -90,12 +96,19 @@ def write_version(
         head: `record` and `record_sha256` of the record that made the prompt.
         published_by: URI of the record of the attempt that publishes; it is not finished yet.
         rows, validation_rows: hashes of the exemplars, and of the rows that the search was guided by.
+        sign: makes the envelope from the content of the manifest.
+        key: the one that `sign` signs with.
 
     Returns:
         SHA-256 of the manifest.
+
+    Raises:
+        LineageError: when the version is there without a signature by the key: this attempt cannot know who wrote it.
     """
     found = read_version(store, version)
     if found is not None:
+        if key:
+            _refuse_unless_signed(store, version, found[1], key)
         _take_over(store, *found)
         return found[1]
     folder = f"{VERSIONS}/{version}"
@@ -115,6 +128,8 @@ def write_version(
         },
     }
     content = encode(manifest, MANIFEST_CONTRACT)
+    if sign:
+        _write(store, f"{folder}/{ENVELOPE_FILE}", sign(content))
     _write(store, f"{folder}/{VERSION_FILE}", content)
     write_marks(store, manifest)
     return hashlib.sha256(content).hexdigest()
@@ -123,9 +138,59 @@ def write_version(
 def _take_over(store: Store, manifest: Record, manifest_sha256: str) -> None:
     """Finish a version that an earlier attempt wrote, and note it for the record of the stage as that one would."""
     digests = {name: file["sha256"] for name, file in manifest["files"].items()} | {VERSION_FILE: manifest_sha256}
+    envelope = store.read(f"{VERSIONS}/{manifest['version']}/{ENVELOPE_FILE}")
+    if envelope is not None:
+        digests[ENVELOPE_FILE] = hashlib.sha256(envelope).hexdigest()
     for name, sha256 in digests.items():
         observations.object_taken_over(store.uri, f"{VERSIONS}/{manifest['version']}/{name}", sha256)
     write_marks(store, manifest)
+
+
+def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key: PublicKey) -> None:
+    try:
+        signed = open_envelope(store.read(f"{VERSIONS}/{version}/{ENVELOPE_FILE}") or b"", [key])
+        problem = "" if signed.subjects.get(manifest_name(version)) == manifest_sha256 else "of another version.json"
+    except WrongSignature as error:
+        problem = str(error)
+    if problem:
+        raise LineageError(
+            f"{joined(store.uri, VERSIONS, version)} is there already, and its signature is none of this key "
+            f"({problem}): an earlier attempt had no key or another one, or somebody else wrote it; start a new run"
+        )
+
+
+def manifest_name(version: str) -> str:
+    """What the manifest of a version is called in signed statements."""
+    return f"{VERSIONS}/{version}/{VERSION_FILE}"
+
+
+def envelope_name(version: str) -> str:
+    return f"{VERSIONS}/{version}/{ENVELOPE_FILE}"
+
+
+def newest_versions(store: Store, key: PublicKey) -> list[Record]:
+    """Manifests and signatures of the versions that no version signed by this key has before it, as resources.
+
+    Whoever names these names all there are, for each names those before it. What other keys signed does not count, so
+    the first version that a key signs names all.
+    """
+    versions = sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
+    names = [name(version) for version in versions for name in (manifest_name, envelope_name)]
+    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+        contents = dict(zip(names, readers.map(store.read, names), strict=True))
+    followed: set[str] = set()
+    for version in versions:
+        try:
+            followed |= set(open_envelope(contents[envelope_name(version)] or b"", [key]).previous)
+        except WrongSignature:
+            continue
+    return [
+        {"name": name, "uri": resource_uri(joined(store.uri, name)), "digest": {"sha256": _sha256(content)}}
+        for version in versions
+        if manifest_name(version) not in followed and contents[manifest_name(version)] is not None
+        for name in (manifest_name(version), envelope_name(version))
+        if (content := contents[name]) is not None
+    ]
 
 
 def write_marks(store: Store, manifest: Record) -> None:
@@ -223,6 +288,10 @@ def _candidates(store: Store, manifest: Record) -> Iterator[str]:
 def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
     """Files of a version that keep records by attempt."""
     return {f"{COPIES}/{name}.json": content for name, content in records.items()}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write(store: Store, name: str, content: bytes) -> None:

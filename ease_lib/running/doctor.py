@@ -17,7 +17,7 @@ from ease_lib.config.sections import Parameters
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
-from ease_lib.keys import OPENAI_KEY
+from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
 from ease_lib.processes import available_cores
 from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
 
@@ -28,6 +28,7 @@ API_SERVER = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 KUBERNETES_NAME, KUBEFLOW_API = "kubernetes.default.svc", ("ml-pipeline.kubeflow", 8888)
 CONNECT_SECONDS = 5.0
 CLUSTER_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+SIGNING_VARIABLES = (SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY)
 STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
@@ -71,9 +72,8 @@ def _cores() -> str:
 def _surroundings() -> Finding:
     """Names of the variables that are set, never their values."""
     place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
-    names = sorted(
-        name for name in {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *STORE_VARIABLES} if os.environ.get(name)
-    )
+    looked_for = {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *SIGNING_VARIABLES, *STORE_VARIABLES}
+    names = sorted(name for name in looked_for if os.environ.get(name))
     described = f"{place}; set: {', '.join(names) or 'no keys'}"
     try:
         tempfile.TemporaryFile().close()

@@ -76,6 +76,8 @@ class Task:
         shards: one for each shard of the pool, side by side.
         cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
         reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
+        signing: the entry of the Secret `ease-signing` that it gets: `private-key` where something is signed,
+            `public-key` where it is looked whether that will be possible.
         on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
         ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
         retries: further tries where the first one failed.
@@ -89,6 +91,7 @@ class Task:
     cpu: tuple[str, str] = ("250m", "1")
     memory: tuple[str, str] = ("1Gi", "2Gi")
     reaches_endpoint: bool = False
+    signing: str = ""
     on_gpu: bool = False
     ranks: bool = False
     retries: int = RETRIES
@@ -137,6 +140,7 @@ TASKS = (
         cpu=("250m", "2"),
         memory=("1Gi", "4Gi"),
         reaches_endpoint=True,
+        signing="public-key",
         scratch="4Gi",
     ),
     Task(
@@ -179,6 +183,7 @@ TASKS = (
         stages=(Stage("evaluate"), Stage("report"), Stage("publish")),
         folder="result",
         reaches_endpoint=True,
+        signing="private-key",
         timeout_seconds=25 * HOUR,
     ),
 )

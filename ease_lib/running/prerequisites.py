@@ -28,6 +28,7 @@ from ease_lib.errors import ConfigError, EaseError
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import Judge, read_rubric
 from ease_lib.evaluation.prompt import read_template
+from ease_lib.lineage.attestation import check_signing
 from ease_lib.running.run_context import in_container
 from ease_lib.running.task_data import check_data
 from ease_lib.tasks.base import Exemplar
@@ -140,6 +141,7 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
         ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
         ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
         ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
+        ("signing", _check_signing, [run.publishing.publish_signed for run in runs], _shown_signing),
         (
             "judge",
             _check_judge,
@@ -200,6 +202,14 @@ def _check_published(publish_uri: str) -> None:
     _check_store("publish_uri", publish_uri)
     if is_s3(publish_uri):
         S3Store(publish_uri).check_swap()
+
+
+def _check_signing(publish_signed: bool) -> None:
+    check_signing(is_needed=publish_signed)
+
+
+def _shown_signing(publish_signed: bool) -> str:
+    return "required" if publish_signed else "where there is a key"
 
 
 def _check_judge(tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:

@@ -8,6 +8,7 @@ must not score below random exemplars on the test set.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,15 +35,18 @@ from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.lineage.attestation import UNSIGNED, Signer, needed_signer, signed_provenance
 from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import current_attempt
+from ease_lib.lineage.recording import Attempt, current_attempt
 from ease_lib.publishing import gate
 from ease_lib.publishing.versions import (
     Latest,
     has_prompt,
     make_latest,
+    manifest_name,
+    newest_versions,
     read_latest,
     record_copies,
     write_version,
@@ -77,6 +81,7 @@ class Inputs:
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
     publication: str = artifact(contracts.PUBLICATION, "What was published, and why or why not.")
+    signed_provenance: str = artifact(None, "Provenance of the run in a DSSE envelope; an empty object without a key.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,22 +100,40 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
 
     Raises:
         LineageError: when the records behind the prompt cannot be read: what cannot be explained is not published.
+        ConfigError: when `publish_signed` asks for a signature and there is no key.
     """
+    key = needed_signer(is_needed=config.publishing.publish_signed)
+    output_path(outputs.signed_provenance).write_bytes(_signed(key) if key else UNSIGNED)
     if not config.publishing.publish_uri:
         published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
     else:
-        published = _publish(inputs, config)
+        published = _publish(inputs, config, key)
     write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
     ended(config.run.store_uri, config.continuation)
     logger.info("%s: %s", published["state"], published["reason"])
     return StageReport(metrics={"is_latest": published["state"] == "published"})
 
 
-def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
-    store = open_store(config.publishing.publish_uri)
+def _signed(key: Signer) -> bytes:
+    """The provenance of the run, signed; the record of this attempt will be when it ends."""
+    if not current_attempt().link:  # a run in a cluster uploads its records after this stage
+        logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
+        return UNSIGNED
+    attempt, results, chain = _under_way()
+    attempt.seal = key.seal
+    return key.sign(signed_provenance(chain, results["files"]))
+
+
+def _under_way() -> tuple[Attempt, Record, Chain]:
+    """This attempt, its input `results`, and the chain behind that."""
     attempt = current_attempt()
     results = next(part for part in attempt.inputs if part["name"] == "results")
-    chain = chain_behind(results, "publish")
+    return attempt, results, chain_behind(results, "publish")
+
+
+def _publish(inputs: Inputs, config: Config, key: Signer | None) -> dict[str, Any]:
+    store = open_store(config.publishing.publish_uri)
+    attempt, results, chain = _under_way()
     version = _version_name(chain)
     before = read_latest(store)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
@@ -124,6 +147,7 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
         facts=_facts(chain, best, Path(inputs.results)),
         previous=before,
+        **(_signing(key, store, version, chain, results) if key else {}),
     )
     at: dict[str, Any] = {"version": version, "uri": joined(store.uri, "versions", version), "gate": None}
     if not has_prompt(store, version):
@@ -140,6 +164,17 @@ def _publish(inputs: Inputs, config: Config) -> dict[str, Any]:
         return {**at, "state": "kept", "reason": f"{other} became the latest while this run published {version}"}
     why = f", better than {before.version}" if before and at["gate"] else ""
     return {**at, "state": "published", "reason": f"{version} is the latest{why}"}
+
+
+def _signing(key: Signer, store: Store, version: str, chain: Chain, results: Record) -> dict[str, Any]:
+    """What `write_version` needs to sign."""
+
+    def sign(content: bytes) -> bytes:
+        manifest = {"name": manifest_name(version), "digest": {"sha256": hashlib.sha256(content).hexdigest()}}
+        previous = newest_versions(store, key.public)
+        return key.sign(signed_provenance(chain, results["files"], manifest=manifest, previous=previous))
+
+    return {"sign": sign, "key": key.public}
 
 
 def _version_name(chain: Chain) -> str:

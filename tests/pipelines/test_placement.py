@@ -13,7 +13,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from ease_lib.errors import ConfigError
 from ease_lib.running.graph import ALL_TASKS
 from pipelines.__main__ import COMPILED, FOLDER, compile_all
-from pipelines.placement import Placement, place
+from pipelines.placement import SIGNING_KEYS, Placement, place
 
 DIGEST = "@sha256:" + "a" * 64
 
@@ -60,6 +60,7 @@ def test_a_pod_gets_the_secrets_of_its_task_and_no_others(container, settings):
     task = task_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
     wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if task.reaches_endpoint else set()
+    wanted |= {SIGNING_KEYS[task.signing]} if task.signing else set()
     assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
@@ -163,3 +164,10 @@ def test_a_stage_without_a_place_is_refused():
 
     with pytest.raises(KeyError, match="unknown"):
         dsl.pipeline(graph)
+
+
+def test_the_task_that_publishes_alone_gets_the_key_that_signs():
+    assert {task.name: task.signing for task in ALL_TASKS.values() if task.signing} == {
+        "begin": "public-key",
+        "conclude": "private-key",
+    }

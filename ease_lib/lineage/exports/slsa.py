@@ -63,7 +63,7 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
             "runDetails": {
                 "builder": {"id": BUILDER, "version": _versions(steps[0].record["software"])},
                 "metadata": _metadata(steps[0].record, attempts),
-                "byproducts": [*_artifacts(steps), *_records(attempts)],
+                "byproducts": [*_artifacts(steps), *record_resources(attempts)],
             },
         },
     }
@@ -209,7 +209,8 @@ def _artifacts(steps: list[Step]) -> Iterator[Record]:
                     }
 
 
-def _records(attempts: list[Step]) -> Iterator[Record]:
+def record_resources(attempts: Iterable[Step]) -> Iterator[Record]:
+    """Lineage records as resources."""
     for step in attempts:
         attempt = step.record["attempt"]
         yield {

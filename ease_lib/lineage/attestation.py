@@ -1,0 +1,366 @@
+"""Signatures: an in-toto Statement in a DSSE envelope, made with a private key and checked with public ones.
+
+    signature over  PAE(type, body) = "DSSEv1" SP len(type) SP type SP len(body) SP body     (DSSE protocol, version 1)
+
+Keys are Ed25519, or ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
+(SubjectPublicKeyInfo, DER); it is a hint for people, every key that was given is tried.
+
+Two kinds of statements are signed:
+
+provenance   of a run: what `exports/slsa.py` exports, with the time of the signature, all records of the run as
+             byproducts, and of a published version its `version.json` as subject and the versions before it, with their
+             signatures, as dependencies of kind `previous_version`
+seal         of one file of a lineage root that is finished after that: the record of the stage that publishes, a
+             tombstone; `signatures/NAME` in the root is the seal of `NAME`
+
+The time in a statement is what the signer says; nobody else stamps it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from ease_lib import keys
+from ease_lib.errors import ConfigError, LineageError
+from ease_lib.lineage.chain import Chain
+from ease_lib.lineage.exports.slsa import (
+    PREDICATE_TYPE,
+    PUBLISH,
+    STATEMENT_TYPE,
+    provenance_statement,
+    record_resources,
+)
+from ease_lib.lineage.record import Record
+
+SECRET = "ease-signing"  # noqa: S105
+"""The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
+ENVELOPE_FILE = "provenance.dsse.json"
+"""Of a published version: its signed provenance."""
+OUTPUT = "signed_provenance"
+"""Of the stage that publishes, likewise; `UNSIGNED` without a key."""
+UNSIGNED = b"{}\n"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+SEAL_TYPE = "urn:ease-pipelines:seal:v1"
+PREVIOUS = "previous_version"
+HOW_TO_MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`"
+
+_Private = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey
+_Public = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey
+_ECDSA = ec.ECDSA(hashes.SHA256())
+
+
+class WrongSignature(LineageError):
+    """An envelope that is damaged, or that no accepted key signed."""
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A private key. It shows itself by its id only."""
+
+    _key: _Private
+
+    def __repr__(self) -> str:
+        return f"Signer({self.public.keyid})"
+
+    @property
+    def public(self) -> PublicKey:
+        return PublicKey(name="this key", _key=self._key.public_key())
+
+    def sign(self, statement: Record) -> bytes:
+        """The statement in a DSSE envelope, as JSON."""
+        body = json.dumps(statement, ensure_ascii=False, sort_keys=True).encode()
+        message = pre_authentication(PAYLOAD_TYPE, body)
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            signature = self._key.sign(message)
+        else:
+            signature = self._key.sign(message, _ECDSA)
+        envelope = {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": base64.b64encode(body).decode(),
+            "signatures": [{"keyid": self.public.keyid, "sig": base64.b64encode(signature).decode()}],
+        }
+        return (json.dumps(envelope, indent=1) + "\n").encode()
+
+    def seal(self, name: str, content: bytes) -> bytes:
+        """The envelope that says that a file of a lineage root has this content."""
+        return self.sign(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": [{"name": name, "digest": {"sha256": hashlib.sha256(content).hexdigest()}}],
+                "predicateType": SEAL_TYPE,
+                "predicate": {"signed_at": _now()},
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicKey:
+    """A key that signatures are accepted from.
+
+    Args:
+        name: the file it was read from.
+        since, until: it is accepted for signatures from then on, and before then.
+    """
+
+    name: str
+    _key: _Public
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def keyid(self) -> str:
+        encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        return hashlib.sha256(self._key.public_bytes(encoding, form)).hexdigest()
+
+    def made(self, signature: bytes, message: bytes) -> bool:
+        try:
+            if isinstance(self._key, ed25519.Ed25519PublicKey):
+                self._key.verify(signature, message)
+            else:
+                self._key.verify(signature, message, _ECDSA)
+        except InvalidSignature:
+            return False
+        return True
+
+    def accepts(self, moment: datetime) -> bool:
+        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signed:
+    """What a signature that holds says: the statement, and who signed it when by that statement."""
+
+    statement: Record
+    key: PublicKey
+    at: datetime
+
+    @property
+    def shown(self) -> str:
+        return f"signed by {self.key.name} ({self.key.keyid[:12]}) at {_shown(self.at)}"
+
+    @property
+    def subjects(self) -> dict[str, str]:
+        """SHA-256 by name."""
+        return {each["name"]: each["digest"]["sha256"] for each in self.statement["subject"]}
+
+    @property
+    def run(self) -> str:
+        return str(self.statement["predicate"]["runDetails"]["metadata"]["invocationId"])
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """Lineage records of the run as resources, by the name `records/STAGE-ATTEMPT.json`."""
+        byproducts = self.statement["predicate"]["runDetails"]["byproducts"]
+        return {each["name"]: each for each in byproducts if each["name"].startswith("records/")}
+
+    @property
+    def previous(self) -> dict[str, str]:
+        """SHA-256 of the manifests and signatures of the versions before, by name in the folder of versions."""
+        dependencies = self.statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+        named = [each for each in dependencies if each.get("annotations", {}).get("kind") == PREVIOUS]
+        return {each["name"]: each["digest"]["sha256"] for each in named}
+
+
+def signer() -> Signer | None:
+    """The key that the environment has or names; None where it has none.
+
+    Raises:
+        ConfigError: when that is no private key that signs here.
+    """
+    try:
+        pem, where = keys.signing_key()
+    except OSError as error:
+        raise ConfigError(f"{keys.SIGNING_KEY_FILE} cannot be read: {error.strerror}") from error
+    return Signer(_private(pem, where)) if pem else None
+
+
+def needed_signer(*, is_needed: bool) -> Signer | None:
+    """As `signer`, and an error where `publish_signed` asks for a key that is not there."""
+    found = signer()
+    if found is None and is_needed:
+        raise ConfigError(_missing())
+    return found
+
+
+def check_signing(*, is_needed: bool) -> None:
+    """Whether a run that starts now will be able to sign, where that can be known.
+
+    In a cluster the first task does not get the private key, and looks for the public one in the same Secret.
+
+    Raises:
+        ConfigError: when a key is damaged, or missing though `publish_signed` asks for it.
+    """
+    public = keys.signing_public_key()
+    if public:
+        _public(public.encode(), keys.SIGNING_PUBLIC_KEY)
+    if signer() is None and not public and is_needed:
+        raise ConfigError(_missing())
+
+
+def read_public_key(text: str) -> PublicKey:
+    """A key as `FILE` or `FILE@SINCE..UNTIL`; either time may be left out. A day begins at midnight UTC.
+
+    Raises:
+        ConfigError: when the file holds no public key, or the times are none.
+    """
+    path, _, window = text.rpartition("@")
+    if ".." not in window or not path:
+        path, window = text, ".."
+    since, _, until = window.partition("..")
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--public-key {path} cannot be read: {error.strerror}") from error
+    return PublicKey(name=path, _key=_public(content, path), since=_moment(since, text), until=_moment(until, text))
+
+
+def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
+    """The statement of an envelope, if one of these keys signed it within its time.
+
+    Raises:
+        WrongSignature: when it is damaged, signed by none of them, or at another time.
+    """
+    try:
+        envelope = json.loads(content)
+        body = base64.b64decode(envelope["payload"], validate=True)
+        signatures = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
+        kind = str(envelope["payloadType"])
+    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        raise WrongSignature("no DSSE envelope, or a damaged one") from error
+    message = pre_authentication(kind, body)
+    made = [key for key in accepted if any(key.made(signature, message) for signature in signatures)]
+    if not made:
+        raise WrongSignature("by none of the keys given, or not over this content")
+    try:
+        statement = json.loads(body)
+        if kind != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
+            raise WrongSignature(f"signed, and no in-toto Statement of version 1: {kind}")
+        at = datetime.fromisoformat(_signed_at(statement))
+        valid = [key for key in made if key.accepts(at)]
+        signed = Signed(statement=statement, key=made[0], at=at)
+        signed.subjects  # noqa: B018  (has every field, or raises)
+        if statement["predicateType"] == PREDICATE_TYPE:
+            signed.run, signed.records, signed.previous  # noqa: B018
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongSignature("signed, and no statement of ours") from error
+    if not valid:
+        raise WrongSignature(f"by {made[0].name} at {_shown(at)}, when that key was not valid")
+    return replace(signed, key=valid[0])
+
+
+def open_seal(content: bytes, name: str, sealed: bytes, accepted: Iterable[PublicKey]) -> Signed:
+    """The seal of a file of a lineage root.
+
+    Args:
+        name: of the file in the root.
+        sealed: the content of the file.
+
+    Raises:
+        WrongSignature: as `open_envelope`, and when it is the seal of something else.
+    """
+    signed = open_envelope(content, accepted)
+    if signed.statement["predicateType"] != SEAL_TYPE or name not in signed.subjects:
+        raise WrongSignature("signed, and the seal of something else")
+    if signed.subjects[name] != hashlib.sha256(sealed).hexdigest():
+        raise WrongSignature("this is not the content that was signed")
+    return signed
+
+
+def pre_authentication(kind: str, body: bytes) -> bytes:
+    """The bytes that DSSE signs."""
+    name = kind.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(body), body)
+
+
+def signed_provenance(
+    chain: Chain, files: Record, *, manifest: Record | None = None, previous: Sequence[Record] = ()
+) -> Record:
+    """The Statement about a run that is signed.
+
+    Args:
+        files: `{"sha256": ..., "bytes": ...}` of the result's files by name.
+        manifest: `version.json` of the published version as subject, if there is one.
+        previous: resources of the versions before it.
+    """
+    statement = provenance_statement(chain, files)
+    definition, details = statement["predicate"]["buildDefinition"], statement["predicate"]["runDetails"]
+    known = {each["name"] for each in details["byproducts"]}
+    ended = [step for step in chain.everything if step.stage != PUBLISH or step.record["state"] != "started"]
+    statement["subject"] += [manifest] if manifest else []
+    definition["internalParameters"]["signed_at"] = _now()
+    definition["resolvedDependencies"] += [{**each, "annotations": {"kind": PREVIOUS}} for each in previous]
+    details["byproducts"] += [each for each in record_resources(ended) if each["name"] not in known]
+    return statement
+
+
+def _signed_at(statement: Record) -> str:
+    predicate = statement["predicate"]
+    if statement["predicateType"] == SEAL_TYPE:
+        return str(predicate["signed_at"])
+    if statement["predicateType"] == PREDICATE_TYPE:
+        return str(predicate["buildDefinition"]["internalParameters"]["signed_at"])
+    raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
+
+
+def _private(pem: bytes, where: str) -> _Private:
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+    except TypeError as error:
+        raise ConfigError(f"{where} is encrypted; store the key without a passphrase in a Secret or file") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigError(f"{where} holds no private key in PEM; {HOW_TO_MAKE_ONE}") from error
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    raise _of_another_kind(where)
+
+
+def _public(pem: bytes, where: str) -> _Public:
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigError(f"{where} holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it") from error
+    if isinstance(key, ed25519.Ed25519PublicKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    raise _of_another_kind(where)
+
+
+def _of_another_kind(where: str) -> ConfigError:
+    return ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
+
+
+def _missing() -> str:
+    return (
+        f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
+        f"{keys.SIGNING_KEY_FILE}, in a cluster the Secret {SECRET} with private-key and public-key"
+    )
+
+
+def _moment(text: str, whole: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise ConfigError(f"--public-key {whole}: {text} is no time; write FILE@2026-01-01..2026-07-01") from error
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _shown(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

@@ -1,0 +1,306 @@
+"""Signatures of statements: which hold, which do not, and what keys are taken."""
+
+import base64
+import json
+import subprocess
+from datetime import UTC, datetime
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from ease_lib.errors import ConfigError
+from ease_lib.lineage.attestation import (
+    Signer,
+    WrongSignature,
+    check_signing,
+    needed_signer,
+    open_envelope,
+    open_seal,
+    pre_authentication,
+    read_public_key,
+    signed_provenance,
+    signer,
+)
+from ease_lib.lineage.redaction import HIDDEN, redacted, secrets_of
+from tests.signing_keys import KINDS, PEM, PKCS8, KeyPair
+from tests.unit.lineage.exports.lineage_records import recorded_run, result_files
+
+
+@pytest.fixture(params=KINDS)
+def pair(request, tmp_path, monkeypatch):
+    pair = KeyPair(tmp_path, kind=request.param)
+    monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
+    return pair
+
+
+def provenance(**more):
+    return signed_provenance(recorded_run().chain(), result_files(), **more)
+
+
+def accepted(*pairs):
+    return [read_public_key(str(pair.file)) for pair in pairs]
+
+
+def changed(envelope, **fields):
+    return json.dumps({**json.loads(envelope), **fields}).encode()
+
+
+def test_the_example_of_the_specification_is_encoded_as_it_says():
+    wanted = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    assert pre_authentication("http://example.com/HelloWorld", b"hello world") == wanted
+
+
+def test_a_signature_holds_and_says_who_signed_what_when(pair):
+    signed = open_envelope(signer().sign(provenance()), accepted(pair))
+    assert signed.run == "run-ü 1"
+    assert "prompt.txt" in signed.subjects
+    assert signed.key.name == str(pair.file)
+    assert abs((datetime.now(UTC) - signed.at).total_seconds()) < 60
+    assert len(signed.records) == len(recorded_run().chain().everything)
+
+
+def test_securesystemslib_verifies_the_same_envelope_and_refuses_what_was_changed(pair):
+    """The library that in-toto's own tools verify by."""
+    dsse = pytest.importorskip("securesystemslib.dsse")
+    from securesystemslib.exceptions import VerificationError
+    from securesystemslib.signer import SSlibKey
+
+    public = serialization.load_pem_public_key(pair.public.encode())
+    key = SSlibKey.from_crypto(public, keyid=signer().public.keyid)
+    envelope = dsse.Envelope.from_dict(json.loads(signer().sign(provenance())))
+    assert envelope.verify([key], 1) == {key.keyid: key}
+    envelope.payload = envelope.payload.replace(b'"seed": 7', b'"seed": 8')
+    with pytest.raises(VerificationError):
+        envelope.verify([key], 1)
+
+
+def test_openssl_verifies_the_same_signature(pair, tmp_path):
+    envelope = json.loads(signer().sign(provenance()))
+    message, signature = tmp_path / "message", tmp_path / "signature"
+    message.write_bytes(pre_authentication(envelope["payloadType"], base64.b64decode(envelope["payload"])))
+    signature.write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
+    is_edwards = "ed25519" in str(type(signer()._key)).lower()
+    digest = [] if is_edwards else ["-digest", "sha256"]
+    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", pair.file, "-rawin", *digest, "-in", message]
+    done = subprocess.run([*command, "-sigfile", signature], capture_output=True, text=True)
+    assert "Signature Verified Successfully" in done.stdout, done.stderr
+
+
+def test_the_parser_of_in_toto_takes_what_is_signed(pair):
+    json_format = pytest.importorskip("google.protobuf.json_format")
+    statement_pb2 = pytest.importorskip("in_toto_attestation.v1.statement_pb2")
+    from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
+    from in_toto_attestation.v1.statement import Statement
+
+    manifest = {"name": "versions/v2/version.json", "digest": {"sha256": "0" * 64}}
+    previous = [{"name": "versions/v1/version.json", "uri": "s3://b/versions/v1/version.json", **_digest("1")}]
+    content = signer().sign(provenance(manifest=manifest, previous=previous))
+    signed = open_envelope(content, accepted(pair))
+    Statement.copy_from_pb(json_format.ParseDict(signed.statement, statement_pb2.Statement())).validate()
+    json_format.ParseDict(signed.statement["predicate"], provenance_pb2.Provenance())
+    assert signed.previous == {"versions/v1/version.json": "1" * 64}
+    assert signed.subjects["versions/v2/version.json"] == "0" * 64
+
+
+def _digest(digit):
+    return {"digest": {"sha256": digit * 64}}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    {
+        "empty": lambda content: b"",
+        "no JSON": lambda content: b"not an envelope",
+        "a list": lambda content: b"[]",
+        "null": lambda content: b"null",
+        "truncated": lambda content: content[: len(content) // 2],
+        "no base64": lambda content: changed(content, payload="ü"),
+        "no payload": lambda content: changed(content, payload=""),
+        "signatures stripped": lambda content: changed(content, signatures=[]),
+        "a signature that is none": lambda content: changed(content, signatures=[{"sig": ""}]),
+        "signatures are numbers": lambda content: changed(content, signatures=[1]),
+        "another type": lambda content: changed(content, payloadType="text/plain"),
+        "payload changed": lambda content: changed(
+            content, payload=base64.b64encode(_payload(content).replace(b'"seed": 7', b'"seed": 8')).decode()
+        ),
+        "a space more": lambda content: changed(content, payload=base64.b64encode(_payload(content) + b" ").decode()),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_a_damaged_or_changed_envelope_does_not_hold(pair, damage):
+    content = signer().sign(provenance())
+    assert damage[1](content) != content
+    with pytest.raises(WrongSignature, match=r"no DSSE envelope|none of the keys"):
+        open_envelope(damage[1](content), accepted(pair))
+
+
+def _payload(content):
+    return base64.b64decode(json.loads(content)["payload"])
+
+
+def test_the_key_of_somebody_else_does_not_do_whatever_it_is_called(pair, tmp_path):
+    mine = KeyPair(tmp_path, "mine")
+    envelope = json.loads(signer_of(mine).sign(provenance()))
+    envelope["signatures"][0]["keyid"] = signer().public.keyid
+    with pytest.raises(WrongSignature, match="by none of the keys given"):
+        open_envelope(json.dumps(envelope).encode(), accepted(pair))
+    assert open_envelope(json.dumps(envelope).encode(), accepted(pair, mine)).key.name == str(mine.file)
+
+
+def test_one_good_signature_among_others_is_enough(pair, tmp_path):
+    other = KeyPair(tmp_path, "other")
+    statement = provenance()
+    envelopes = [json.loads(each.sign(statement)) for each in (signer_of(other), signer())]
+    envelope = {**envelopes[0], "signatures": [each["signatures"][0] for each in envelopes]}
+    for known in (pair, other):
+        assert open_envelope(json.dumps(envelope).encode(), accepted(known)).key.name == str(known.file)
+
+
+def signer_of(pair):
+    return Signer(serialization.load_pem_private_key(pair.private.encode(), None))
+
+
+@pytest.mark.parametrize(
+    ("window", "holds"),
+    [
+        ("", True),
+        ("@..", True),
+        ("@2026-01-01..", True),
+        ("@2026-01-01..2026-07-01", True),
+        ("@2026-06-30T12:00:00+00:00..2026-06-30T12:00:01+00:00", True),
+        ("@2026-07-01..", False),
+        ("@..2026-06-30T12:00:00", False),
+        ("@2026-01-01..2026-06-30", False),
+    ],
+)
+def test_a_key_is_accepted_for_signatures_of_its_time(pair, window, holds):
+    statement = provenance()
+    statement["predicate"]["buildDefinition"]["internalParameters"]["signed_at"] = "2026-06-30T12:00:00.000+00:00"
+    content = signer().sign(statement)
+    keys = [read_public_key(f"{pair.file}{window}")]
+    if holds:
+        assert open_envelope(content, keys).run
+    else:
+        with pytest.raises(WrongSignature, match="at 2026-06-30T12:00:00\\+00:00, when that key was not valid"):
+            open_envelope(content, keys)
+
+
+def test_a_key_may_be_given_twice_for_two_times(pair):
+    keys = [read_public_key(f"{pair.file}@{window}") for window in ("..2020-01-01", "2020-01-01..")]
+    assert open_envelope(signer().sign(provenance()), keys).key.since == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_what_a_key_signed_of_another_kind_is_no_statement(pair):
+    for statement in (
+        {"_type": "https://in-toto.io/Statement/v1", "subject": [], "predicateType": "https://x.org", "predicate": {}},
+        {"_type": "https://in-toto.io/Statement/v0.1"},
+        ["a list"],
+        {**provenance(), "subject": [{"name": "prompt.txt"}]},
+        {**provenance(), "predicate": {}},
+    ):
+        with pytest.raises(WrongSignature, match="signed, and"):
+            open_envelope(signer().sign(statement), accepted(pair))
+
+
+def test_a_seal_holds_for_this_file_with_this_content_only(pair):
+    key = signer()
+    seal = key.seal("runs/1/publish-1.json", b"content")
+    keys = accepted(pair)
+    assert open_seal(seal, "runs/1/publish-1.json", b"content", keys).at
+    with pytest.raises(WrongSignature, match="not the content that was signed"):
+        open_seal(seal, "runs/1/publish-1.json", b"Content", keys)
+    for content, name in ((seal, "runs/1/publish-2.json"), (key.sign(provenance()), "prompt.txt")):
+        with pytest.raises(WrongSignature, match="the seal of something else"):
+            open_seal(content, name, b"content", keys)
+
+
+def test_without_a_key_nothing_is_signed(monkeypatch):
+    assert signer() is None
+    assert needed_signer(is_needed=False) is None
+    check_signing(is_needed=False)
+
+
+def test_a_key_that_is_asked_for_and_missing_is_named_with_secret_and_variable():
+    for ask in (needed_signer, check_signing):
+        with pytest.raises(
+            ConfigError, match=r"set EASE_SIGNING_KEY \(PEM\) or EASE_SIGNING_KEY_FILE.*Secret ease-sig"
+        ):
+            ask(is_needed=True)
+
+
+def test_the_first_stage_of_a_cluster_sees_by_the_public_key_that_there_is_one(pair, monkeypatch):
+    monkeypatch.delenv("EASE_SIGNING_KEY")
+    monkeypatch.setenv("EASE_SIGNING_PUBLIC_KEY", pair.public)
+    check_signing(is_needed=True)
+    monkeypatch.setenv("EASE_SIGNING_PUBLIC_KEY", "garbage")
+    with pytest.raises(ConfigError, match="EASE_SIGNING_PUBLIC_KEY holds no public key in PEM"):
+        check_signing(is_needed=False)
+
+
+def test_a_key_may_lie_in_a_file(pair, tmp_path, monkeypatch):
+    keyid = signer().public.keyid
+    monkeypatch.delenv("EASE_SIGNING_KEY")
+    (tmp_path / "key.pem").write_text(pair.private)
+    monkeypatch.setenv("EASE_SIGNING_KEY_FILE", str(tmp_path / "key.pem"))
+    assert signer().public.keyid == keyid
+    monkeypatch.setenv("EASE_SIGNING_KEY_FILE", str(tmp_path / "typo.pem"))
+    with pytest.raises(ConfigError, match="EASE_SIGNING_KEY_FILE cannot be read: No such file"):
+        signer()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    {
+        "garbage": (lambda: b"garbage", "EASE_SIGNING_KEY holds no private key in PEM; make one with `openssl"),
+        "RSA": (
+            lambda: rsa.generate_private_key(65537, 2048).private_bytes(PEM, PKCS8, serialization.NoEncryption()),
+            "neither Ed25519 nor ECDSA on P-256",
+        ),
+        "another curve": (
+            lambda: ec.generate_private_key(ec.SECP384R1()).private_bytes(PEM, PKCS8, serialization.NoEncryption()),
+            "neither Ed25519 nor ECDSA on P-256",
+        ),
+        "encrypted": (
+            lambda: KINDS["ed25519"]().private_bytes(PEM, PKCS8, serialization.BestAvailableEncryption(b"secret")),
+            "is encrypted; store the key without a passphrase",
+        ),
+        "a public key": (
+            lambda: KINDS["ed25519"]().public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
+            "holds no private key in PEM",
+        ),
+    }.values(),
+)
+def test_what_is_no_key_is_named_and_never_shown(make, said, monkeypatch):
+    pem = make().decode()
+    monkeypatch.setenv("EASE_SIGNING_KEY", pem)
+    with pytest.raises(ConfigError, match=said) as raised:
+        signer()
+    assert not any(line in str(raised.value) for line in pem.splitlines() if line != "garbage")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{missing}", "cannot be read: No such file"),
+        ("{private}", "holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it"),
+        ("{public}@yesterday..", "yesterday is no time; write FILE@2026-01-01..2026-07-01"),
+        ("{public}@2026-01-01", "cannot be read"),
+    ],
+)
+def test_what_is_no_public_key_is_named(given, said, pair, tmp_path):
+    (tmp_path / "key.pem").write_text(pair.private)
+    places = {"missing": tmp_path / "typo.pem", "private": tmp_path / "key.pem", "public": pair.file}
+    with pytest.raises(ConfigError, match=said):
+        read_public_key(given.format(**places))
+
+
+def test_a_key_shows_neither_itself_nor_any_of_its_lines(pair):
+    secrets = secrets_of([("EASE_SIGNING_KEY", pair.private)])
+    body = [line for line in pair.private.splitlines() if not line.startswith("-----")]
+    assert pair.private not in repr(signer())
+    assert signer().public.keyid in repr(signer())
+    for line in body:
+        assert redacted(f"somebody printed {line} here", secrets) == f"somebody printed {HIDDEN} here"
+    assert HIDDEN in redacted(json.dumps(pair.private), secrets)
+    assert not any(line in redacted(json.dumps(pair.private), secrets) for line in body)
