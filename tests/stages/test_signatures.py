@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,6 +34,11 @@ def pair(tmp_path_factory):
     return KeyPair(tmp_path_factory.mktemp("keys"))
 
 
+def in_the_next_second():
+    """Versions are named by the second, so that those of one second would not sort by their age."""
+    time.sleep(1 - time.time() % 1)
+
+
 @pytest.fixture(scope="module")
 def signed(tmp_path_factory, pair):
     """Three signed versions; the last run has a failed attempt too. Tests put back what they change."""
@@ -44,6 +50,7 @@ def signed(tmp_path_factory, pair):
     with patch.dict("os.environ", EASE_SIGNING_KEY=pair.private):
         for seed in (1, 2, 3):
             values = {**task, "seed": seed, "publish_uri": str(folder / "prompts")}
+            in_the_next_second()
             run = RecordedRun(folder / f"run{seed}", **values)
             if seed == 3:
                 with patch.object(rank_pool, "run", side_effect=StoreUnavailable("away")), pytest.raises(SystemExit):
@@ -105,14 +112,14 @@ def test_a_signature_cannot_be_required_without_a_key(signed, capsys):
 def test_versions_signed_by_an_old_key_and_a_new_one_hold_together(one, pair, tmp_path, monkeypatch):
     new = KeyPair(tmp_path, "new", "ecdsa-p256")
     monkeypatch.setenv("EASE_SIGNING_KEY", new.private)
-    for seed in (2, 3):
-        RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts_of(one)))()
+    later = [RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts_of(one)))() for seed in (2, 3)]
     assert verified(prompts_of(one), pair, new, more=["--all"]) == 0
     assert verified(prompts_of(one), new, more=["--all"]) == NOT_AS_SIGNED
+    versions = [json.loads(run.path("publication").read_text())["version"] for run in (one, *later)]
     first, second, third = (
-        list(read(envelope, pair, new).previous) for envelope in sorted(prompts_of(one).glob("versions/*/*.dsse.json"))
+        list(read(prompts_of(one) / f"versions/{version}/provenance.dsse.json", pair, new).previous)
+        for version in versions
     )
-    versions = sorted(path.name for path in (prompts_of(one) / "versions").iterdir())
     assert first == []
     assert {name.split("/")[1] for name in second} == {versions[0]}
     assert {name.split("/")[1] for name in third} == {versions[1]}
@@ -127,6 +134,7 @@ def test_the_first_signature_names_all_unsigned_versions_before_it(tmp_path, pai
     for seed in (1, 2, 3):
         if seed == 3:
             monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
+        in_the_next_second()
         RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts))()
     assert verified(prompts, pair) == 0
     assert verified(prompts, pair, more=["--all"]) == SIGNATURE_MISSING
