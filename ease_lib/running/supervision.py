@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType
 
 from ease_lib.errors import EXIT_STOPPED
 from ease_lib.running.run_context import in_container
@@ -21,6 +20,9 @@ WAITS_SECONDS = (5.0, 30.0, 120.0)
 """Before each of them; no more than the stage's deadline stops them."""
 DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE})
 """Exit codes of processes that did not end by themselves."""
+_STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})
+_WATCHED = _STOPPING | {signal.SIGCHLD}
+"""Held back in the parent, which takes one after another: none comes between two attempts and is lost."""
 
 
 def supervised() -> None:
@@ -30,9 +32,11 @@ def supervised() -> None:
     """
     if not in_container():
         return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     for restart in range(RESTARTS + 1):
         child = os.fork()
         if not child:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         code, was_told_to_stop = _ended(child)
         again = code in DEADLY or code == EXIT_STOPPED
@@ -41,35 +45,22 @@ def supervised() -> None:
         reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass"
         wait = WAITS_SECONDS[restart]
         _say(f"the stage's process {reason}; it begins again in {wait:g} s ({restart + 1} of {RESTARTS} times)")
-        if _told_to_stop_within(wait):
+        if signal.sigtimedwait(_STOPPING, wait):
             _exit(EXIT_STOPPED)
 
 
 def _ended(child: int) -> tuple[int, bool]:
     """Its exit code, negative for a signal; and whether this process was told to stop, which is passed on."""
-    told: list[int] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        told.append(number)
-        os.kill(child, number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        _, status = os.waitpid(child, 0)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return os.waitstatus_to_exitcode(status), bool(told)
-
-
-def _told_to_stop_within(seconds: float) -> bool:
-    """Signals are held back meanwhile; one that comes is taken."""
-    stopping = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
-    try:
-        return signal.sigtimedwait(stopping, seconds) is not None
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
+    was_told = False
+    while True:
+        number = signal.sigwait(_WATCHED)
+        if number in _STOPPING:
+            was_told = True
+            os.kill(child, number)
+        else:
+            ended, status = os.waitpid(child, os.WNOHANG)  # not when it was stopped or went on
+            if ended:
+                return os.waitstatus_to_exitcode(status), was_told
 
 
 def _say(text: str) -> None:
