@@ -180,14 +180,14 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "def watch(event, details):\n"
-        "    if event == 'open' and str(details[0]).endswith('report/numbers'):\n"
+        "    if event == 'open' and str(details[0]).endswith('propose_instructions/instructions'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "if os.environ.get('_KFP_RUNTIME'):\n"
         "    sys.addaudithook(watch)\n"
     )
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
-    assert "conclude (report) failed: it ended without a message" in finished.stderr
+    assert "prepare (propose_instructions) failed: it ended without a message" in finished.stderr
 
 
 @pytest.mark.parametrize(
