@@ -13,8 +13,8 @@ from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import VERSIONS, Chain, follow
 from ease_lib.lineage.verification import Verdict, verify, verify_results
 from ease_lib.publishing.signatures import Signatures
-from ease_lib.publishing.verification import verify_versions, versions_in
-from ease_lib.publishing.versions import read_version
+from ease_lib.publishing.verification import verify_versions
+from ease_lib.publishing.versions import read_version, versions_in
 
 
 def verify_place(

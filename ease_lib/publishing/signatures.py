@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
+from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import StoreError
 from ease_lib.lineage.attestation import (
     OUTPUT,
@@ -28,9 +27,9 @@ from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.exports.slsa import PREDICATE_TYPE, PUBLISH
 from ease_lib.lineage.integrity import CHANGED, MISSIGNED, MISSING, Problem
 from ease_lib.lineage.integrity import UNSIGNED as NOT_SIGNED
+from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import SEALS
-from ease_lib.publishing.verification import versions_in
-from ease_lib.publishing.versions import envelope_name, manifest_name
+from ease_lib.publishing.versions import envelope_name, manifest_name, manifests_and_envelopes, versions_in
 
 NO_STATEMENT = "no statement about a run"
 
@@ -73,9 +72,7 @@ class Signatures:
     def _versions(self, store: Store, expected: Collection[str], *, all_versions: bool) -> dict[str, Signed]:
         """Statements of the versions in a folder whose signatures hold; each is compared with its version."""
         versions = versions_in(store)
-        names = [name(version) for version in versions for name in (manifest_name, envelope_name)]
-        with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-            contents = dict(zip(names, readers.map(store.read, names), strict=True))
+        contents = manifests_and_envelopes(store, versions)
         found = {}
         for version in versions:
             envelope = contents[envelope_name(version)]
@@ -138,11 +135,11 @@ class Signatures:
                 seal = _read(chain, f"{root}/{SEALS}/runs/{run}/{name}")
                 step = by_name.get(name)
                 try:
-                    signed = open_envelope(seal or b"", self.keys)
                     if step is None:
+                        open_envelope(seal or b"", self.keys)
                         self._problem(where, MISSING, "its signature is there")
                         continue
-                    open_seal(seal or b"", f"runs/{run}/{name}", step.content, self.keys)
+                    signed = open_seal(seal or b"", f"runs/{run}/{name}", step.content, self.keys)
                 except WrongSignature as error:
                     self._problem(where, MISSIGNED, str(error))
                     continue
@@ -152,23 +149,23 @@ class Signatures:
 
     def _records(self, chain: Chain, statements: Sequence[Signed], sealed: Collection[str]) -> None:
         """Compare the records of the chain with those that were signed, in both directions."""
-        signed = {name: each for statement in statements for name, each in statement.records.items()}
-        digests: dict[str, set[str]] = {}
+        signed: dict[str, list[Record]] = {}
         for statement in statements:
             for name, each in statement.records.items():
-                digests.setdefault(name, set()).add(each["digest"]["sha256"])
+                signed.setdefault(name, []).append(each)
         present = {_name_of(step): step for step in chain.everything}
         for name, step in present.items():
             where = step.record["attempt"]["record"] or step.uri
             if step.id in sealed:
                 continue
-            if name in digests and step.sha256 not in digests[name]:
+            digests = {each["digest"]["sha256"] for each in signed.get(name, ())}
+            if digests and step.sha256 not in digests:
                 self._problem(where, CHANGED, "not the record that was signed", step.stage)
-            elif name not in digests and (step.stage != PUBLISH or step.record["state"] == "complete"):
+            elif not digests and (step.stage != PUBLISH or step.record["state"] == "complete"):
                 self._problem(where, NOT_SIGNED, "no signature speaks of this record", step.stage)
         for name in sorted(set(signed) - set(present)):
             stage = name.rpartition("/")[2].partition("-")[0]
-            self._problem(signed[name]["uri"], MISSING, "a record that was signed", stage)
+            self._problem(signed[name][-1]["uri"], MISSING, "a record that was signed", stage)
         if chain.head.record["attempt"]["record"] and not any(step.id in sealed for step in chain.everything):
             self._problem(
                 chain.head.record["attempt"]["record"], NOT_SIGNED, "no signed record says how publishing ended"

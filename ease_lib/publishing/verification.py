@@ -13,11 +13,7 @@ from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAW
 from ease_lib.lineage.integrity import CHANGED, MISSING, Problem
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.verification import differing
-from ease_lib.publishing.versions import latest_content, marks_of, read_version
-
-
-def versions_in(store: Store) -> list[str]:
-    return sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
+from ease_lib.publishing.versions import latest_content, marks_of, read_version, versions_in
 
 
 def verify_versions(uri: str, *only: str) -> Iterator[Problem]:

@@ -168,16 +168,25 @@ def envelope_name(version: str) -> str:
     return f"{VERSIONS}/{version}/{ENVELOPE_FILE}"
 
 
+def versions_in(store: Store) -> list[str]:
+    return sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
+
+
+def manifests_and_envelopes(store: Store, versions: Sequence[str]) -> dict[str, bytes | None]:
+    """Contents by name, None of what is not there; read side by side."""
+    names = [name(version) for version in versions for name in (manifest_name, envelope_name)]
+    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+        return dict(zip(names, readers.map(store.read, names), strict=True))
+
+
 def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     """Manifests and signatures of the versions that no version signed by this key has before it, as resources.
 
     Whoever names these names all there are, for each names those before it. What other keys signed does not count, so
     the first version that a key signs names all.
     """
-    versions = sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
-    names = [name(version) for version in versions for name in (manifest_name, envelope_name)]
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        contents = dict(zip(names, readers.map(store.read, names), strict=True))
+    versions = versions_in(store)
+    contents = manifests_and_envelopes(store, versions)
     followed: set[str] = set()
     for version in versions:
         try:
@@ -185,7 +194,11 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
         except WrongSignature:
             continue
     return [
-        {"name": name, "uri": resource_uri(joined(store.uri, name)), "digest": {"sha256": _sha256(content)}}
+        {
+            "name": name,
+            "uri": resource_uri(joined(store.uri, name)),
+            "digest": {"sha256": hashlib.sha256(content).hexdigest()},
+        }
         for version in versions
         if manifest_name(version) not in followed and contents[manifest_name(version)] is not None
         for name in (manifest_name(version), envelope_name(version))
@@ -288,10 +301,6 @@ def _candidates(store: Store, manifest: Record) -> Iterator[str]:
 def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
     """Files of a version that keep records by attempt."""
     return {f"{COPIES}/{name}.json": content for name, content in records.items()}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _write(store: Store, name: str, content: bytes) -> None:
