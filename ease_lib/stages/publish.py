@@ -103,37 +103,45 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ConfigError: when `publish_signed` asks for a signature and there is no key.
     """
     key = needed_signer(is_needed=config.publishing.publish_signed)
-    output_path(outputs.signed_provenance).write_bytes(_signed(key) if key else UNSIGNED)
-    if not config.publishing.publish_uri:
-        published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
+    if key and not current_attempt().link:  # a run in a cluster uploads its records after this stage
+        logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
+        key = None
+    work = _under_way() if key or config.publishing.publish_uri else None
+    output_path(outputs.signed_provenance).write_bytes(_signed(key, work) if key and work else UNSIGNED)
+    if work and config.publishing.publish_uri:
+        published = _publish(inputs, config, key, work)
     else:
-        published = _publish(inputs, config, key)
+        published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
     write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
     ended(config.run.store_uri, config.continuation)
     logger.info("%s: %s", published["state"], published["reason"])
     return StageReport(metrics={"is_latest": published["state"] == "published"})
 
 
-def _signed(key: Signer) -> bytes:
-    """The provenance of the run, signed; the record of this attempt will be when it ends."""
-    if not current_attempt().link:  # a run in a cluster uploads its records after this stage
-        logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
-        return UNSIGNED
-    attempt, results, chain = _under_way()
-    attempt.seal = key.seal
-    return key.sign(signed_provenance(chain, results["files"]))
-
-
-def _under_way() -> tuple[Attempt, Record, Chain]:
+@dataclass(frozen=True, kw_only=True)
+class _UnderWay:
     """This attempt, its input `results`, and the chain behind that."""
+
+    attempt: Attempt
+    results: Record
+    chain: Chain
+
+
+def _under_way() -> _UnderWay:
     attempt = current_attempt()
     results = next(part for part in attempt.inputs if part["name"] == "results")
-    return attempt, results, chain_behind(results, "publish")
+    return _UnderWay(attempt=attempt, results=results, chain=chain_behind(results, "publish"))
 
 
-def _publish(inputs: Inputs, config: Config, key: Signer | None) -> dict[str, Any]:
+def _signed(key: Signer, work: _UnderWay) -> bytes:
+    """The provenance of the run, signed; the record of this attempt will be when it ends."""
+    work.attempt.seal = key.seal
+    return key.sign(signed_provenance(work.chain, work.results["files"]))
+
+
+def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay) -> dict[str, Any]:
     store = open_store(config.publishing.publish_uri)
-    attempt, results, chain = _under_way()
+    results, chain = work.results, work.chain
     version = _version_name(chain)
     before = read_latest(store)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
@@ -142,7 +150,7 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None) -> dict[str, An
         version,
         _files(Path(inputs.results), results, chain),
         head={name: results[name] for name in ("record", "record_sha256")},
-        published_by=attempt.link,
+        published_by=work.attempt.link,
         rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
         validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
         facts=_facts(chain, best, Path(inputs.results)),
