@@ -11,8 +11,8 @@ from components.making import (
     task_component,
 )
 from ease_lib.config.forms import comparison_form, run_form
+from ease_lib.lineage.chain import ARTIFACT
 from ease_lib.running.graph import CHECK, COMPARISON, LOOPED, PASSED, TASKS
-from ease_lib.running.task import LINEAGE
 
 _BEGIN, *_BEHIND = TASKS
 _PLAN, _CELL, _REPORT = COMPARISON
@@ -27,6 +27,7 @@ def _begin():
         if output == LOOPED
         else f'        ("{output}", str),'
         for output, task in PASSED.items()
+        if task is not _BEGIN
     ]
     body = [
         "form = dict(locals())  # the arguments, before anything else gets a name",
@@ -38,7 +39,7 @@ def _begin():
         f"from ease_lib.stages import {CHECK.name} as stage",
         "from ease_lib.running.task import execute_task, part_of",
         "",
-        f'lineage = part_of({_BEGIN.folder}, "{CHECK.name}.{LINEAGE}")',
+        f'lineage = part_of({_BEGIN.folder}, "{CHECK.name}.{ARTIFACT}")',
         "tasks = stage.execute(form, advanced, scheduled=scheduled, run_name=run_name, lineage=lineage)",
         f'execute_task("{_BEGIN.name}", tasks.pop("{_BEGIN.name}"), {_BEGIN.folder})',
         'return NamedTuple("TaskParameters", [(name, str) for name in tasks])(**tasks)',

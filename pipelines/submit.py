@@ -18,6 +18,7 @@ from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX
+from ease_lib.running.graph import TASKS
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -41,7 +42,7 @@ STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
-SEARCH, CHECK = "optimize", "begin"
+SEARCH, FIRST = "optimize", TASKS[0].command
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +132,7 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
         for tries in range(options.retries + 1):
             ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
             said = failures(ended, tasks, lambda node: cluster.log(run_id, node))
-            if ended.state != "FAILED" or CHECK in said or tries == options.retries:
+            if ended.state != "FAILED" or FIRST in said or tries == options.retries:
                 break
             print(f"{datetime.now():%H:%M:%S}  {', '.join(said) or 'run'} failed; begun again", flush=True)
             cluster.retry_run(run_id)

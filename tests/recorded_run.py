@@ -48,7 +48,7 @@ class RecordedRun:
         try:
             if not stages:
                 form = changed_parameters(self.parameters)
-                check_prerequisites.execute(form, "", **self._records("check_prerequisites"))
+                check_prerequisites.execute(form, "", lineage=self._records("check_prerequisites")["lineage"])
             for stage in stages or STAGES:
                 name = stage.__name__.rpartition(".")[2]
                 execute(

@@ -104,7 +104,6 @@ def execute(
     stage: ModuleType,
     config: str,
     *,
-    metrics: MetricsArtifact | None = None,
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
     **artifacts: Artifact | Sequence[Artifact],
@@ -118,10 +117,7 @@ def execute(
         artifacts: by the names of the fields of `Inputs` and `Outputs`.
     """
     with user_errors(_name_of(stage)):
-        report = perform(stage, config, artifacts, lineage=lineage, chain=chain)
-    if metrics:
-        report.publish(metrics)
-    return report
+        return perform(stage, config, artifacts, lineage=lineage, chain=chain)
 
 
 def perform(

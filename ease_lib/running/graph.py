@@ -209,8 +209,8 @@ RUN = tuple(stage for task in TASKS for stage in task.stages)
 
 LOOPED = "Output"
 """The only name of an output that `kfp.local` can loop over."""
-PASSED = {LOOPED if task.shards else task.name: task for task in TASKS[1:]}
-"""The run's tasks by the names of the outputs with which the first one passes them their parameters."""
+PASSED = {LOOPED if task.shards else task.name: task for task in TASKS}
+"""The run's tasks by the names under which `CHECK` makes their parameters, and the first task passes them to others."""
 
 
 def maker_of(source: str) -> Task:

@@ -16,11 +16,12 @@ from typing import TextIO
 
 from ease_lib.config.sections import Parameters
 from ease_lib.endpoints.child import shared_endpoints
+from ease_lib.lineage.chain import ARTIFACT
 from ease_lib.processes import limit_threads
 from ease_lib.running.execution import Artifact, LocalArtifact, logger
 from ease_lib.running.graph import CHECK, PASSED, RUN, TASKS, Task
 from ease_lib.running.run_context import new_run
-from ease_lib.running.task import LINEAGE, part_of, perform_task
+from ease_lib.running.task import part_of, perform_task
 from ease_lib.signals import sigterm_as_interrupt
 
 LOG_FILE = "log.txt"
@@ -56,10 +57,10 @@ def run_inline(
     ):
         on_stage(CHECK.name)
         first = TASKS[0]
-        lineage = part_of(LocalArtifact(str(root / first.command / first.folder)), f"{CHECK.name}.{LINEAGE}")
+        lineage = part_of(LocalArtifact(str(root / first.command / first.folder)), f"{CHECK.name}.{ARTIFACT}")
         configs = CHECK.module.perform(parameters, lineage=lineage)
         made: dict[str, Artifact | Sequence[Artifact]] = {}
-        for passed, task in {first.name: first, **PASSED}.items():
+        for passed, task in PASSED.items():
             own = root / task.command
             if task.shards:
                 numbered = enumerate(configs[passed])
@@ -77,7 +78,7 @@ def keep_results(output_dir: Path, made: Path) -> None:
         made: the folder of the last task.
     """
     shutil.copytree(made / "report" / "results", output_dir, dirs_exist_ok=True)
-    shutil.copyfile(made / RUN[-1].name / LINEAGE, output_dir / LINEAGE_FILE)
+    shutil.copyfile(made / RUN[-1].name / ARTIFACT, output_dir / LINEAGE_FILE)
 
 
 def _done(

@@ -15,11 +15,9 @@ from typing import Any
 
 from ease_lib.config.parsing import stage_parameters
 from ease_lib.config.sections import Parameters
+from ease_lib.lineage.chain import ARTIFACT
 from ease_lib.running.execution import Artifact, MetricsArtifact, StageReport, perform, user_errors
 from ease_lib.running.graph import ALL_TASKS, Stage, Task, maker_of
-
-LINEAGE = "lineage"
-"""What a stage's record is called in its task's folder, and as an artifact of a component of its own."""
 
 
 @dataclass
@@ -100,7 +98,7 @@ def perform_task(
             stage.module,
             json.dumps(configs[stage.name]),
             {**inputs, **outputs},
-            lineage=parts[f"{stage.name}.{LINEAGE}"],
+            lineage=parts[f"{stage.name}.{ARTIFACT}"],
             chain=chain if stage is task.stages[-1] else None,
         ).metrics
     for source, part in parts.items():
@@ -109,7 +107,7 @@ def perform_task(
 
 
 def _made_by(stage: Stage) -> list[str]:
-    return [f"{stage.name}.{name}" for name in (*stage.outputs, LINEAGE)]
+    return [f"{stage.name}.{name}" for name in (*stage.outputs, ARTIFACT)]
 
 
 def _read(

@@ -16,7 +16,7 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.observations import collecting
 from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, timed, user_errors, work_on
-from ease_lib.running.graph import PASSED, TASKS
+from ease_lib.running.graph import PASSED
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
 from ease_lib.running.task import task_parameters
@@ -31,7 +31,6 @@ def execute(
     scheduled: str = "",
     run_name: str = "",
     lineage: Artifact | None = None,
-    chain: Artifact | None = None,
 ) -> dict[str, Any]:
     """Check as a task of a pipeline.
 
@@ -39,23 +38,21 @@ def execute(
         advanced: the form's field for all other parameters, as YAML or JSON.
         scheduled: when Kubeflow made the run, of a recurring run within seconds of its plan.
         run_name: the run's in the dashboard.
-        lineage, chain: take the lineage record, and a page about it for people.
+        lineage: takes the lineage record.
     """
     with user_errors("check_prerequisites"):
         parameters = read_form(form, advanced)
         named = replace(parameters.lineage, run_name=_as_name(run_name) or parameters.lineage.run_name)
-        return perform(replace(parameters, lineage=named), scheduled=scheduled, lineage=lineage, chain=chain)
+        return perform(replace(parameters, lineage=named), scheduled=scheduled, lineage=lineage)
 
 
-def perform(
-    parameters: Parameters, *, scheduled: str = "", lineage: Artifact | None = None, chain: Artifact | None = None
-) -> dict[str, Any]:
+def perform(parameters: Parameters, *, scheduled: str = "", lineage: Artifact | None = None) -> dict[str, Any]:
     """Check and record it; takes what `execute` takes, and raises what is wrong."""
     values = {name: value for name, value in flat_parameters(parameters).items() if name != RUN_NAME}
     work = work_on("check_prerequisites", values, scheduled=_as_time(scheduled))
     root, name = parameters.lineage_root, parameters.lineage.run_name
     try:
-        with timed("check_prerequisites"), recorded(work, root, lineage, chain, run_name=name):
+        with timed("check_prerequisites"), recorded(work, root, lineage, run_name=name):
             return run(parameters)
     except StoreError:
         check(parameters)  # no record can be written: say what else is wrong before saying so
@@ -64,8 +61,6 @@ def perform(
 
 def run(parameters: Parameters) -> dict[str, Any]:
     """The parameters of the stages of each task, as JSON, by the names of `PASSED`; a list where there are shards.
-
-    Those of the first task stand under its name too.
 
     Raises:
         ConfigError: listing every problem found.
@@ -79,8 +74,7 @@ def run(parameters: Parameters) -> dict[str, Any]:
             logger.info("this run asks %s", in_words(parameters, planned(parameters), seconds))
         parameters = begun(parameters, lambda: current_answers(parameters, trials))
     logger.info("all prerequisites are met")
-    first = TASKS[0]
-    return {first.name: task_parameters(first, parameters)} | {
+    return {
         output: [task_parameters(task, shard) for shard in _shards(parameters)]
         if task.shards
         else task_parameters(task, parameters)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from textwrap import indent
 
 import pyarrow.parquet as pq
 import pytest
@@ -149,44 +150,42 @@ def test_sigterm_to_the_run_alone_ends_its_stage_too_and_the_same_command_contin
     assert "of them now" in resumed.stdout
 
 
-def test_a_stage_that_breaks_is_named_with_its_reason_and_without_codes_of_the_terminal(tmp_path):
+def run_with_stages_that_begin_with(tmp_path, program):
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\n"
+        "import os, signal, sys\nif os.environ.get('_KFP_RUNTIME'):\n" + indent(program, "    ")
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
+
+
+def test_a_stage_that_breaks_is_named_with_its_reason_and_without_codes_of_the_terminal(tmp_path):
+    finished = run_with_stages_that_begin_with(
+        tmp_path,
         "class Broken:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'ease_lib.stages':\n"
         "            raise ImportError('half an installation')\n"
-        "if os.environ.get('_KFP_RUNTIME'):\n"
-        "    sys.meta_path.insert(0, Broken())\n"
+        "sys.meta_path.insert(0, Broken())\n",
     )
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
     assert finished.returncode == 2
     log = tmp_path / "out/pipeline/log.txt"
     assert finished.stderr == (f"ease: error: begin failed: ImportError: half an installation; see {log}\n")
 
 
 def test_a_stage_that_is_killed_is_named_too(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal\nif os.environ.get('_KFP_RUNTIME'):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
+    finished = run_with_stages_that_begin_with(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)\n")
     assert "begin failed: it ended without a message" in finished.stderr
     assert "\x1b" not in finished.stderr
 
 
 def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
+    finished = run_with_stages_that_begin_with(
+        tmp_path,
         "def watch(event, details):\n"
         "    if event == 'open' and str(details[0]).endswith('propose_instructions/instructions'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "if os.environ.get('_KFP_RUNTIME'):\n"
-        "    sys.addaudithook(watch)\n"
+        "sys.addaudithook(watch)\n",
     )
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    finished = ease_run(*QUICK, "--output-dir", tmp_path / "out", PYTHONPATH=path)
     assert "prepare (propose_instructions) failed: it ended without a message" in finished.stderr
 
 
