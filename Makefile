@@ -28,7 +28,7 @@ install: .venv/installed  ## make .venv with the locked dependencies
 	@touch $@
 
 run: install  ## run the whole pipeline on the shipped task with the small local LLM
-	@$(BIN)/ease run --params demo --output-dir runs/demo
+	@$(BIN)/ease run --params demo --runner process --output-dir runs/demo
 
 test: install  ## run all tests but the long ones, side by side
 	@$(BIN)/python -m pytest -m "not long" $(SIDE_BY_SIDE)

@@ -43,6 +43,16 @@ class Cell:
     repeat: int
     parameters: dict[str, Value]
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Cell:
+        """From what `document` gave, in which KFP turns whole numbers into doubles."""
+        return cls(**{**document, "repeat": int(document["repeat"]), "parameters": dict(document["parameters"])})
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As a pipeline carries it."""
+        return dataclasses.asdict(self)
+
     @property
     def name(self) -> str:
         return cell_name(self.task, self.noise_ratio, self.method, self.repeat)

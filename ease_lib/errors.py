@@ -48,10 +48,6 @@ class StoreUnavailable(StoreError):
     time_may_cure = True
 
 
-class NotTriedAgain(EaseError):
-    """What ended the attempt before, at the same work in the same run, which another attempt would meet again."""
-
-
 class JournalError(EaseError):
     """A journal that is damaged, in use by another process, or of another run. It is never overwritten."""
 

@@ -11,11 +11,13 @@ from types import MappingProxyType
 
 from kfp import compiler
 
+import components
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, ConfigError, EaseError
 from pipelines.arguments import assignments, given_values, installed_defaults
 from pipelines.comparison_pipeline import comparison_pipeline
+from pipelines.component_files import component_files, component_yaml
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
 from pipelines.parameter_sets import FOLDER as SETS
@@ -102,16 +104,30 @@ def _params(arguments: argparse.Namespace) -> int:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    """Write the compiled pipelines and, where asked for, the same as Kubernetes objects."""
+    """Write the compiled pipelines and components and, where asked for, the pipelines as Kubernetes objects."""
     folder, objects = arguments.output_dir, arguments.native_objects
     values = given_values(arguments.params, assignments(arguments.set))
     if values and folder == FOLDER:
         raise ConfigError(f"{FOLDER.name}/ is committed and has no defaults of one's own; give another --output-dir")
-    compile_all(folder, placement_of(arguments), values)
+    placement = placement_of(arguments)
+    compile_all(folder, placement, values)
+    if folder == FOLDER:
+        for path, text in component_files().items():
+            path.write_text(text, encoding="utf-8")
+    else:
+        _write_components(folder / "components", placement)
     if objects or folder == FOLDER:
         text = native_objects(folder, arguments.commit, arguments.code_url)
         (objects or NATIVE_OBJECTS).write_text(text, encoding="utf-8")
     return 0
+
+
+def _write_components(folder: Path, placement: Placement) -> None:
+    """The compiled components with the image of a cluster, for pipelines of others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for component in components.ALL:
+        text = component_yaml(component, placement.cpu_image)
+        (folder / f"{component.python_func.__name__}.yaml").write_text(text, encoding="utf-8")
 
 
 def _with_messages(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
@@ -139,9 +155,16 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
         "--cpu-image", default=default.cpu_image, help="with registry and digest (default: %(default)s)"
     )
     options.add_argument("--gpu-image", default=default.gpu_image, help="likewise (default: %(default)s)")
+    options.add_argument(
+        "--shards",
+        type=int,
+        default=default.shards,
+        metavar="N",
+        help="rank a large pool in so many parts side by side before the prefilter (default: %(default)s)",
+    )
     options.add_argument("--gpu", action="store_true", help="run embed and optimize on a GPU each")
     options.add_argument(
-        "--gpu-prefilter", action="store_true", help="each shard of rank_pool too, for prefilter=cosine"
+        "--gpu-prefilter", action="store_true", help="prefilter and its shards too, for prefilter=cosine"
     )
     options.add_argument("--gpu-resource", default=default.gpu_resource, help="and taint (default: %(default)s)")
     options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
@@ -164,9 +187,9 @@ def compile_all(
         values: of parameters, an installation's own defaults of the forms.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, graph in COMPILED.items():
-        defaults = installed_defaults(values, is_run=graph is ease_pipeline) if values else {}
-        compiler.Compiler().compile(placed(graph, placement, defaults), str(folder / name))
+    for name, pipeline in COMPILED.items():
+        defaults = installed_defaults(values, is_run=pipeline is ease_pipeline) if values else {}
+        compiler.Compiler().compile(placed(pipeline, placement), str(folder / name), pipeline_parameters=defaults)
 
 
 def check_compiled() -> int:
@@ -174,8 +197,8 @@ def check_compiled() -> int:
     with tempfile.TemporaryDirectory() as folder:
         compile_all(Path(folder))
         stale = [FOLDER / name for name in COMPILED if not _same(FOLDER / name, Path(folder) / name)]
-    current = NATIVE_OBJECTS.is_file() and NATIVE_OBJECTS.read_text(encoding="utf-8") == native_objects(FOLDER)
-    if not stale and not current:
+    stale += [path for path, text in component_files().items() if not _holds(path, text)]
+    if not stale and not _holds(NATIVE_OBJECTS, native_objects(FOLDER)):
         stale.append(NATIVE_OBJECTS)
     for path in stale:
         print(
@@ -212,6 +235,10 @@ def _head(path: Path) -> str:
 def _shown(path: Path) -> str:
     """As seen from the root of the repository."""
     return str(path.relative_to(FOLDER.parents[1]))
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 def _same(committed: Path, compiled: Path) -> bool:

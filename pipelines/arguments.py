@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ease_lib.comparison import AXES, plan
-from ease_lib.config.forms import comparison_form, run_form
+from ease_lib.config.forms import ADVANCED, SHARED, comparison_form, run_form
 from ease_lib.config.parsing import (
     Parameter,
     Value,
@@ -26,8 +26,6 @@ from pipelines.parameter_sets import read_parameter_set
 
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
-ADVANCED, SHARED = "advanced", "parameters"
-"""Fields of the two forms that take all other parameters."""
 
 
 def given_values(parameter_set: str, overrides: Mapping[str, object]) -> dict[str, object]:

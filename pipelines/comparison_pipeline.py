@@ -1,4 +1,4 @@
-"""The comparison: methods x tasks x noise ratios x endpoints x repeats, a task each, then one report.
+"""The comparison: methods x tasks x noise ratios x endpoints x repeats, a container each, then one report.
 
     plan_comparison -> run_cell for every cell, in parallel -> report_comparison
 
@@ -6,16 +6,17 @@ A cell runs the stages of the production pipeline in one container; finished cel
 again. On the laptop `ease compare` does the same without a container or a process for each cell.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kfp import dsl
 
-from components.catalog import COMPONENTS
+import components
 from ease_lib.config.forms import comparison_form
-from pipelines.forms import has_form
+from pipelines.forms import described
 from pipelines.placement import LIFETIME, place
 
 CELLS_AT_ONCE = 20
+SUMMARY = "Compare search methods over tasks, noise ratios, endpoints and repeats."
 
 
 class Results(NamedTuple):
@@ -23,14 +24,43 @@ class Results(NamedTuple):
     page: dsl.HTML
 
 
-@dsl.pipeline(name="ease-comparison", display_name="EASE: which method is best?", pipeline_config=LIFETIME)
-@has_form(comparison_form(), Results)
-def comparison_pipeline(form: dict[str, Any]) -> Results:
-    """Compare search methods over tasks, noise ratios, endpoints and repeats."""
-    planned = place(COMPONENTS["plan_comparison"](**form))
+@dsl.pipeline(
+    name="ease-comparison",
+    display_name="EASE: which method is best?",
+    description=described(SUMMARY, comparison_form()),
+    pipeline_config=LIFETIME,
+)
+def comparison_pipeline(
+    tasks: str = "",
+    methods: str = "",
+    noise_ratios: str = "",
+    endpoints: str = "",
+    repeats: int = 3,
+    seed: int = 0,
+    store_uri: str = "",
+    parameters: str = "",
+) -> Results:
+    """Compare search methods over tasks, noise ratios, endpoints and repeats.
+
+    Args:
+        tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
+        methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.
+        noise_ratios: Noise ratios of every task: 0, 0.1, 0.5, ...
+        endpoints: Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...
+        repeats: Runs of everything, each with a seed of its own for data, noise, candidates and network.
+        seed: Seed of the first repeat; the others follow.
+        store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
+        parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
+    """
+    form = dict(locals())  # the arguments, before anything else gets a name
+
+    planned = components.plan_comparison(**form)
 
     with dsl.ParallelFor(planned.outputs["Output"], parallelism=CELLS_AT_ONCE) as cell:
-        finished = place(COMPONENTS["run_cell"](cell=cell))
+        finished = components.run_cell(cell=cell)
+        place(finished)
 
-    written = place(COMPONENTS["report_comparison"](cells=dsl.Collected(finished.outputs["result"])))
-    return Results(results=written.outputs["results"], page=written.outputs["page"])
+    reported = components.report_comparison(cells=dsl.Collected(finished.outputs["result"]))
+
+    place(planned, reported)
+    return Results(results=reported.outputs["results"], page=reported.outputs["page"])

@@ -1,25 +1,23 @@
 """The production pipeline: from a task's data to a prompt that works for every query of it.
 
-    begin (check_prerequisites, build_dataset) -> rank_pool for every shard
-        -> prepare (prefilter, propose_instructions, embed) -> optimize -> conclude (evaluate, report, publish)
+    build_dataset -> prefilter -> embed -> optimize -> evaluate
 
-`optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the stages before it make
-its exemplar pool D, validation set D_V and embeddings h, those behind it say what its result is worth. Which stages
-there are, and which share a container, is declared in `ease_lib/running/graph.py`, what each reads in its `Inputs`, the
-form in `ease_lib/config`.
+`optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the components before it
+make its exemplar pool D, validation set D_V and embeddings h, the one behind it says what its result is worth. In a
+pipeline that is compiled with shards, `rank_shard` ranks a large pool side by side before `prefilter`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kfp import dsl
 
-from components.catalog import COMPONENTS
+import components
 from ease_lib.config.forms import run_form
-from ease_lib.running.graph import LOOPED, TASKS, Task
-from pipelines.forms import has_form
-from pipelines.placement import LIFETIME, place, told_by_kubeflow
+from pipelines.forms import described
+from pipelines.placement import LIFETIME, place, placement, told_by_kubeflow
 
 SHARDS_AT_ONCE = 20
+SUMMARY = "Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024)."
 
 
 class Results(NamedTuple):
@@ -27,29 +25,126 @@ class Results(NamedTuple):
     page: dsl.HTML
 
 
-def _task(task: Task, config: Any, inputs: dict[str, Any]) -> dsl.PipelineTask:
-    return place(COMPONENTS[task.name](config=config, **inputs))
+@dsl.pipeline(
+    name="ease",
+    display_name="EASE: exemplar sequence search",
+    description=described(SUMMARY, run_form()),
+    pipeline_config=LIFETIME,
+)
+def ease_pipeline(
+    task: str = "customer_feedback",
+    task_uri: str = "",
+    task_name: str = "",
+    input_columns: str = "input",
+    output_column: str = "output",
+    metric: str = "auto",
+    pool_size: int = -1,
+    validation_size: int = -1,
+    test_size: int = 100,
+    noise_ratio: float = 0.0,
+    label_remapping: str = "",
+    prefilter: str = "none",
+    retained: int = 100,
+    embedder: str = "bundled-minilm",
+    method: str = "adaptive",
+    k: int = 5,
+    budget: int = 165,
+    llm_base_url: str = "local",
+    llm_model: str = "",
+    llm_concurrency: int = 20,
+    max_llm_requests: int = 0,
+    seed: int = 0,
+    store_uri: str = "",
+    publish_uri: str = "",
+    advanced: str = "",
+) -> Results:
+    """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024).
 
+    Args:
+        task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
+        task_uri: The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).
+        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
+        input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
+        output_column: Column with the output (table), a,b for a JSON object, or a template like {a} The answer is
+            {b}.
+        metric: Score of one answer: exact_match, case_sensitive_match, exact_set, contains, token_f1, rouge_l,
+            edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed, judge;
+            metric.py:score, costs.csv; auto the task's.
+        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's
+            100.
+        validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, 20 to 200
+            rows.
+        test_size: Rows that are only reported.
+        noise_ratio: Share of pool rows whose output is corrupted on purpose.
+        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping
+            1=World;2=Sports.
+        prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
+        retained: Exemplars kept by the prefilter.
+        embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
+        method: adaptive, local_search, halving; of the paper ease, best_of_n, evolution, influence, active, cosine,
+            bm25, dpp, mmd, ot, llm_select or zero_shot.
+        k: Exemplars in the prompt; at most so many where k_min is less.
+        budget: Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.
+        llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or in a checkout simulated (in-context
+            learner).
+        llm_model: Model name; empty takes the endpoint's only one.
+        llm_concurrency: Requests in flight at most.
+        max_llm_requests: LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.
+        seed: Seed of every draw: splits, noise, initial design, candidates, network.
+        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues
+            it.
+        publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
+        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+    """
+    form = dict(locals())  # the arguments, before anything else gets a name
+    shards = placement().shards  # decided when the pipeline is compiled, not in the run
 
-def _made(task: Task, done: dict[str, dsl.PipelineTask]) -> Any:
-    """The folder of a task; of one for each shard, those of them all."""
-    folder = done[task.name].outputs[task.folder]
-    return dsl.Collected(folder) if task.shards else folder
+    data = components.build_dataset(**form, **told_by_kubeflow())
+    pool, validation, test, summary = (data.outputs[name] for name in ("pool", "validation", "test", "summary"))
 
+    rankings = {}
+    if shards > 1:
+        with dsl.ParallelFor(list(range(shards)), parallelism=SHARDS_AT_ONCE) as shard:
+            ranked = components.rank_shard(
+                shard=shard,
+                shards=shards,
+                prefilter=prefilter,
+                retained=retained,
+                embedder=embedder,
+                seed=seed,
+                store_uri=store_uri,
+                advanced=advanced,
+                pool=pool,
+                validation=validation,
+            )
+            place(ranked)
+        rankings["rankings"] = dsl.Collected(ranked.outputs["ranking"])
+    filtered = components.prefilter(
+        parameters=data.outputs["for_prefilter"], pool=pool, validation=validation, **rankings
+    )
+    kept = filtered.outputs["kept"]
 
-@dsl.pipeline(name="ease", display_name="EASE: exemplar sequence search", pipeline_config=LIFETIME)
-@has_form(run_form(), Results)
-def ease_pipeline(form: dict[str, Any]) -> Results:
-    """Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024)."""
-    first, *behind = TASKS
-    begun = place(COMPONENTS[first.name](**form, **told_by_kubeflow()))
-    done = {first.name: begun}
-    for task in behind:
-        inputs = {read.folder: _made(read, done) for read in task.reads}
-        if task.shards:
-            with dsl.ParallelFor(begun.outputs[LOOPED], parallelism=SHARDS_AT_ONCE) as config:
-                done[task.name] = _task(task, config, inputs)
-        else:
-            done[task.name] = _task(task, begun.outputs[task.name], inputs)
-    last = done[TASKS[-1].name]
-    return Results(result=last.outputs[TASKS[-1].folder], page=last.outputs["page"])
+    embedded = components.embed(parameters=data.outputs["for_embed"], pool=kept, validation=validation)
+
+    search = components.optimize(
+        parameters=data.outputs["for_optimize"],
+        pool=kept,
+        validation=validation,
+        embeddings=embedded.outputs["embeddings"],
+        instructions=embedded.outputs["instructions"],
+        summary=summary,
+    )
+
+    tested = components.evaluate(
+        parameters=data.outputs["for_evaluate"],
+        pool=kept,
+        validation=validation,
+        test=test,
+        summary=summary,
+        best_sequence=search.outputs["best_sequence"],
+        history=search.outputs["history"],
+        search=search.outputs["search"],
+    )
+
+    place(data, filtered, embedded, search, tested)
+    return Results(result=tested.outputs["result"], page=tested.outputs["page"])

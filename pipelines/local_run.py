@@ -19,7 +19,7 @@ from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, started_stage
-from ease_lib.running.graph import ALL_TASKS
+from ease_lib.running.graph import stages_of
 from ease_lib.running.inline import LOG_FILE, keep_results
 from ease_lib.running.prerequisites import api_of_local
 from ease_lib.running.run_context import new_run
@@ -66,7 +66,7 @@ def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "proces
     made = Path(finished.outputs["result"].path)
     if not made.is_dir():  # kfp takes a container that ends at once for a success
         raise RunFailed(f"the last task made nothing; see {pipeline_root / LOG_FILE}")
-    keep_results(output_dir, made)
+    keep_results(output_dir, made.parent)
     return output_dir
 
 
@@ -106,8 +106,9 @@ def _untold(error: RuntimeError, lines: "_StageLines", pipeline_root: Path) -> s
     """The message of a stage that failed with a traceback, or with nothing: it may have been killed."""
     failed = _FAILED_TASK.search(_ESCAPE_CODES.sub("", str(error)))
     task = failed.group(1).replace("-", "_") if failed else ""
-    stages = [stage.name for stage in ALL_TASKS[task].stages] if task in ALL_TASKS else []
-    who = f"{task} ({lines.stage})" if lines.stage in stages[1:] else task or "the run"
+    stages = [stage.name for stage in stages_of(task)] if task else []
+    inside = lines.stage in stages and lines.stage != task
+    who = f"{task} ({lines.stage})" if inside else task or "the run"
     why = lines.exception or f"it ended without a message (last line: {lines.last or 'none'})"
     return f"{who} failed: {why}; see {pipeline_root / LOG_FILE}"
 

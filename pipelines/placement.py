@@ -1,14 +1,11 @@
-"""How each task runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
+"""How each component runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
-The graphs pass every task through `place`; on a laptop the same calls are ignored. What a task needs stands with its
-declaration in `ease_lib/running/graph.py`; what depends on the cluster is an option of `python -m pipelines compile`
-and stands in `Placement`.
+The pipelines pass every task through `place`; on a laptop the same calls are ignored. What the pod of a component needs
+stands in `NEEDS`; what depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
 """
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from kfp import dsl, kubernetes
@@ -18,8 +15,50 @@ from ease_lib.errors import ConfigError
 from ease_lib.keys import SIGNING_KEY, SIGNING_PUBLIC_KEY
 from ease_lib.lineage.attestation import SECRET as SIGNING_SECRET
 from ease_lib.running import run_context
-from ease_lib.running.graph import ALL_TASKS, HOUR, Task
-from pipelines.forms import with_defaults
+
+HOUR = 3600
+RETRIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What the pod of a component needs.
+
+    Args:
+        cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
+        scratch: size of /tmp.
+        reaches_endpoint: gets the keys, and the way out to the endpoint of the LLM or of the embedder.
+        signing: the entry of the Secret `ease-signing` that it gets: `private-key` where something is signed,
+            `public-key` where it is looked whether that will be possible.
+        on_gpu: runs on a GPU when the pipeline is compiled with `--gpu`.
+        ranks: computes on a GPU for one of the prefilters only, which a run chooses: needs `--gpu-prefilter` too.
+        retries: further tries of Kubeflow's where the pod was lost.
+    """
+
+    cpu: tuple[str, str] = ("250m", "1")
+    memory: tuple[str, str] = ("1Gi", "2Gi")
+    scratch: str = "1Gi"
+    timeout_seconds: int = HOUR
+    reaches_endpoint: bool = True
+    signing: str = ""
+    on_gpu: bool = False
+    ranks: bool = False
+    retries: int = RETRIES
+
+
+_EMBEDS: dict[str, Any] = {"cpu": ("500m", "4"), "memory": ("1Gi", "8Gi"), "scratch": "4Gi", "on_gpu": True}
+NEEDS = {
+    "build_dataset": Needs(cpu=("250m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", signing="public-key"),
+    "rank_shard": Needs(**_EMBEDS, ranks=True),
+    "prefilter": Needs(**_EMBEDS, ranks=True),
+    "embed": Needs(**_EMBEDS, timeout_seconds=3 * HOUR),
+    "optimize": Needs(**_EMBEDS, timeout_seconds=48 * HOUR),
+    "evaluate": Needs(signing="private-key", timeout_seconds=25 * HOUR),
+    "plan_comparison": Needs(retries=0, timeout_seconds=900),
+    "run_cell": Needs(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", timeout_seconds=48 * HOUR),
+    "report_comparison": Needs(reaches_endpoint=False),
+}
+"""By the name of the component. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
 
 USER, GROUP = 10001, 0
 LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_deadline_seconds=72 * HOUR)
@@ -48,6 +87,7 @@ NETWORK_SETTINGS = {
 }
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 """Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
+MOST_SHARDS = 1000
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
     run_context.RUN_ID: "metadata.labels['pipeline/runid']",
@@ -64,18 +104,18 @@ class Placement:
 
     Args:
         cpu_image, gpu_image: with registry and, best, digest.
-        gpu: give the tasks that use one in every run a GPU.
-        gpu_prefilter: one for each shard of `rank_pool` too, which computes on it with `prefilter=cosine` only.
+        shards: parts of a large pool that `rank_shard` ranks side by side; with 1 `prefilter` ranks it itself.
+        gpu: give the components that use one in every run a GPU.
+        gpu_prefilter: one for `prefilter` and each `rank_shard` too, which compute on it with `prefilter=cosine` only.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
-        on_cluster: try a failed task again (Kubeflow cannot be told which failures: an attempt that follows one whose
-            error no other cures ends at once, see `ease_lib/lineage/recording.py`), and ask Kubeflow for the run's name
-            and time. On one machine whoever started the run sees what failed and starts it again, and
-            `kfp.local` knows no schedules.
+        on_cluster: have Kubeflow try again a task whose pod was lost, and ask it for the run's name and time. On one
+            machine whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
     """
 
     cpu_image: str = images.CPU
     gpu_image: str = images.GPU
+    shards: int = 1
     gpu: bool = False
     gpu_prefilter: bool = False
     gpu_resource: str = "nvidia.com/gpu"
@@ -92,10 +132,12 @@ class Placement:
             problems.append(f"--gpu-node-label {self.gpu_node_label} is not label=value")
         if self.gpu_prefilter and not self.gpu:
             problems.append("--gpu-prefilter adds to --gpu; give both")
+        if not 1 <= self.shards <= MOST_SHARDS:
+            problems.append(f"--shards {self.shards} is not from 1 to {MOST_SHARDS}")
         if problems:
             raise ConfigError(*problems)
 
-    def gives_gpu(self, needs: Task) -> bool:
+    def gives_gpu(self, needs: Needs) -> bool:
         return self.gpu and needs.on_gpu and (self.gpu_prefilter or not needs.ranks)
 
 
@@ -108,25 +150,30 @@ def _is_immutable(image: str) -> bool:
 _placement: ContextVar[Placement] = ContextVar("placement", default=Placement())  # noqa: B039  (it is frozen)
 
 
-def placed(graph: Any, placement: Placement, defaults: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """A pipeline like `graph`, traced with these options.
+def placement() -> Placement:
+    """What the pipeline is being compiled for."""
+    return _placement.get()
 
-    Args:
-        defaults: of fields of its form, in the place of ours.
-    """
-    info = graph.pipeline_spec.pipeline_info
-    token = _placement.set(placement)
+
+def placed(pipeline: Any, wanted: Placement) -> Any:
+    """The same pipeline, traced with these options."""
+    info = pipeline.pipeline_spec.pipeline_info
+    token = _placement.set(wanted)
     try:
-        return dsl.pipeline(name=info.name, display_name=info.display_name, pipeline_config=LIFETIME)(
-            with_defaults(graph.pipeline_func, defaults)
-        )
+        return dsl.pipeline(
+            name=info.name, display_name=info.display_name, description=info.description, pipeline_config=LIFETIME
+        )(pipeline.pipeline_func)
     finally:
         _placement.reset(token)
 
 
-def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
-    """Everything that Kubernetes must know about a task; the task itself."""
-    needs, placement = ALL_TASKS[task.component_spec.name.replace("-", "_")], _placement.get()
+def place(*tasks: dsl.PipelineTask) -> None:
+    """Everything that Kubernetes must know about these tasks."""
+    for task in tasks:
+        _place(task, NEEDS[task.component_spec.name.replace("-", "_")], _placement.get())
+
+
+def _place(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
     task.set_caching_options(False)  # its key holds the ids of the inputs, which are new in every run
     task.set_cpu_request(needs.cpu[0]).set_cpu_limit(needs.cpu[1])
     task.set_memory_request(needs.memory[0]).set_memory_limit(needs.memory[1])
@@ -140,7 +187,6 @@ def place(task: dsl.PipelineTask) -> dsl.PipelineTask:
     _pass_secrets(task, needs)
     _pass_network(task)
     _tell_run(task, needs, placement)
-    return task
 
 
 def told_by_kubeflow() -> dict[str, str]:
@@ -161,7 +207,7 @@ def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
         kubernetes.add_node_selector(task, label_key=label, label_value=value)
 
 
-def _harden(task: dsl.PipelineTask, needs: Task) -> None:
+def _harden(task: dsl.PipelineTask, needs: Needs) -> None:
     """What the pod security standard `restricted` wants beyond what KFP sets by itself, and where a stage may write."""
     kubernetes.set_security_context(task, run_as_user=USER, run_as_group=GROUP, run_as_non_root=True)
     kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=needs.scratch)  # noqa: S108
@@ -172,7 +218,7 @@ def _harden(task: dsl.PipelineTask, needs: Task) -> None:
     kubernetes.add_pod_annotation(task, "cluster-autoscaler.kubernetes.io/safe-to-evict", "false")
 
 
-def _pass_secrets(task: dsl.PipelineTask, needs: Task) -> None:
+def _pass_secrets(task: dsl.PipelineTask, needs: Needs) -> None:
     """Keys from named Secrets into the environment; absent ones are left out: a local LLM needs none."""
     if needs.reaches_endpoint:
         kubernetes.add_pod_label(task, ENDPOINT_LABEL, "true")
@@ -192,7 +238,7 @@ def _pass_network(task: dsl.PipelineTask) -> None:
     kubernetes.use_config_map_as_volume(task, AUTHORITIES, AUTHORITIES_FOLDER, optional=True)
 
 
-def _tell_run(task: dsl.PipelineTask, needs: Task, placement: Placement) -> None:
+def _tell_run(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
     """What a stage records of where it ran; through the pod, not as parameters that somebody chose."""
     image = placement.gpu_image if placement.gives_gpu(needs) else placement.cpu_image
     kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)

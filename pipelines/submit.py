@@ -18,7 +18,7 @@ from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
 from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX
-from ease_lib.running.graph import TASKS
+from ease_lib.running.graph import COMPONENTS, folder_of
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -42,7 +42,7 @@ STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
-SEARCH, FIRST = "optimize", TASKS[0].command
+SEARCH, FIRST = "optimize", folder_of(next(iter(COMPONENTS)))
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:

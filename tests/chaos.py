@@ -40,7 +40,7 @@ from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.simulation.in_context_learner import answer
 from ease_lib.stages import optimize
 from ease_lib.testing import faulty_endpoint as faults
@@ -157,7 +157,7 @@ def main() -> int:
 def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str = "") -> Counts:
     """Both searches, in `folder`; the counts are of the second, which runs in containers when an image is given."""
     folder.chmod(0o755)  # a container's user reads it too
-    artifacts = Artifacts(folder)
+    artifacts = Workspace(folder)
     artifacts.run(parse_parameters(parameters), *modules_between("", "optimize"))
     (folder / "store").mkdir()
     store = S3Server(folder / "store")
@@ -171,7 +171,7 @@ def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str =
 
 
 def _both(
-    folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts: Artifacts, store: S3Server, image: str
+    folder: Path, trouble: Trouble, parameters: dict[str, str], artifacts: Workspace, store: S3Server, image: str
 ) -> Counts:
     with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
         quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
@@ -195,7 +195,7 @@ class _Search:
     def __init__(
         self,
         folder: Path,
-        artifacts: Artifacts,
+        artifacts: Workspace,
         parameters: dict[str, str],
         base_url: str,
         store_uri: str,

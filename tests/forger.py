@@ -119,7 +119,7 @@ class Forger:
     def strip(self):
         """Take all signatures away."""
         for path in self._envelopes():
-            if path.name == "signed_provenance":
+            if path.name == "signed_provenance.json":
                 self.write(path, b"{}\n")
             else:
                 self._forget(path)
@@ -168,7 +168,7 @@ class Forger:
 
     def _envelopes(self):
         return [path for path in sorted(self._files()) if json_of(path).get("payloadType")] + [
-            path for path in sorted(self._files()) if path.name == "signed_provenance" and not json_of(path)
+            path for path in sorted(self._files()) if path.name == "signed_provenance.json" and not json_of(path)
         ]
 
     def _newest(self, found):

@@ -1,17 +1,16 @@
-"""All stages of a run in this process, each recorded as a task of a pipeline is, without kfp's processes."""
+"""All stages of a run in this process, each recorded as the pipeline records it, without kfp's processes."""
 
 import os
 import uuid
 from pathlib import Path
 
-from ease_lib.config.parsing import changed_parameters, parse_parameters, stage_parameters
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.running import run_context
-from ease_lib.running.execution import LocalArtifact, execute
-from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import artifact_name
-from ease_lib.stages import check_prerequisites, optimize, publish
+from ease_lib.running.execution import LocalArtifact, user_errors
+from ease_lib.running.graph import CHECK, RUN, folder_of
+from ease_lib.running.inline import Workspace, outputs_of_run
 
-STAGES = (*modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"), publish)
+STAGES = tuple(stage.module for stage in RUN)
 SMALL = {
     "method": "ease",
     "pool_size": 20,
@@ -29,7 +28,7 @@ SMALL = {
 
 
 class RecordedRun:
-    """A run whose artifacts lie below `folder`, one folder for each stage.
+    """A run whose artifacts lie below `folder`, a folder for each component.
 
     Args:
         values: parameters that are not those of `SMALL`.
@@ -39,41 +38,25 @@ class RecordedRun:
         self.folder = Path(folder)
         self.parameters = parse_parameters({**SMALL, "store_uri": str(self.folder / "store"), **values})
         self.run_id = str(uuid.uuid4())
-        self.artifacts = {}
+        self.workspace = Workspace(self.folder)
 
     def __call__(self, *stages):
-        """Run stages, by default all; the run itself."""
+        """Run stages, by default all; the run itself. Errors end it as they end a component's process."""
         before = os.environ.get(run_context.RUN_ID)
         os.environ[run_context.RUN_ID] = self.run_id
         try:
-            if not stages:
-                form = changed_parameters(self.parameters)
-                check_prerequisites.execute(form, "", lineage=self._records("check_prerequisites")["lineage"])
-            for stage in stages or STAGES:
-                name = stage.__name__.rpartition(".")[2]
-                execute(
-                    stage, stage_parameters(stage.Config, self.parameters), **self._records(name), **self._files(stage)
-                )
+            with user_errors("run"):
+                if not stages:
+                    CHECK.module.perform(self.parameters, record=self.workspace.record(CHECK.name))
+                for stage in stages or STAGES:
+                    chain = LocalArtifact(str(self.folder / folder_of(RUN[-1].component) / "chain"))
+                    self.workspace.perform(self.parameters, stage, chain=chain if stage is STAGES[-1] else None)
         finally:
             os.environ.pop(run_context.RUN_ID) if before is None else os.environ.update({run_context.RUN_ID: before})
         return self
 
+    def artifact(self, name):
+        return self.workspace.artifact(outputs_of_run()[name])
+
     def path(self, name):
-        return Path(self.artifacts[name].path)
-
-    def _records(self, stage):
-        return {name: self._artifact(f"{stage}/{name}", f"{stage}/{name}") for name in ("lineage", "chain")}
-
-    def _files(self, stage):
-        """The stage's inputs and outputs: the same objects for maker and readers, as metadata travels with them."""
-        files = {}
-        name = stage.__name__.rpartition(".")[2]
-        for declared in (stage.Inputs, stage.Outputs):
-            for field in declared.__dataclass_fields__.values():
-                known = artifact_name(field.metadata["of"] or f"{name}.{field.name}")
-                made = self._artifact(known, f"{name}/{field.name}")
-                files[field.name] = [made] if field.metadata["many"] else made
-        return files
-
-    def _artifact(self, name, path):
-        return self.artifacts.setdefault(name, LocalArtifact(str(self.folder / path)))
+        return Path(self.artifact(name).path)

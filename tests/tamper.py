@@ -18,6 +18,8 @@ from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.deletion.verification import verify_place
+from ease_lib.running.graph import RUN, STAGES, address, folder_of
+from ease_lib.running.inline import outputs_of_run
 from tests.recorded_run import RecordedRun
 from tests.s3_server import S3Server
 
@@ -34,6 +36,15 @@ KINDS = {
     "published files": ("prompts/versions/", "publish"),
     "row and prompt marks": ("prompts/", "publish"),
 }
+
+
+def stage_at(path):
+    """The stage that made a file, by where it lies below the folder of a run."""
+    if path.endswith("/chain"):
+        return RUN[-1].name
+    made = {f"{folder_of(stage.component)}/{stage.record}": stage.name for stage in STAGES.values()}
+    made |= {address(source): source.partition(".")[0] for source in outputs_of_run().values()}
+    return next(stage for place, stage in made.items() if f"{path}/".startswith(f"{place}/"))
 
 
 class Scene:
@@ -67,7 +78,7 @@ class Scene:
     def stage(self, name):
         """Stages that may be called the first affected."""
         content_stage = {
-            "artifacts": lambda: {name.split("/")[1]},
+            "artifacts": lambda: {stage_at(name.partition("/")[2])},
             "answers": lambda: {"optimize", "evaluate", "publish"},
             "records": lambda: {name.split("/")[-1].split("-")[0]},
             "attempt marks": lambda: {self._marked_stage(name)},

@@ -24,7 +24,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
 
 ROOT = Path(__file__).parents[1]
@@ -170,7 +170,7 @@ def test_a_search_asks_a_provider_in_its_own_words(gateway, provider, model, tmp
         }
     )
     begin = len(provider.asked)
-    at = Artifacts(tmp_path / "run")
+    at = Workspace(tmp_path / "run")
     at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
     report = read_document(tmp_path / "run/numbers", contracts.REPORT)
     asked = provider.asked[begin:]

@@ -39,7 +39,7 @@ from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.halving import Halving, features_of
 from ease_lib.optimizers.history import Observation
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
 from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model
@@ -150,7 +150,7 @@ class _Data:
 
 def _prepared(parameters: Parameters) -> _Data:
     with tempfile.TemporaryDirectory() as folder:
-        at = Artifacts(Path(folder))
+        at = Workspace(Path(folder))
         at.run(parameters, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
@@ -158,7 +158,7 @@ def _prepared(parameters: Parameters) -> _Data:
         return _Data(
             pool=pool,
             validation=validation,
-            dataset=read_document(Path(at.dataset), contracts.DATASET_SUMMARY),
+            dataset=read_document(Path(at.summary), contracts.DATASET_SUMMARY),
             embeddings=read_embeddings(Path(at.embeddings), pool_ids, validation_ids, 1),
         )
 

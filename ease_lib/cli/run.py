@@ -37,11 +37,11 @@ def fill(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument(
         "--runner",
-        choices=("process", "inline", "docker"),
-        default="process",
-        help="Kubeflow's own local run with a process for each stage, or all stages in this process, which starts "
-        "faster and makes the same artifacts, or a container of the images that `make images` builds for each stage "
-        "(default: process)",
+        choices=("inline", "process", "docker"),
+        default="inline",
+        help="inline: all stages in this process; process, in a checkout: the compiled pipeline by Kubeflow's own "
+        "local run, with a process for each component, which makes the same artifacts more slowly; docker: likewise, "
+        "in containers of the images that `make images` builds (default: inline)",
     )
     run.add_argument(
         "--require-better-than",

@@ -7,13 +7,15 @@ from dataclasses import replace
 from ease_lib.config.parsing import Parameter, declared_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
 
+ADVANCED, SHARED = "advanced", "parameters"
+"""The fields of the two forms that take all other parameters."""
 LISTED = "(`python -m pipelines params` lists them), as YAML or JSON"
 
 
 def run_form() -> list[Parameter]:
     """Of a run: the parameters declared with `form=True`."""
     fields = [parameter for parameter in declared_parameters(Parameters).values() if parameter.form]
-    return [*fields, _all_others("advanced", f"All other parameters {LISTED}, e.g. {{nu: 1.0}}.")]
+    return [*fields, _all_others(ADVANCED, f"All other parameters {LISTED}, e.g. {{nu: 1.0}}.")]
 
 
 def comparison_form() -> list[Parameter]:
@@ -25,7 +27,7 @@ def comparison_form() -> list[Parameter]:
         shared["store_uri"],
         help="Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.",
     )
-    return [*axes, seed, store_uri, _all_others("parameters", f"All other parameters of the runs {LISTED}.")]
+    return [*axes, seed, store_uri, _all_others(SHARED, f"All other parameters of the runs {LISTED}.")]
 
 
 def _all_others(name: str, help: str) -> Parameter:

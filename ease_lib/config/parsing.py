@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
 import yaml
 
-from ease_lib.config.sections import OnlyLineage, Parameters
+from ease_lib.config.sections import OnlyLineage, Parameters, Section, ShardConfig, lineage_root
 from ease_lib.errors import ConfigError
 
 Value = str | int | float | bool
-Section = TypeVar("Section")
+Config = TypeVar("Config")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,29 +65,53 @@ def changed_parameters(parameters: Parameters) -> dict[str, Value]:
     return {name: value for name, value in _flat(parameters) if value != declared[name].default}
 
 
-def flat_parameters(parameters: Parameters) -> dict[str, Value]:
-    """All parameters by flat name."""
-    return dict(_flat(parameters))
+def flat_parameters(config: Any) -> dict[str, Value]:
+    """All parameters of a run, or of a stage's `Config`, by flat name."""
+    return dict(_flat(config))
 
 
-def stage_parameters(config: type, parameters: Parameters) -> str:
-    """The JSON that a stage with this `Config` receives: the parameters of its sections, and where its record goes."""
-    wanted = {**declared_parameters(config), **declared_parameters(OnlyLineage)}
+def read_by(configs: Iterable[type], parameters: Parameters) -> dict[str, Value]:
+    """The parameters that stages with these `Config`s read, and where their records go.
+
+    Returns:
+        flat names and values, which `stage_config` reads; KFP carries them from component to component as a struct.
+    """
+    wanted = {name for config in (*configs, OnlyLineage) for name in declared_parameters(config)}
     values = {name: value for name, value in _flat(parameters) if name in wanted}
-    return json.dumps({**values, "lineage_uri": parameters.lineage_root}, sort_keys=True)
+    return {**values, "lineage_uri": parameters.lineage_root}
 
 
-def parse_stage_config(config: type[Section], text: str) -> Section:
-    """Read back what `stage_parameters` wrote, as the stage's own `Config`."""
-    declared = declared_parameters(config)
-    others = set(declared_parameters(OnlyLineage)) - set(declared)
-    values = {name: value for name, value in json.loads(text).items() if name not in others}
-    missing = [name for name in declared if name not in values]
-    if missing:
-        raise ConfigError(
-            f"stage parameters lack {', '.join(missing)}; compile the pipeline and the image from one version"
-        )
-    return _build(config, values)
+def checked_values(values: Mapping[str, object]) -> dict[str, object]:
+    """What a component is given, whoever wrote it, with the place of its records.
+
+    Raises:
+        ConfigError: on names that are no parameters.
+    """
+    known = {**declared_parameters(), **declared_parameters(_OnlyShard)}
+    problems = [_unknown(name, known) for name in values if name not in known]
+    if problems:
+        raise ConfigError(*problems)
+    places = (str(values.get(name) or "") for name in ("lineage_uri", "store_uri", "publish_uri"))
+    return {**values, "lineage_uri": lineage_root(*places)}
+
+
+def stage_config(config: type[Config], values: Mapping[str, object]) -> Config:
+    """A stage's own `Config`, from flat values among which are those that it reads; what is missing has its default.
+
+    Raises:
+        ConfigError: listing every wrong type, value out of bounds and broken rule of a section.
+    """
+    built = _build(config, {name: values[name] for name in declared_parameters(config) if name in values})
+    sections = (getattr(built, name) for name in get_type_hints(config))
+    problems = [problem for section in sections for problem in cast(Section, section).problems()]
+    if problems:
+        raise ConfigError(*problems)
+    return built
+
+
+@dataclass(frozen=True)
+class _OnlyShard:
+    shard: ShardConfig
 
 
 def read_parameter_file(path: Path) -> dict[str, object]:
@@ -112,12 +135,12 @@ def parse_parameter_text(text: str, origin: str) -> dict[str, object]:
     return {str(name): value for name, value in content.items()}
 
 
-def _flat(parameters: Parameters) -> Iterator[tuple[str, Value]]:
-    for section in dataclasses.fields(parameters):
-        yield from dataclasses.asdict(getattr(parameters, section.name)).items()
+def _flat(config: Any) -> Iterator[tuple[str, Value]]:
+    for section in dataclasses.fields(config):
+        yield from dataclasses.asdict(getattr(config, section.name)).items()
 
 
-def _build(config: type[Section], values: Mapping[str, object]) -> Section:
+def _build(config: type[Config], values: Mapping[str, object]) -> Config:
     declared = declared_parameters(config)
     problems = [_unknown(name, declared) for name in values if name not in declared]
     checked: dict[str, Value] = {}

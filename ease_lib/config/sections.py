@@ -212,8 +212,14 @@ class PrefilterConfig(Section):
         form=True,
     )
     retained: int = param(100, "Exemplars kept by the prefilter.", low=1, high=1_000_000, form=True)
-    shards: int = param(1, "Processes that rank a large pool side by side, for the prefilter.", low=1, high=1000)
-    shard: int = param(0, "Which of them this is, from 0; a pipeline sets it by itself.", low=0, high=999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardConfig(Section):
+    """The part of the pool that a container ranks; set by the pipeline, and no parameter of a run."""
+
+    shards: int = param(1, "Parts into which the pool is divided.", low=1, high=1000)
+    shard: int = param(0, "Which of them this is, from 0.", low=0, high=999)
 
     def problems(self) -> Iterator[str]:
         if self.shard >= self.shards:
@@ -650,9 +656,7 @@ class Parameters:
 
     @property
     def lineage_root(self) -> str:
-        """Where records lie: `lineage_uri` or its default; empty when nothing of the run outlives it."""
-        kept = self.run.store_uri or self.publishing.publish_uri
-        return self.lineage.lineage_uri or (f"{kept.rstrip('/')}/lineage" if kept else "")
+        return lineage_root(self.lineage.lineage_uri, self.run.store_uri, self.publishing.publish_uri)
 
     def problems(self) -> Iterator[str]:
         """What is wrong within each section, and between sections."""
@@ -692,9 +696,15 @@ class Parameters:
             yield f"max_cost_usd={self.caps.max_cost_usd} needs the judge's prices; set judge_prompt_usd"
 
 
+def lineage_root(lineage_uri: str, store_uri: str = "", publish_uri: str = "") -> str:
+    """Where records lie: `lineage_uri` or its default; empty when nothing of the run outlives it."""
+    kept = store_uri or publish_uri
+    return lineage_uri or (f"{kept.rstrip('/')}/lineage" if kept else "")
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnlyLineage:
-    """The part of a stage's parameters that `execute` reads itself."""
+    """The parameters of every stage's record, which the stage itself does not read."""
 
     lineage: LineageConfig
 

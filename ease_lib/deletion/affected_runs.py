@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.addresses import Place
-from ease_lib.lineage.chain import ARTIFACT, COPIES, RECORD_FILE, Chain, Step
+from ease_lib.lineage.chain import COPIES, RECORD_FILE, Chain, Step, is_record
 from ease_lib.lineage.record import decode
 from ease_lib.lineage.verification import checks_of
 from ease_lib.observations import PACKAGE
@@ -103,7 +103,10 @@ def _documents(store: Store, names: Sequence[str]) -> list[Step]:
     wanted = [
         name
         for name in names
-        if name.split("/")[-1] in (ARTIFACT, RECORD_FILE) or name.split("/")[-2:-1] == [COPIES] or "/" not in name
+        if is_record(joined(store.uri, name))
+        or name.split("/")[-1] == RECORD_FILE
+        or name.split("/")[-2:-1] == [COPIES]
+        or "/" not in name
     ]
     steps = [_step(store, name, content) for name, content in _read(store, wanted) if _is_record(content)]
     distinct = {step.id: step for step in steps}

@@ -40,7 +40,7 @@ from ease_lib.config.parsing import declared_parameters
 from ease_lib.deletion import tombstones
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
-from ease_lib.lineage.chain import ARTIFACT, COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS
+from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
 from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
@@ -62,7 +62,7 @@ _NO_TEXT = re.compile(
 )
 _NO_TEXT_NAMES = frozenset(
     {
-        *(LATEST_FILE, VERSION_FILE, ARTIFACT, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, OUTPUT),
+        *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, f"{OUTPUT}.json"),
         "executor_output.json",
     }
 )
@@ -142,7 +142,7 @@ def names_its_rows_elsewhere(name: str) -> str:
 
 def holds_no_text(name: str) -> bool:
     """Whether a file is a lineage record, an index or a journal by its name: digests, numbers and parameters."""
-    return bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
+    return is_record(name) or bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
 
 
 def answers(completion: dict[str, Any], wanted: Wanted) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,7 +24,7 @@ from ease_lib.lineage.record import Record, decode
 RECORD_FILE = "lineage.json"
 """Of the last stage, among the results of a run on one machine."""
 ARTIFACT = "lineage"
-"""Name of the output of every stage that holds its record."""
+"""The artifact of every component, a folder with the record of each of its stages, `STAGE.json`."""
 MANIFEST_CONTRACT = "published_prompt/1"
 VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
 WITHDRAWN = b'{"version": null}\n'
@@ -68,9 +69,16 @@ class Gap:
 
 
 def stage_of(uri: str) -> str:
-    """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `STAGE/lineage`."""
-    *_, folder, name = ["", *uri.split("/")]
-    return folder.replace("-", "_") if name == ARTIFACT else name.partition("-")[0]
+    """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `lineage/STAGE.json`."""
+    return uri.rpartition("/")[2].removesuffix(".json").partition("-")[0]
+
+
+_RECORD = re.compile(rf"(^|/)({ARTIFACT}/[a-z_]+|runs/[^/]+/[a-z_]+-[0-9a-f-]{{36}})\.json$")
+
+
+def is_record(uri: str) -> bool:
+    """Whether a file is by its address the record of a stage: among the artifacts of a run, or in a lineage root."""
+    return bool(_RECORD.search(uri))
 
 
 @dataclass(kw_only=True)
@@ -215,7 +223,7 @@ def _copies(uri: str) -> dict[str, bytes]:
 def _head(uri: str, store: Store, run: str) -> Step:
     """The record to start from, where no prompt was published."""
     single = store.read(RECORD_FILE)
-    if single is None and uri.endswith((".json", f"/{ARTIFACT}")):
+    if single is None and uri.endswith(".json"):
         parent, name = open_file(uri)
         single = parent.read(name)
     if single is not None:
@@ -288,7 +296,7 @@ def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Ste
 
 def _records_below(store: Store, run: str) -> Iterator[Step]:
     """Those of a lineage root, or among the artifacts of a pipeline's run; of the last stages, if they are there."""
-    names = [name for name in store.walk_names() if name.startswith("runs/") or name.split("/")[-1] == ARTIFACT]
+    names = [name for name in store.walk_names() if is_record(joined(store.uri, name))]
     names = [name for name in names if not run or run in name.split("/")]
     names = [name for name in names if stage_of(name) in LAST_STAGES] or names
     with ThreadPoolExecutor(S3_CONNECTIONS) as readers:

@@ -79,7 +79,7 @@ def _prefilter(chain: Chain) -> Iterator[str]:
 def _search(chain: Chain) -> Iterator[str]:
     step = _step(chain, "optimize")
     best = _document(chain, step, "best_sequence")
-    summary = _document(chain, step, "summary")
+    summary = _document(chain, step, "search")
     history = _table(chain, step, "history")
     asked = _asked(history)
     chosen = (best["instruction_id"], *best["exemplar_ids"])
@@ -147,7 +147,7 @@ def _test(chain: Chain) -> Iterator[str]:
     step = chain.step_of("evaluate")
     if step is None:
         return
-    summary = _document(chain, step, "summary")
+    summary = _document(chain, step, "test_scores")
     random = summary["random"]["score"]
     beside = f"; random sequences scored {random:.3f}" if random is not None else ""
     score = summary["best"]["score"]

@@ -24,7 +24,7 @@ from typing import Any
 from ease_lib import __version__
 from ease_lib.ambient import Ambient
 from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, joined, open_store
-from ease_lib.errors import EaseError, LineageError, NotTriedAgain
+from ease_lib.errors import EaseError, LineageError
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
 from ease_lib.lineage.redaction import redacted, redacted_document
@@ -131,7 +131,6 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
 
     Raises:
         StoreError: when the root cannot be written: work that cannot be proven is not done.
-        NotTriedAgain: where the attempt before, which Kubeflow has tried again, said what no other attempt cures.
     """
     attempt_id = str(uuid.uuid4())
     store = open_store(root, patience_seconds=PATIENCE_SECONDS) if root else None
@@ -153,12 +152,11 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
     keep("started")
     with collecting() as observed, _recorded.set(attempt):
         try:
-            _refuse_what_cannot_end_well(store, record)
             yield attempt
             attempt.outputs = [part.described() for part in work.outputs]
         except EaseError as error:
             message = redacted(str(error), context.secrets)
-            keep("failed", error=message, final=not error.time_may_cure, ended=now(), **_met(observed))
+            keep("failed", error=message, ended=now(), **_met(observed))
             raise
         except KeyboardInterrupt:
             keep("stopped", ended=now(), **_met(observed))
@@ -276,21 +274,6 @@ def _earlier(store: Store | None, work: str) -> list[str]:
     folder = f"attempts/{work}"
     marks = [json.loads(store.read(f"{folder}/{mark}") or b"{}") for mark in store.find_names(folder)]
     return [mark["record"] for mark in sorted(marks, key=lambda mark: str(mark.get("started"))) if "record" in mark]
-
-
-def _refuse_what_cannot_end_well(store: Store | None, record: Record) -> None:
-    """Kubeflow's retry of a task does not know why it failed; the record of the attempt before does.
-
-    Raises:
-        NotTriedAgain: with the message of that attempt, if it ended with an error that time does not cure.
-    """
-    retry, earlier = record["attempt"]["retry"], record["attempt"]["earlier"]
-    if store is None or not retry or not earlier:
-        return
-    before = json.loads(store.read(earlier[-1]) or b"{}")
-    same_run = before.get("run", {}).get("id") == record["run"]["id"]
-    if same_run and before.get("final") and before["attempt"]["retry"] == retry - 1:
-        raise NotTriedAgain(str(before["error"]))
 
 
 def _joined(root: str, name: str) -> str:

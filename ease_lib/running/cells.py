@@ -30,7 +30,7 @@ from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
 from ease_lib.running.graph import STAGES, modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 
 logger = logging.getLogger("ease")
 
@@ -41,15 +41,7 @@ ANSWERS_PER_POINT = 20
 """Of the curves that a comparison shows."""
 
 
-def encoded(cell: Cell) -> str:
-    return json.dumps(dataclasses.asdict(cell))
-
-
-def decoded(text: str) -> Cell:
-    return Cell(**json.loads(text))
-
-
-def attempted(cell: Cell, at: Artifacts, *, is_last: bool = True) -> tuple[dict[str, Any], bool]:
+def attempted(cell: Cell, at: Workspace, *, is_last: bool = True) -> tuple[dict[str, Any], bool]:
     """As `run`; a failure is a result that says why, unless another attempt may cure it."""
     try:
         return run(cell, at)
@@ -61,10 +53,10 @@ def attempted(cell: Cell, at: Artifacts, *, is_last: bool = True) -> tuple[dict[
         logger.exception("%s", cell.name)
         failure = f"internal error: {type(error).__name__}: {error}"
     logger.info("notice: %s failed: %s", cell.name, failure)
-    return {**dataclasses.asdict(cell), "seed": parse_parameters(cell.parameters).run.seed, "failure": failure}, False
+    return {**cell.document, "seed": parse_parameters(cell.parameters).run.seed, "failure": failure}, False
 
 
-def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
+def run(cell: Cell, at: Workspace) -> tuple[dict[str, Any], bool]:
     """The result under `COMPARISON_CELL`, and whether it was there already.
 
     Args:
@@ -89,17 +81,16 @@ def run(cell: Cell, at: Artifacts) -> tuple[dict[str, Any], bool]:
         measured = _measured(at)
         if store:
             store.write(name, json.dumps(measured, allow_nan=False).encode())
-    labels = dataclasses.asdict(cell)
-    return {**labels, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
+    return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
 
 
-def _key(cell: Cell, at: Artifacts) -> str:
+def _key(cell: Cell, at: Workspace) -> str:
     run = parse_parameters(cell.parameters)
     instructions = run.instructions.instructions_uri
     identity = {
         "code": _code_sha256(),
         "parameters": {name: value for name, value in flat_parameters(run).items() if name not in SPEED_ONLY},
-        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.dataset)]),
+        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.summary)]),
         "instructions": read_instruction_file(instructions) if instructions else [],
         "embedder": embedder_identity(run.embedding),
     }
@@ -120,7 +111,7 @@ def _incumbents(scores: Sequence[float], rows: Sequence[Sequence[int]]) -> list[
     return [scores[min(bisect.bisect_left(asked, point), len(scores) - 1)] for point in points]
 
 
-def _measured(at: Artifacts) -> dict[str, Any]:
+def _measured(at: Workspace) -> dict[str, Any]:
     """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
     search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)

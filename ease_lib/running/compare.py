@@ -20,8 +20,8 @@ from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.comparison import Cell
 from ease_lib.endpoints.child import shared_endpoints
 from ease_lib.processes import available_cores
-from ease_lib.running.cells import attempted, encoded
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.cells import attempted
+from ease_lib.running.inline import Workspace
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], Non
         jobs: processes side by side.
         on_done: called with each cell as it is done, for progress.
     """
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="ease-cells-") as folder:
         pool = multiprocessing.get_context("spawn").Pool(jobs, _prepare_process, (jobs, folder))
         try:
-            for done in pool.imap_unordered(_run, cells):
-                results[encoded(done.cell)] = done.result
+            for number, done in pool.imap_unordered(_run, enumerate(cells)):
+                results[number] = done.result
                 on_done(done)
         finally:
             pool.terminate()  # finished cells are stored, journals survive a kill
             pool.join()
-    return [results[encoded(cell)] for cell in cells]
+    return [results[number] for number in range(len(cells))]
 
 
 @dataclass
@@ -60,13 +60,13 @@ class _Process:
     resources: ExitStack
     folder: Path
     data_and_endpoint: tuple[str, float, str, int] | None = None
-    at: Artifacts | None = None
+    at: Workspace | None = None
 
-    def artifacts(self, cell: Cell) -> Artifacts:
+    def artifacts(self, cell: Cell) -> Workspace:
         """Those of the cell before if it had the same data, so that they need not be made again."""
         if self.at is None or self.data_and_endpoint != cell.data_and_endpoint:
             self.data_and_endpoint = cell.data_and_endpoint
-            self.at = Artifacts(Path(tempfile.mkdtemp(dir=self.folder)))
+            self.at = Workspace(Path(tempfile.mkdtemp(dir=self.folder)))
         return self.at
 
 
@@ -89,10 +89,11 @@ def _prepare_process(jobs: int, folder: str) -> None:
     _process.value = _Process(resources, Path(folder))
 
 
-def _run(cell: Cell) -> Done:
+def _run(numbered: tuple[int, Cell]) -> tuple[int, Done]:
+    number, cell = numbered
     process = _process.value
     assert process is not None
     result, kept = attempted(cell, process.artifacts(cell))
     if result["failure"]:
         process.at = None  # what it left half made is not for the next one
-    return Done(cell, result, kept=kept)
+    return number, Done(cell, result, kept=kept)

@@ -1,4 +1,4 @@
-"""Run a stage as a task of a pipeline: read its configuration, time it, log it, turn errors into one clear line.
+"""Run a stage: read its configuration, time it, log it, record it, turn errors into one clear line.
 
 Every line of ours starts with `[ease]`, so that they can be told from what other programs print. An error of the user's
 making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback. SIGTERM (an evicted pod) and
@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
 from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.artifacts.tables import write_text
-from ease_lib.config.parsing import declared_parameters, parse_stage_config
+from ease_lib.config.parsing import declared_parameters, flat_parameters, stage_config
 from ease_lib.config.sections import OnlyLineage
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.lineage.record import Record
@@ -68,11 +68,34 @@ class LocalArtifact:
         return str(Path(self.path).absolute())
 
 
+@dataclass
+class FileIn:
+    """A file in an artifact that is a folder."""
+
+    path: str
+    uri: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def file_in(folder: Artifact, name: str) -> FileIn:
+    """A file or folder in an artifact of a pipeline, with an address of its own; no pipeline keeps its metadata."""
+    return FileIn(f"{folder.path}/{name}", f"{folder.uri}/{name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confusion:
+    """Expected (rows) against answered labels (columns), with the number of answers in each cell."""
+
+    categories: list[str]
+    matrix: list[list[int]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageReport:
-    """What a stage tells the dashboard: a few numbers."""
+    """What a stage tells the dashboard: a few numbers, and of a task with few labels which are taken for which."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
+    confusion: Confusion | None = None
 
     def publish(self, metrics: MetricsArtifact) -> None:
         for name, value in self.metrics.items():
@@ -84,69 +107,56 @@ def artifact(
     text: str = "",
     *,
     of: str = "",
+    at: str = "",
     many: bool = False,
-    page: bool = False,
 ) -> Any:
     """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders.
 
     Args:
         text: what it is, for people.
         of: the output that an input comes from, `STAGE.OUTPUT`.
-        many: the paths of several files, one from each of several tasks.
-        page: it is HTML to look at.
+        at: where an output lies below the folder of its component, `ARTIFACT` or `ARTIFACT/FILE`; its name by default.
+        many: the paths of several files, one from each of several shards.
     """
-    kind = "Dataset" if isinstance(contract, TableContract) else "HTML" if page else "Artifact"
     stamp = contract.stamp if contract else None
-    return dataclasses.field(metadata={"contract": stamp, "text": text, "of": of, "many": many, "kind": kind})
-
-
-def execute(
-    stage: ModuleType,
-    config: str,
-    *,
-    lineage: Artifact | None = None,
-    chain: Artifact | None = None,
-    **artifacts: Artifact | Sequence[Artifact],
-) -> StageReport:
-    """Run a stage in this process as its only work, and record what it did.
-
-    Args:
-        stage: module with `Inputs`, `Outputs`, `Config` and `run`.
-        config: the parameters that `stage_parameters` wrote.
-        lineage, chain: take the stage's lineage record, and a page about it for people.
-        artifacts: by the names of the fields of `Inputs` and `Outputs`.
-    """
-    with user_errors(_name_of(stage)):
-        return perform(stage, config, artifacts, lineage=lineage, chain=chain)
+    return dataclasses.field(metadata={"contract": stamp, "text": text, "of": of, "at": at, "many": many})
 
 
 def perform(
     stage: ModuleType,
-    config: str,
+    values: Mapping[str, object],
     artifacts: Mapping[str, Artifact | Sequence[Artifact]],
     *,
-    lineage: Artifact | None = None,
+    record: Artifact | None = None,
     chain: Artifact | None = None,
 ) -> StageReport:
-    """Run a stage and record what it did; takes what `execute` takes, and raises what goes wrong."""
+    """Run a stage in this process and record what it did.
+
+    Args:
+        stage: module with `Inputs`, `Outputs`, `Config` and `run`.
+        values: flat parameters, among them those that the stage reads, and `lineage_uri`.
+        artifacts: by the names of the fields of `Inputs` and `Outputs`.
+        record, chain: take the stage's lineage record, and a page about it for people.
+
+    Raises:
+        EaseError: as the stage does.
+    """
     inputs, outputs = _named(stage.Inputs, artifacts), _named(stage.Outputs, artifacts)
-    values = {**_LINEAGE_DEFAULTS, **json.loads(config)}
-    run_name = values.pop(RUN_NAME)  # no part of what is done: the same work has another name in the next run
-    settings = parse_stage_config(stage.Config, config)
-    made = list(outputs.values())
-    work = work_on(
-        _name_of(stage), values, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts)
-    )
+    config = stage_config(stage.Config, values)
+    read = {**flat_parameters(stage_config(OnlyLineage, values)), **flat_parameters(config)}
+    run_name = str(read.pop(RUN_NAME))  # no part of what is done: the same work has another name in the next run
+    work = work_on(name_of(stage), read, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
     with (
-        timed(_name_of(stage)),
+        timed(name_of(stage)),
         stores_are_waited_for(),
-        recorded(work, values["lineage_uri"], lineage, chain, made=made, run_name=run_name),
+        recorded(work, str(read["lineage_uri"]), record, chain, made=list(outputs.values()), run_name=run_name),
     ):
-        report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), settings)
+        report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), config)
     return report
 
 
-def _name_of(stage: ModuleType) -> str:
+def name_of(stage: ModuleType) -> str:
+    """The name of a stage's module."""
     return stage.__name__.rpartition(".")[2]
 
 
@@ -154,7 +164,7 @@ def _name_of(stage: ModuleType) -> str:
 def recorded(
     work: Work,
     root: str,
-    lineage: Artifact | None = None,
+    record: Artifact | None = None,
     chain: Artifact | None = None,
     made: Sequence[Artifact] = (),
     run_name: str = "",
@@ -162,16 +172,16 @@ def recorded(
     """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
     context = run_context(run_name)
     work = dataclasses.replace(
-        work, copies={name: page.uri for name, page in (("lineage", lineage), ("chain", chain)) if page}
+        work, copies={name: page.uri for name, page in (("lineage", record), ("chain", chain)) if page}
     )
     with recording(work, root, context) as attempt:
         yield
-    link = attempt.link or (lineage.uri if lineage else "")
+    link = attempt.link or (record.uri if record else "")
     for output, part in zip(made, attempt.outputs, strict=True):
         output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
-    if lineage:
-        output_path(lineage.path).write_bytes(attempt.content)
-        lineage.metadata.update(record=link, record_sha256=attempt.sha256)
+    if record:
+        output_path(record.path).write_bytes(attempt.content)
+        record.metadata.update(record=link, record_sha256=attempt.sha256)
     if chain:
         write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
 
@@ -212,7 +222,6 @@ def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
 
 
 RUN_NAME = "run_name"
-_LINEAGE_DEFAULTS = {name: parameter.default for name, parameter in declared_parameters(OnlyLineage).items()}
 
 
 def _named(declared: type, artifacts: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,15 @@ _WATCHED = _STOPPING | {signal.SIGCHLD}
 """Held back in the parent, which takes one after another: none comes between two attempts and is lost."""
 
 
+LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
+"""Set in the environment of a child which no other follows."""
+
+
+def is_last_attempt() -> bool:
+    """Whether nothing begins this work again when it fails, but a person, or Kubeflow when the pod was deleted."""
+    return not in_container() or bool(os.environ.get(LAST_ATTEMPT))
+
+
 def supervised() -> None:
     """In a container this returns in a child, whose work is watched, and never in its parent; elsewhere at once.
 
@@ -36,6 +45,8 @@ def supervised() -> None:
     for restart in range(RESTARTS + 1):
         child = os.fork()
         if not child:
+            if restart == RESTARTS:
+                os.environ[LAST_ATTEMPT] = "1"
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         code, was_told_to_stop = _ended(child)

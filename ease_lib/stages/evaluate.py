@@ -34,10 +34,11 @@ from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
+from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.reporting.verdict import verdict
 from ease_lib.running.accounts import open_account, prices_of
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.execution import Confusion, StageReport, artifact, logger, output_path
 from ease_lib.study.ledger import TEST
 from ease_lib.study.passes import RANDOM_SEQUENCES, ROW_SHARES
 from ease_lib.tasks.base import Exemplar
@@ -51,7 +52,7 @@ BEST, ZERO_SHOT, BASELINE = "best", "zero_shot", "baseline"
 class Inputs:
     pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
     test: str = artifact(contracts.TEST_SET, "Test set.", of="build_dataset.test")
-    dataset: str = artifact(
+    summary: str = artifact(
         contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
     )
     best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
@@ -60,7 +61,9 @@ class Inputs:
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
     predictions: str = artifact(contracts.PREDICTIONS, "Every answer on the test set.")
-    summary: str = artifact(contracts.TEST_SUMMARY, "Test scores with their intervals.")
+    test_scores: str = artifact(
+        contracts.TEST_SUMMARY, "Test scores with their intervals.", at="result/test_scores.json"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """Ask the test set once for the winner and for no exemplars, and a share of it for each random sequence."""
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
-    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     template = PromptTemplate.of(dataset["template"])
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
@@ -106,12 +109,26 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     if black_box.judge and rubric:
         agreed = [metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
         summary["judge"] = _judge(black_box.judge, rubric, agreed, evaluations[BEST].scores)
-    write_document(output_path(outputs.summary), contracts.TEST_SUMMARY, summary)
+    write_document(output_path(outputs.test_scores), contracts.TEST_SUMMARY, summary)
     logger.info("%s", verdict(summary)["text"])
     return StageReport(
         metrics={"test_score": evaluations[BEST].score, "random_test_score": summary["random"]["score"]}
-        | _gains(summary)
+        | _gains(summary),
+        confusion=_confusion(evaluations[BEST], test),
     )
+
+
+def _confusion(winner: Evaluation, test: Sequence[Exemplar]) -> Confusion | None:
+    """The winner's answers, label by label, of a task with few of them."""
+    answered = zip(winner.answers, winner.scores, test, strict=True)
+    labels = labels_of(
+        [{"prediction": answer, "outputs": row.outputs} for answer, score, row in answered if score is not None]
+    )
+    if labels is None:
+        return None
+    rows = {row.name: row.counts for row in labels.rows}
+    nothing = [0] * len(labels.columns)
+    return Confusion(categories=labels.columns, matrix=[rows.get(name, nothing) for name in labels.columns])
 
 
 def _gains(summary: Mapping[str, Any]) -> dict[str, float]:

@@ -92,7 +92,7 @@ class Inputs:
     embeddings: str = artifact(
         contracts.EXEMPLAR_EMBEDDINGS, "Embeddings of pool and validation set.", of="embed.embeddings"
     )
-    dataset: str = artifact(
+    summary: str = artifact(
         contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
     )
     instructions: str = artifact(
@@ -104,7 +104,7 @@ class Inputs:
 class Outputs:
     best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence, with its texts.")
     history: str = artifact(contracts.HISTORY, "All observations in order.")
-    summary: str = artifact(contracts.SEARCH_SUMMARY, "Cost, time and stop reason of the search.")
+    search: str = artifact(contracts.SEARCH_SUMMARY, "Cost, time and stop reason of the search.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         "recalled_answers": recalled.count,
         "harmful_exemplars": harmful_exemplars(outcome, data.ids, row_ids, config.run.seed),
     }
-    write_document(output_path(outputs.summary), contracts.SEARCH_SUMMARY, {**summary, **findings})
+    write_document(output_path(outputs.search), contracts.SEARCH_SUMMARY, {**summary, **findings})
     logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
     return StageReport(metrics={"validation_score": outcome.score, "evaluations": len(study.history)})
 
@@ -226,7 +226,7 @@ def _read(inputs: Inputs, settings: OptimizerConfig) -> _Data:
     return _Data(
         pool=pool,
         validation=validation,
-        dataset=read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY),
+        dataset=read_document(Path(inputs.summary), contracts.DATASET_SUMMARY),
         instructions=instructions,
         embeddings=read_embeddings(Path(inputs.embeddings), pool_ids, validation_ids, len(instructions.texts)),
     )
@@ -249,7 +249,7 @@ def _representation(config: Config, data: _Data) -> Representation:
 
 def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampling: Sampling, answers: int) -> str:
     return journal_key(
-        files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.dataset)],
+        files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.summary)],
         optimizer=config.optimizer,
         embedding=config.embedding,
         black_box=black_box,

@@ -9,14 +9,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ease_lib.comparison import AXES, Cell, plan
+from ease_lib.config.forms import SHARED
 from ease_lib.config.parsing import parse_parameter_text, parse_parameters
 from ease_lib.config.sections import JUDGE, EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import planned_answers
-from ease_lib.running.cells import encoded
-from ease_lib.running.execution import Artifact, logger, recorded, user_errors, work_on
+from ease_lib.running.execution import Artifact, file_in, logger, recorded, user_errors, work_on
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.under_way import NOT_COMPARED
 from ease_lib.study.passes import passes_of_test_set
@@ -24,20 +25,31 @@ from ease_lib.tasks.catalog import most_validation_rows
 
 
 def execute(
-    axes: Mapping[str, object], parameters: str, lineage: Artifact | None = None, chain: Artifact | None = None
-) -> list[str]:
-    """Plan as a task of a pipeline; `parameters` is the form's field for what all runs share, as YAML or JSON."""
+    form: Mapping[str, object], lineage: Artifact | None = None, chain: Artifact | None = None
+) -> list[dict[str, Any]]:
+    """Plan as a component of a pipeline.
+
+    Args:
+        form: the axes, and the field `parameters` for what all runs share, as YAML or JSON.
+        lineage: folder that takes the record.
+        chain: takes a page about it.
+
+    Returns:
+        the cells, as `run_cell` takes them.
+    """
     with user_errors("plan_comparison"):
-        shared = parse_parameter_text(parameters, "parameters")
+        axes = {name: value for name, value in form.items() if name != SHARED}
+        shared = parse_parameter_text(str(form.get(SHARED) or ""), SHARED)
         twice = sorted(set(axes) & set(shared))
         if twice:
             raise ConfigError(f"parameters repeats {', '.join(twice)}; set each in its own field of the form")
         values = {**shared, **axes}
         first = next((parse_parameters(cell.parameters) for cell in plan(values)), None)
-        with recorded(work_on("plan_comparison", values), first.lineage_root if first else "", lineage, chain):
+        record = file_in(lineage, "plan_comparison.json") if lineage else None
+        with recorded(work_on("plan_comparison", values), first.lineage_root if first else "", record, chain):
             cells = checked_plan(values)
         logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
-        return [encoded(cell) for cell in cells]
+        return [cell.document for cell in cells]
 
 
 def most_requests(cells: Sequence[Cell]) -> int:

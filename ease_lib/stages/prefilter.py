@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_table, write_rows
-from ease_lib.config.sections import PrefilterConfig
+from ease_lib.config.sections import PrefilterConfig, ShardConfig
 from ease_lib.errors import ContractError
 from ease_lib.prefilter import Tops
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
@@ -31,6 +31,7 @@ class Outputs:
 @dataclass(frozen=True, kw_only=True)
 class Config:
     prefilter: PrefilterConfig
+    parts: ShardConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
@@ -40,8 +41,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ContractError: when a shard's tops are missing.
     """
     settings = config.prefilter
-    if len(inputs.tops) != settings.shards:
-        raise ContractError(f"{len(inputs.tops)} files of tops for shards={settings.shards}; rank every shard once")
+    if len(inputs.tops) != config.parts.shards:
+        raise ContractError(f"{len(inputs.tops)} rankings for {config.parts.shards} shards; rank every shard once")
     pool = read_table(Path(inputs.pool), contracts.EXEMPLAR_POOL)
     kept = pool
     if not keeps_everything(settings, pool.num_rows):

@@ -70,7 +70,7 @@ class Inputs:
         of="build_dataset.test",
     )
     validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
-    dataset: str = artifact(
+    summary: str = artifact(
         contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
     )
     best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
@@ -80,8 +80,14 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    publication: str = artifact(contracts.PUBLICATION, "What was published, and why or why not.")
-    signed_provenance: str = artifact(None, "Provenance of the run in a DSSE envelope; an empty object without a key.")
+    publication: str = artifact(
+        contracts.PUBLICATION, "What was published, and why or why not.", at="result/publication.json"
+    )
+    signed_provenance: str = artifact(
+        None,
+        "Provenance of the run in a DSSE envelope; an empty object without a key.",
+        at="result/signed_provenance.json",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +244,7 @@ def _gate(
 
 def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
-    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default

@@ -9,7 +9,7 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
-from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig
+from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig, ShardConfig
 from ease_lib.embedding.embedder import embedding_in_all
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.prompt import exemplar_text
@@ -25,12 +25,13 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    tops: str = artifact(contracts.POOL_TOPS, "Positions in the pool with their similarities.")
+    tops: str = artifact(contracts.POOL_TOPS, "Positions in the pool with their similarities.", at="lineage/ranking")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     prefilter: PrefilterConfig
+    part: ShardConfig
     embedding: EmbeddingConfig
     hardware: HardwareConfig
     run: RunConfig
@@ -39,7 +40,7 @@ class Config:
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """Rank one shard; nothing is ranked where the whole pool is kept anyway."""
     size, settings = count_rows(Path(inputs.pool), contracts.EXEMPLAR_POOL), config.prefilter
-    part = shard_range(size, settings.shard, settings.shards)
+    part = shard_range(size, config.part.shard, config.part.shards)
     if keeps_everything(settings, size):
         tops = Tops(np.empty((0, 0), dtype=np.int64), np.empty((0, 0)))
     else:

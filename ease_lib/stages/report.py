@@ -25,21 +25,21 @@ from ease_lib.tasks.base import row_hash
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    dataset: str = artifact(
+    summary: str = artifact(
         contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
     )
     best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
     history: str = artifact(contracts.HISTORY, "All observations.", of="optimize.history")
-    search: str = artifact(contracts.SEARCH_SUMMARY, "What optimize says of the search.", of="optimize.summary")
+    search: str = artifact(contracts.SEARCH_SUMMARY, "What optimize says of the search.", of="optimize.search")
     predictions: str = artifact(contracts.PREDICTIONS, "Answers on the test set.", of="evaluate.predictions")
-    test_scores: str = artifact(contracts.TEST_SUMMARY, "What evaluate measured.", of="evaluate.summary")
+    test_scores: str = artifact(contracts.TEST_SUMMARY, "What evaluate measured.", of="evaluate.test_scores")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    numbers: str = artifact(contracts.REPORT, "The numbers of the run, as JSON.")
-    page: str = artifact(None, "The page for people.", page=True)
-    results: str = artifact(None, "Folder with prompt, messages, sequence, history and report.")
+    numbers: str = artifact(contracts.REPORT, "The numbers of the run, as JSON.", at="result/numbers.json")
+    page: str = artifact(None, "The page for people.")
+    results: str = artifact(None, "Folder with prompt, messages, sequence, history and report.", at="result/report")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Config:
 def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """Write report, page and the folder with `result_files.RESULT_FILES`."""
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
+    dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     history = read_table(Path(inputs.history), contracts.HISTORY).to_pylist()
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     summary = summarise(

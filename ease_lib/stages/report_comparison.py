@@ -12,7 +12,16 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
-from ease_lib.running.execution import Artifact, artifact, output_path, parts, recorded, user_errors, work_on
+from ease_lib.running.execution import (
+    Artifact,
+    artifact,
+    file_in,
+    output_path,
+    parts,
+    recorded,
+    user_errors,
+    work_on,
+)
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
@@ -24,7 +33,7 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    page: str = artifact(None, "The page for people.", page=True)
+    page: str = artifact(None, "The page for people.")
     results: str = artifact(None, "Folder with page, Markdown and Parquet.")
 
 
@@ -35,11 +44,18 @@ def execute(
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
 ) -> None:
-    """Run as a task of a pipeline, which has no parameters; `cells` are what `run_cell` wrote."""
+    """Report as a component of a pipeline, which has no parameters.
+
+    Args:
+        cells: what `run_cell` wrote.
+        lineage: folder that takes the record.
+        chain: takes a page about it.
+    """
     with user_errors("report_comparison"):
         made = {"page": page, "results": results}
         work = work_on("report_comparison", {}, inputs=parts(Inputs, {"cells": cells}), outputs=parts(Outputs, made))
-        with recorded(work, "", lineage, chain, made=list(made.values())):
+        record = file_in(lineage, "report_comparison.json") if lineage else None
+        with recorded(work, "", record, chain, made=list(made.values())):
             run([read_document(Path(cell.path), contracts.COMPARISON_CELL) for cell in cells], Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
 

@@ -16,7 +16,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
 
 TASKS = ("lr", "lp_variant", "customer_feedback")
@@ -45,7 +45,7 @@ def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ..
         {"task": task, "noise_ratio": noise, "seed": seed, "budget": budget, "llm_base_url": "simulated"}
     )
     with tempfile.TemporaryDirectory() as folder:
-        at = Artifacts(Path(folder))
+        at = Workspace(Path(folder))
         at.run(parameters, *modules_between("", "optimize"), optimize)
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         history = read_table(Path(at.history), contracts.HISTORY)

@@ -70,12 +70,12 @@ def line(suffix: str, text: str, kind: int) -> str:
 
 def measured(path: str, pool_size: int) -> dict[str, float]:
     """Run the stage in this process; MiB and seconds."""
-    from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
+    from ease_lib.config.parsing import flat_parameters, parse_parameters, stage_config
     from ease_lib.stages import build_dataset
 
     values = {"task": "table", "task_uri": path, "input_columns": "text", "output_column": "label"}
     parameters = parse_parameters({**values, "pool_size": pool_size, "llm_base_url": "simulated"})
-    config = parse_stage_config(build_dataset.Config, stage_parameters(build_dataset.Config, parameters))
+    config = stage_config(build_dataset.Config, flat_parameters(parameters))
     with tempfile.TemporaryDirectory() as folder:
         outputs = build_dataset.Outputs(
             **{name: f"{folder}/{name}" for name in ("pool", "validation", "test", "summary")}

@@ -14,7 +14,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
 from tests.benchmarks.endpoint import MODEL, endpoint
 
@@ -63,7 +63,7 @@ def searched(
     With the paper's sizes, journal and cache on local files.
     """
     with tempfile.TemporaryDirectory() as folder, endpoint(mean, spread) as served:
-        at = Artifacts(Path(folder))
+        at = Workspace(Path(folder))
         table = Path(folder, "questions.csv")
         table.write_text("question,answer\n" + "".join(f"question {n},{('yes', 'no')[n % 2]}\n" for n in range(200)))
         parameters = parse_parameters(

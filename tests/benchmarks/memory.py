@@ -15,7 +15,7 @@ from pathlib import Path
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.running.graph import RUN, STAGES
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from tests.benchmarks.scale import resident_mebibytes
 
@@ -67,7 +67,7 @@ def measured(name: str, folder: str) -> tuple[float, float, float]:
     """Seconds, and MiB: added, and at the peak."""
     stage = STAGES[name].module
     before, start = resident_mebibytes("VmHWM"), time.perf_counter()
-    Artifacts(Path(folder)).run(parameters_of(folder), stage)
+    Workspace(Path(folder)).run(parameters_of(folder), stage)
     peak = resident_mebibytes("VmHWM")
     return time.perf_counter() - start, peak - before, peak
 

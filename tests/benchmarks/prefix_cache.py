@@ -21,7 +21,7 @@ from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from ease_lib.stages import build_dataset
 
@@ -53,7 +53,7 @@ def evaluated(count: int, at_once: int) -> int:
     """Prompt tokens of so many evaluations, so many under way at once."""
     parameters = parse_parameters({"task": "customer_feedback", "llm_base_url": "local", "validation_size": ROWS})
     with tempfile.TemporaryDirectory() as folder:
-        at = Artifacts(Path(folder))
+        at = Workspace(Path(folder))
         at.run(parameters, build_dataset)
         pool = read_exemplars(Path(at.pool), contracts.EXEMPLAR_POOL)
         rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)

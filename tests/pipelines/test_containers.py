@@ -21,9 +21,9 @@ QUICK = (
     *("--method", "ease", "--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),
 )
 BYTE_EQUAL = (
-    *(f"begin/data/build_dataset/{name}" for name in ("pool", "validation", "test")),
-    *("prepare/prepared/prefilter/kept", "prepare/prepared/embed/embeddings"),
-    *("optimize/search/optimize/best_sequence", "conclude/result/evaluate/predictions"),
+    *(f"build-dataset/{name}" for name in ("pool", "validation", "test")),
+    *("prefilter/kept", "embed/embeddings"),
+    *("optimize/best_sequence", "evaluate/predictions"),
 )
 
 

@@ -4,19 +4,24 @@ import inspect
 import json
 import re
 
+import docstring_parser
 import pytest
 import yaml
 from kfp import components as kfp_components
 
+import components
 from components import images
 from ease_lib.comparison import plan
+from ease_lib.config.forms import comparison_form, run_form
 from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.config.sections import ComparisonAxes
-from ease_lib.running.graph import LOOPED, TASKS, maker_of
+from ease_lib.running.graph import CHECK, COMPONENTS, STAGES, folder_of
 from pipelines import parameter_sets
-from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, params_readme
+from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, compile_all, params_readme
 from pipelines.arguments import form_arguments
+from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
+from pipelines.placement import Placement
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def test_the_form_of_the_comparison_has_its_axes_with_their_help(comparison_spec
     inputs = comparison_spec["root"]["inputDefinitions"]["parameters"]
     for name, parameter in declared_parameters(ComparisonAxes).items():
         assert inputs[name].get("defaultValue", "") == parameter.default
-        assert inputs[name]["description"] == parameter.help
+        assert plain(inputs[name]["description"]) == parameter.help
     assert set(inputs) == {*declared_parameters(ComparisonAxes), "seed", "store_uri", "parameters"}
 
 
@@ -46,48 +51,79 @@ def test_compiled_pipeline_loads():
     assert loaded.pipeline_spec.pipeline_info.name == "ease"
 
 
-def test_run_form_is_what_is_declared_in_order_with_help(spec):
-    fields = [parameter for parameter in declared_parameters().values() if parameter.form]
-    signature = inspect.signature(ease_pipeline.pipeline_func).parameters
-    assert list(signature) == [parameter.name for parameter in fields] + ["advanced"]
-    assert len(signature) <= 25
+def test_the_run_form_has_25_fields_with_their_help(spec):
     inputs = spec["root"]["inputDefinitions"]["parameters"]
-    for parameter in fields:
-        assert signature[parameter.name].annotation is parameter.type
+    assert len(inputs) == 25
+    for parameter in run_form():
         assert inputs[parameter.name].get("defaultValue", "") == parameter.default
-        assert inputs[parameter.name]["description"] == parameter.help
+        assert plain(inputs[parameter.name]["description"]) == parameter.help
+        assert f"| {parameter.name} |" in spec["pipelineInfo"]["description"]
 
 
-def edges(spec):
-    """(task, its input, producing task, its output) of every folder, into the loop over shards and out of it too."""
+@pytest.mark.parametrize(
+    ("pipeline", "component", "fields"),
+    [
+        (ease_pipeline, components.build_dataset, run_form()),
+        (comparison_pipeline, components.plan_comparison, comparison_form()),
+    ],
+)
+def test_a_form_is_written_as_it_is_declared_in_the_pipeline_and_in_its_first_component(pipeline, component, fields):
+    declared = [(field.name, field.type, field.default) for field in fields]
+    shown = inspect.signature(pipeline.pipeline_func).parameters.values()
+    assert [(field.name, field.annotation, field.default) for field in shown] == declared
+    taken = inspect.signature(component.python_func).parameters
+    assert [(name, taken[name].annotation, taken[name].default) for name, *_ in declared] == declared
+    for function in (pipeline.pipeline_func, component.python_func):
+        said = {each.arg_name: plain(each.description) for each in docstring_parser.parse(function.__doc__).params}
+        assert {field.name: said[field.name] for field in fields} == {field.name: field.help for field in fields}
+
+
+def plain(text):
+    return " ".join(text.split())
+
+
+def test_every_component_reads_what_its_stages_read_and_nothing_else(spec):
+    """The edges of the pipeline, which is written by hand, are those that the stages declare."""
     tasks = spec["root"]["dag"]["tasks"]
-    (loop,) = (name for name in tasks if name.startswith("for-loop"))
-    inside = spec["components"][f"comp-{loop}"]["dag"]
-    for name, task in tasks.items():
-        for field, source in task.get("inputs", {}).get("artifacts", {}).items():
-            given = source["taskOutputArtifact"]
-            producer, output = given["producerTask"], given["outputArtifactKey"]
-            if producer == loop:
-                (selected,) = inside["outputs"]["artifacts"][output]["artifactSelectors"]
-                producer, output = selected["producerSubtask"], selected["outputArtifactKey"]
-            if name != loop:
-                yield name, field, producer, output
-    for name, task in inside["tasks"].items():
-        for field, source in task["inputs"]["artifacts"].items():
-            outer = tasks[loop]["inputs"]["artifacts"][source["componentInputArtifact"]]["taskOutputArtifact"]
-            yield name, field, outer["producerTask"], outer["outputArtifactKey"]
+    for component, stages in COMPONENTS.items():
+        wanted = {
+            (folder_of(maker.component), maker.outputs[source.partition(".")[2]])
+            for stage in map(STAGES.get, stages)
+            if stage is not CHECK
+            for source in stage.sources.values()
+            if (maker := STAGES[source.partition(".")[0]]).component != component
+        }
+        given = {
+            (each["taskOutputArtifact"]["producerTask"], each["taskOutputArtifact"]["outputArtifactKey"])
+            for each in tasks[folder_of(component)].get("inputs", {}).get("artifacts", {}).values()
+        }
+        assert given == wanted, component
 
 
-def test_every_task_gets_the_folders_in_which_lies_what_its_stages_read(spec):
-    """That each artifact is read under the contract it was written with: tests/running/test_graph.py."""
-    wanted = {
-        (task.command, maker.folder, maker.command, maker.folder)
-        for task in TASKS
-        for stage in task.stages
-        for source in stage.sources.values()
-        if (maker := maker_of(source)) is not task
+def test_the_search_gets_no_test_set(spec):
+    assert "test" not in spec["components"]["comp-optimize"]["inputDefinitions"]["artifacts"]
+
+
+def test_artifacts_have_the_types_by_which_the_dashboard_shows_them(spec):
+    kinds = {
+        (name.removeprefix("comp-"), output): declared["artifactType"]["schemaTitle"].removeprefix("system.")
+        for name, body in spec["components"].items()
+        for output, declared in body.get("outputDefinitions", {}).get("artifacts", {}).items()
     }
-    assert sorted(edges(spec)) == sorted(wanted)
+    assert {place for place, kind in kinds.items() if kind == "Dataset"} == {
+        *(("build-dataset", name) for name in ("pool", "validation", "test")),
+        ("prefilter", "kept"),
+        *(("embed", name) for name in ("embeddings", "instructions")),
+        ("optimize", "history"),
+        ("evaluate", "predictions"),
+    }
+    assert {place: kind for place, kind in kinds.items() if kind not in ("Dataset", "Artifact")} == {
+        ("evaluate", "metrics"): "Metrics",
+        ("evaluate", "confusion"): "ClassificationMetrics",
+        ("evaluate", "page"): "HTML",
+        ("evaluate", "chain"): "Markdown",
+    }
+    assert {component for component, output in kinds if output == "lineage"} == set(map(folder_of, COMPONENTS))
 
 
 def layers(spec):
@@ -98,41 +134,65 @@ def layers(spec):
         yield name, dag["tasks"], [components[task["componentRef"]["name"]] for task in dag["tasks"].values()]
 
 
+MOST_NODES = 26
+"""Of one layer: more do not fit on a screen."""
+
+
 def test_no_layer_of_the_graph_has_more_nodes_than_a_screen_holds(spec, comparison_spec):
     for name, tasks, used in (*layers(spec), *layers(comparison_spec)):
         artifacts = [one for body in used for one in body.get("outputDefinitions", {}).get("artifacts", {})]
-        assert len(tasks) + len(artifacts) <= 20, (name, sorted(tasks), sorted(artifacts))
+        assert len(tasks) + len(artifacts) <= MOST_NODES, (name, sorted(tasks), sorted(artifacts))
 
 
-def test_a_plain_run_is_thirteen_pods(spec):
+def pods(spec, passes=1):
     """A driver for each layer and each pass of a loop, a driver and an executor for each task that is not a layer."""
-    pods = 0
+    count = 0
     for name, _, used in layers(spec):
-        passes = 1 + ("for-loop" in name)  # one shard
-        pods += passes + sum(2 for body in used if "executorLabel" in body)
-    assert pods == 13
+        tasks = sum(2 for body in used if "executorLabel" in body)
+        count += passes * (1 + tasks) if "for-loop" in name else 1 + tasks
+    return count + ("for-loop" in " ".join(name for name, *_ in layers(spec)))
 
 
-def test_one_task_has_the_numbers_by_which_runs_are_compared(spec):
-    kinds = [
-        (name, output, declared["artifactType"]["schemaTitle"])
-        for name, body in spec["components"].items()
-        for output, declared in body.get("outputDefinitions", {}).get("artifacts", {}).items()
-    ]
-    assert [kind[:2] for kind in kinds if kind[2] == "system.Metrics"] == [("comp-conclude", "metrics")]
-    assert [kind[:2] for kind in kinds if kind[2] == "system.HTML"] == [("comp-conclude", "page")]
+def test_a_plain_run_is_eleven_pods(spec):
+    assert pods(spec) == 11
 
 
-def test_every_task_gets_its_own_parameters(spec):
+def test_shards_are_in_a_graph_that_is_compiled_for_them_alone(spec, tmp_path):
+    compile_all(tmp_path, Placement(shards=3))
+    sharded = next(yaml.safe_load_all((tmp_path / "ease_pipeline.yaml").read_text()))
+    assert pods(sharded, passes=3) == 12 + 3 * 3
+    (loop,) = (name for name in sharded["root"]["dag"]["tasks"] if name.startswith("for-loop"))
+    assert json.loads(sharded["root"]["dag"]["tasks"][loop]["parameterIterator"]["items"]["raw"]) == [0, 1, 2]
+    rankings = sharded["root"]["dag"]["tasks"]["prefilter"]["inputs"]["artifacts"]["rankings"]["taskOutputArtifact"]
+    assert rankings["producerTask"] == loop
+    assert "rankings" not in spec["root"]["dag"]["tasks"]["prefilter"]["inputs"]["artifacts"]
+
+
+def test_every_component_gets_its_own_parameters_as_a_struct(spec):
     tasks = spec["root"]["dag"]["tasks"]
-    for name in {task.command for task in TASKS} - {"begin", "rank-pool"}:
-        source = tasks[name]["inputs"]["parameters"]["config"]["taskOutputParameter"]
-        assert (source["producerTask"], source["outputParameterKey"]) == ("begin", name.replace("-", "_"))
-    loop = tasks["for-loop-1"]
-    (channel,) = loop["inputs"]["parameters"]
-    source = loop["inputs"]["parameters"][channel]["taskOutputParameter"]
-    assert (source["producerTask"], source["outputParameterKey"]) == ("begin", LOOPED)
-    assert loop["parameterIterator"]["items"]["inputParameter"] == channel
+    for component in list(COMPONENTS)[1:]:
+        source = tasks[folder_of(component)]["inputs"]["parameters"]["parameters"]["taskOutputParameter"]
+        assert (source["producerTask"], source["outputParameterKey"]) == ("build-dataset", f"for_{component}")
+        inputs = spec["components"][f"comp-{folder_of(component)}"]["inputDefinitions"]["parameters"]
+        assert inputs["parameters"]["parameterType"] == "STRUCT"
+
+
+def test_the_cells_of_a_comparison_are_structs(comparison_spec):
+    """A list of anything else reaches the loop as text on a cluster (kfp.local hides it)."""
+    assert comparison_spec["components"]["comp-run-cell"]["inputDefinitions"]["parameters"]["cell"] == {
+        "description": "Labels and parameters of the run, as plan_comparison lists them.",
+        "parameterType": "STRUCT",
+    }
+    loop = comparison_spec["components"]["comp-for-loop-1"]["inputDefinitions"]["parameters"]
+    assert [each["parameterType"] for name, each in loop.items() if name.endswith("loop-item")] == ["STRUCT"]
+
+
+def test_defaults_of_an_installation_are_those_of_its_form(tmp_path):
+    compile_all(tmp_path, values={"budget": 60, "task": "lr", "nu": 0.5})
+    spec = next(yaml.safe_load_all((tmp_path / "ease_pipeline.yaml").read_text()))
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert (inputs["budget"]["defaultValue"], inputs["task"]["defaultValue"]) == (60.0, "lr")
+    assert json.loads(inputs["advanced"]["defaultValue"]) == {"nu": 0.5}
 
 
 def test_no_stage_is_taken_from_kubeflows_step_cache(spec):

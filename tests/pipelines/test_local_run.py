@@ -16,7 +16,7 @@ from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.cli import __main__ as cli
 from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import EXIT_STOPPED
-from ease_lib.lineage.chain import follow
+from ease_lib.lineage.chain import follow, is_record
 from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
 
 QUICK = (
@@ -29,7 +29,7 @@ QUICK_EASE = (*QUICK, "--method", "ease")
 
 def command(*options):
     """As the script `ease` starts it: without the working folder among the places of modules."""
-    return [sys.executable, "-P", "-m", "ease_lib.cli", "run", *map(str, options)]
+    return [sys.executable, "-P", "-m", "ease_lib.cli", "run", "--runner", "process", *map(str, options)]
 
 
 def ease_run(*options, cwd=None, **environment):
@@ -83,14 +83,16 @@ def assert_the_same_in_one_process(out, inline):
     finished = ease_run(*QUICK, "--output-dir", inline, "--runner", "inline")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert (finished.stderr, "search ended: budget" in finished.stdout) == ("", True)
-    timed = {"history", "history.parquet", "summary", "predictions", "numbers", "page", "report.json", "report.html"}
-    once = {"lineage", "chain", "publication"}
-    found = [[path for path in folder.glob("pipeline/ease-*/**/*") if path.is_file()] for folder in (out, inline)]
-    by_process, in_one = ({f"{path.parent.name}/{path.name}": path for path in paths} for paths in found)
-    kept = {name for name in by_process if name.split("/")[1] not in ("executor_output.json", "metrics")}
-    assert set(in_one) == kept
+    timed = {"history", "history.parquet", "search", "predictions", "test_scores.json", "numbers.json", "page"}
+    timed |= {"report.json", "report.html"}
+    once = {"chain", "publication.json"}
+    roots = [next(folder.glob("pipeline/ease-*")) for folder in (out, inline)]
+    by_process, in_one = (
+        {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()} for root in roots
+    )
+    assert set(in_one) == {name for name in by_process if not name.endswith("/executor_output.json")}
     for name, path in in_one.items():
-        if path.name not in timed | once:
+        if path.name not in timed | once and not is_record(name):
             assert path.read_bytes() == by_process[name].read_bytes(), name
     columns = ["iteration", "phase", "exemplar_ids", "score", "incumbent_score", "acquisition"]
     histories = [pq.read_table(folder / "history.parquet", columns=columns) for folder in (out, inline)]
@@ -169,12 +171,12 @@ def test_a_stage_that_breaks_is_named_with_its_reason_and_without_codes_of_the_t
     )
     assert finished.returncode == 2
     log = tmp_path / "out/pipeline/log.txt"
-    assert finished.stderr == (f"ease: error: begin failed: ImportError: half an installation; see {log}\n")
+    assert finished.stderr == (f"ease: error: build_dataset failed: ImportError: half an installation; see {log}\n")
 
 
 def test_a_stage_that_is_killed_is_named_too(tmp_path):
     finished = run_with_stages_that_begin_with(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)\n")
-    assert "begin failed: it ended without a message" in finished.stderr
+    assert "build_dataset failed: it ended without a message" in finished.stderr
     assert "\x1b" not in finished.stderr
 
 
@@ -182,11 +184,11 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
     finished = run_with_stages_that_begin_with(
         tmp_path,
         "def watch(event, details):\n"
-        "    if event == 'open' and str(details[0]).endswith('propose_instructions/instructions'):\n"
+        "    if event == 'open' and str(details[0]).endswith('embed/instructions'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "sys.addaudithook(watch)\n",
     )
-    assert "prepare (propose_instructions) failed: it ended without a message" in finished.stderr
+    assert "embed (propose_instructions) failed: it ended without a message" in finished.stderr
 
 
 @pytest.mark.parametrize(

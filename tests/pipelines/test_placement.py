@@ -10,10 +10,10 @@ from kfp import dsl
 from kfp.kubernetes import kubernetes_executor_config_pb2
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+import components
 from ease_lib.errors import ConfigError
-from ease_lib.running.graph import ALL_TASKS
 from pipelines.__main__ import COMPILED, FOLDER, compile_all
-from pipelines.placement import SIGNING_KEYS, Placement, place
+from pipelines.placement import NEEDS, SIGNING_KEYS, Placement, place
 
 DIGEST = "@sha256:" + "a" * 64
 
@@ -32,9 +32,9 @@ def pods(folder):
 PODS = list(pods(FOLDER))
 
 
-def task_of(container):
+def needs_of(container):
     """The component's function stands in its command."""
-    return ALL_TASKS[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
+    return NEEDS[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
@@ -52,19 +52,19 @@ def test_a_pod_has_requests_limits_and_an_end(container, settings):
     for bound in ("Request", "Limit"):
         assert resources[f"resourceCpu{bound}"]
         assert resources[f"resourceMemory{bound}"]
-    assert int(settings["activeDeadlineSeconds"]) == task_of(container).timeout_seconds
+    assert int(settings["activeDeadlineSeconds"]) == needs_of(container).timeout_seconds
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
 def test_a_pod_gets_the_secrets_of_its_task_and_no_others(container, settings):
-    task = task_of(container)
+    needs = needs_of(container)
     environment = {entry["envVar"] for secret in settings.get("secretAsEnv", []) for entry in secret["keyToEnv"]}
-    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if task.reaches_endpoint else set()
-    wanted |= {SIGNING_KEYS[task.signing]} if task.signing else set()
+    wanted = {"EASE_LLM_API_KEY", "EASE_EMBEDDER_API_KEY", "EASE_JUDGE_API_KEY"} if needs.reaches_endpoint else set()
+    wanted |= {SIGNING_KEYS[needs.signing]} if needs.signing else set()
     assert environment == wanted | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "OPENLINEAGE_API_KEY"}
     assert all(secret["optional"] for secret in settings.get("secretAsEnv", []))
     labels = settings["podMetadata"].get("labels", {})
-    assert labels == ({"ease/reaches-endpoint": "true"} if task.reaches_endpoint else {})
+    assert labels == ({"ease/reaches-endpoint": "true"} if needs.reaches_endpoint else {})
 
 
 @pytest.mark.parametrize(("container", "settings"), PODS)
@@ -99,12 +99,12 @@ def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
     levels = [spec["root"]["dag"], *(c["dag"] for c in spec["components"].values() if "dag" in c)]
     tasks = {task: body for level in levels for task, body in level["tasks"].items() if "for-loop" not in task}
     for name_of_task, body in tasks.items():
-        task = ALL_TASKS[name_of_task.replace("-", "_")]
-        if not task.retries:
+        needs = NEEDS[name_of_task.replace("-", "_")]
+        if not needs.retries:
             assert "retryPolicy" not in body
         else:
             policy = body["retryPolicy"]
-            assert policy["maxRetryCount"] == task.retries
+            assert policy["maxRetryCount"] == needs.retries
             assert (policy["backoffDuration"], policy["backoffFactor"]) == ("30s", 2.0)
 
 
@@ -121,19 +121,20 @@ def test_the_files_are_what_kubeflow_reads(name):
 
 @pytest.mark.parametrize("prefilter", [False, True])
 def test_gpus_go_to_the_tasks_that_use_one(tmp_path, prefilter):
-    """`rank_pool` computes on one for some prefilters only, and there may be many shards of it."""
+    """`prefilter` computes on one for some prefilters only, and there may be many shards of it."""
     placement = Placement(
         gpu=True,
+        shards=2,
         gpu_prefilter=prefilter,
         gpu_image=f"reg/gpu{DIGEST}",
         cpu_image=f"reg/cpu{DIGEST}",
         gpu_node_label="a=b",
     )
     compile_all(tmp_path, placement)
-    with_gpu = {"prepare", "optimize", *(["rank_pool"] if prefilter else [])}
+    with_gpu = {"embed", "optimize", *(["prefilter", "rank_shard"] if prefilter else [])}
     for pod in pods(tmp_path):
         container, settings = pod.values
-        if any(task_of(container) is ALL_TASKS[name] for name in with_gpu):
+        if needs_of(container) in [NEEDS[name] for name in with_gpu]:
             assert container["image"] == f"reg/gpu{DIGEST}"
             accelerator = container["resources"]["accelerator"]
             assert (accelerator["resourceType"], accelerator["resourceCount"]) == ("nvidia.com/gpu", "1")
@@ -167,7 +168,17 @@ def test_a_stage_without_a_place_is_refused():
 
 
 def test_the_task_that_publishes_alone_gets_the_key_that_signs():
-    assert {task.name: task.signing for task in ALL_TASKS.values() if task.signing} == {
-        "begin": "public-key",
-        "conclude": "private-key",
+    assert {name: needs.signing for name, needs in NEEDS.items() if needs.signing} == {
+        "build_dataset": "public-key",
+        "evaluate": "private-key",
     }
+
+
+def test_every_component_has_a_place():
+    assert set(NEEDS) == {component.python_func.__name__ for component in components.ALL}
+
+
+@pytest.mark.parametrize("shards", [0, 1001])
+def test_too_few_and_too_many_shards_are_refused(shards):
+    with pytest.raises(ConfigError, match=f"--shards {shards} is not from 1 to 1000"):
+        Placement(shards=shards)

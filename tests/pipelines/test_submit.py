@@ -159,20 +159,20 @@ def test_a_package_with_another_form_is_refused_before_anything_is_sent(server, 
 def test_wait_prints_each_change_once_and_ends_with_0_when_the_run_succeeds(server, capsys):
     server.script.frames = [
         frame("PENDING"),
-        frame("RUNNING", begin="RUNNING"),
-        frame("RUNNING", begin="RUNNING"),
-        frame("RUNNING", begin="SUCCEEDED", prepare="RUNNING"),
-        frame("SUCCEEDED", begin="SUCCEEDED", prepare="SUCCEEDED"),
+        frame("RUNNING", build_dataset="RUNNING"),
+        frame("RUNNING", build_dataset="RUNNING"),
+        frame("RUNNING", build_dataset="SUCCEEDED", embed="RUNNING"),
+        frame("SUCCEEDED", build_dataset="SUCCEEDED", embed="SUCCEEDED"),
     ]
     assert submitted(server, "--wait") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(maxsplit=1)[1].split() for line in lines[2:-1]] == [
         ["run", "PENDING"],
-        ["begin", "RUNNING"],
+        ["build-dataset", "RUNNING"],
         ["run", "RUNNING"],
-        ["begin", "SUCCEEDED"],
-        ["prepare", "RUNNING"],
-        ["prepare", "SUCCEEDED"],
+        ["build-dataset", "SUCCEEDED"],
+        ["embed", "RUNNING"],
+        ["embed", "SUCCEEDED"],
         ["run", "SUCCEEDED"],
     ]
     assert lines[-1].startswith("run succeeded after 2 min 5 s; the report is at http://")
@@ -193,7 +193,7 @@ def test_a_failed_run_ends_with_1_and_what_its_task_said(server, capsys):
     ("last", "said"),
     [
         (frame("FAILED", "out of quota"), "run FAILED after 2 min 5 s\n- run: out of quota\n"),
-        (frame("FAILED", prepare="FAILED"), "- prepare: no message; see its log\n"),
+        (frame("FAILED", embed="FAILED"), "- embed: no message; see its log\n"),
         (frame("CANCELED"), "run CANCELED\n"),
     ],
 )
@@ -362,20 +362,20 @@ def test_assignments_take_the_last_value_and_keep_further_equal_signs():
 
 
 def test_a_failed_stage_says_its_own_last_words(server, capsys):
-    server.script.frames = [frame("FAILED", prepare=("FAILED", "Error (exit code 2)"))]
+    server.script.frames = [frame("FAILED", embed=("FAILED", "Error (exit code 2)"))]
     server.script.logs = {
-        "pod-prepare": "[ease] embed: started\n[ease] error: no such model; name another\nI1123 launcher"
+        "pod-embed": "[ease] embed: started\n[ease] error: no such model; name another\nI1123 launcher"
     }
     assert submitted(server, "--wait") == 1
-    assert "- prepare: no such model; name another\n" in capsys.readouterr().err
+    assert "- embed: no such model; name another\n" in capsys.readouterr().err
 
 
 def test_the_last_tasks_of_a_run_that_succeeded_have_succeeded(server, capsys):
-    server.script.frames = [frame("RUNNING", conclude="RUNNING"), frame("SUCCEEDED", conclude="RUNNING")]
+    server.script.frames = [frame("RUNNING", evaluate="RUNNING"), frame("SUCCEEDED", evaluate="RUNNING")]
     assert submitted(server, "--wait") == 0
     lines = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
-    assert ["conclude", "RUNNING"] in lines
-    assert ["conclude", "SUCCEEDED"] in lines
+    assert ["evaluate", "RUNNING"] in lines
+    assert ["evaluate", "SUCCEEDED"] in lines
 
 
 def test_how_far_the_search_is_is_told_as_it_prints_it(server, capsys, monkeypatch):
@@ -388,7 +388,7 @@ def test_how_far_the_search_is_is_told_as_it_prints_it(server, capsys, monkeypat
 
 def test_a_run_that_stands_still_says_where_to_look(server, capsys, monkeypatch):
     monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
-    server.script.frames = [frame("RUNNING", prepare="PENDING")] * 12 + [frame("SUCCEEDED", prepare="SUCCEEDED")]
+    server.script.frames = [frame("RUNNING", embed="PENDING")] * 12 + [frame("SUCCEEDED", embed="SUCCEEDED")]
     assert submitted(server, "--wait") == 0
     out = capsys.readouterr().out
     assert out.count("nothing has moved for") == 1
@@ -402,7 +402,7 @@ def test_a_connection_that_breaks_prints_no_lines_of_urllib3(server, caplog):
 
 # --- again ------------------------------------------------------------------------------------------------------------
 
-DIED = frame("FAILED", begin="SUCCEEDED", optimize=("FAILED", "OOMKilled"))
+DIED = frame("FAILED", build_dataset="SUCCEEDED", optimize=("FAILED", "OOMKilled"))
 
 
 def test_what_failed_is_begun_again_by_kubeflows_retry(server, capsys):
@@ -421,7 +421,7 @@ def test_retries_end(server, capsys):
 
 
 def test_prerequisites_that_are_not_met_are_not_tried_again(server):
-    server.script.frames = [frame("FAILED", begin=("FAILED", "k=0 is below 1"))]
+    server.script.frames = [frame("FAILED", build_dataset=("FAILED", "k=0 is below 1"))]
     assert submitted(server, "--wait", "--retries", "3") == 1
     assert not [path for path in server.script.sent() if path.endswith(":retry")]
 

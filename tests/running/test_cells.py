@@ -9,7 +9,7 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.comparison import plan
 from ease_lib.errors import Overloaded
 from ease_lib.running import cells
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
 
 SMALL = {
@@ -45,7 +45,7 @@ def planned(server, table, tmp_path, **changes):
 
 
 def run(cell, tmp_path, number=0):
-    return cells.run(cell, Artifacts(tmp_path / f"artifacts {number}"))
+    return cells.run(cell, Workspace(tmp_path / f"artifacts {number}"))
 
 
 def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
@@ -72,7 +72,7 @@ def test_changed_data_or_parameters_run_it_again(server, table, tmp_path):
 
 
 def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
-    at = Artifacts(tmp_path / "artifacts")
+    at = Workspace(tmp_path / "artifacts")
     first, second = planned(server, table, tmp_path, methods="best_of_n, dpp")
     cells.run(first, at)
     written = Path(at.embeddings).stat().st_mtime_ns
@@ -170,6 +170,6 @@ def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table,
     (cell,) = planned(server, table, tmp_path, llm_deadline_seconds=0)
     server.script.faults = [status(503)] * 40
     with pytest.raises(Overloaded):
-        cells.attempted(cell, Artifacts(tmp_path / "first"), is_last=False)
-    failed, kept = cells.attempted(cell, Artifacts(tmp_path / "last"))
+        cells.attempted(cell, Workspace(tmp_path / "first"), is_last=False)
+    failed, kept = cells.attempted(cell, Workspace(tmp_path / "last"))
     assert (kept, "503" in failed["failure"]) == (False, True)

@@ -1,13 +1,12 @@
 """Which kept answers a run uses, and when everything is asked anew."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
-from ease_lib.config.parsing import parse_parameters, parse_stage_config
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.under_way import ended
 from ease_lib.stages import check_prerequisites, evaluate, optimize
@@ -87,10 +86,9 @@ def server(model):
 
 
 def begun(server, tmp_path, **changes):
-    """The parameters of the evaluate stage after the first stage of a run."""
+    """The parameters of a run behind its first stage."""
     values = {"llm_base_url": server.base_url, "llm_model": MODEL, "store_uri": str(tmp_path / "store"), **changes}
-    passed = check_prerequisites.run(parse_parameters(values))
-    return parse_stage_config(evaluate.Config, json.dumps(json.loads(passed["conclude"])["evaluate"]))
+    return check_prerequisites.run(parse_parameters(values))
 
 
 def test_a_run_that_was_killed_goes_on_with_its_ledger_and_its_answers(server, tmp_path):
@@ -124,11 +122,7 @@ def recorded(server, tmp_path, name, **changes):
         method="best_of_n",
         **changes,
     )
-    passed = check_prerequisites.run(run.parameters)
-    continuation = parse_stage_config(
-        evaluate.Config, json.dumps(json.loads(passed["conclude"])["evaluate"])
-    ).continuation
-    run.parameters = replace(run.parameters, continuation=continuation)
+    run.parameters = check_prerequisites.run(run.parameters)
     return run
 
 

@@ -17,7 +17,7 @@ from ease_lib.artifacts import store as store_module
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.artifacts.streams import RemoteFile
 from ease_lib.artifacts.tables import read_exemplars
-from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.config.parsing import flat_parameters, parse_parameters, stage_config
 from ease_lib.errors import ConfigError, DataError, StoreError
 from ease_lib.observations import collecting
 from ease_lib.running import task_data
@@ -33,7 +33,7 @@ SPLITS = {"pool": contracts.EXEMPLAR_POOL, "validation": contracts.VALIDATION_SE
 def built(folder, **values):
     """The pool's bytes and the data's summary."""
     parameters = parse_parameters({**TABLE, "pool_size": 40, "test_size": 20, **values})
-    config = parse_stage_config(build_dataset.Config, stage_parameters(build_dataset.Config, parameters))
+    config = stage_config(build_dataset.Config, flat_parameters(parameters))
     names = ("pool", "validation", "test", "summary")
     outputs = build_dataset.Outputs(**{name: str(folder / name) for name in names})
     build_dataset.run(build_dataset.Inputs(), outputs, config)

@@ -14,7 +14,7 @@ import pytest
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.cli import __main__ as cli
 from ease_lib.deletion.verification import verify_place
-from ease_lib.errors import AuthenticationFailed, LineageError, Overloaded, StoreUnavailable
+from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
@@ -23,7 +23,6 @@ from ease_lib.publishing import versions as versions_module
 from ease_lib.publishing.finding import find_prompt, find_row, index
 from ease_lib.publishing.versions import make_latest, read_latest
 from ease_lib.reporting.lineage import show_page, show_text
-from ease_lib.running import run_context
 from ease_lib.stages import build_dataset, prefilter, publish
 from ease_lib.tasks.base import row_hash
 from tests.recorded_run import STAGES, RecordedRun
@@ -82,16 +81,16 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
 
 
 def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
-    shown = published.artifacts["kept"].metadata
+    shown = published.artifact("kept").metadata
     assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/2")
     assert decode(Path(shown["record"]).read_bytes(), "")["stage"] == "prefilter"
-    page = (published.folder / "prefilter" / "chain").read_text()
-    assert "## prefilter: complete" in page
-    assert shown["sha256"][:12] in page
+    page = (published.folder / "evaluate" / "chain").read_text()
+    assert "## publish: complete" in page
+    assert published.artifact("publication").metadata["sha256"][:12] in page
 
 
 def test_a_whole_run_verifies_wherever_it_is_asked_for(published):
-    for place in (prompts_of(published), published.parameters.lineage_root, f"{published.folder}/report/lineage"):
+    for place in (prompts_of(published), published.parameters.lineage_root, f"{published.folder}/evaluate/lineage"):
         verdict = verify_place(place)
         assert verdict.problems == ()
         assert verdict.checked > 100
@@ -106,50 +105,6 @@ def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else
     assert [outcome for counts in results.values() for outcome in counts if outcome != "found"] == []
     assert sum(counts.total() for counts in results.values()) > 0.9 * count > 80
     assert verify_place(scene.place).is_whole
-
-
-def test_what_no_other_attempt_cures_is_said_again_at_once_and_nothing_is_done(tmp_path, monkeypatch, capsys):
-    """Kubeflow tries a task again whatever it failed of."""
-    run = RecordedRun(tmp_path, publish_uri="")
-    tried = []
-
-    def refused(*arguments):
-        tried.append(arguments)
-        raise AuthenticationFailed("401: no such key; check EASE_LLM_API_KEY")
-
-    whole = build_dataset.run
-    monkeypatch.setattr(build_dataset, "run", refused)
-    for number in range(4):
-        monkeypatch.setenv(run_context.RETRY, str(number))
-        with pytest.raises(SystemExit):
-            run(build_dataset)
-        assert "[ease] error: 401: no such key; check EASE_LLM_API_KEY" in capsys.readouterr().err
-    assert len(tried) == 1
-    monkeypatch.setattr(build_dataset, "run", whole)
-    monkeypatch.setenv(run_context.RETRY, "0")  # somebody put the key right and started the failed run again
-    run(build_dataset)
-
-
-@pytest.mark.parametrize(
-    "failure", [Overloaded("503"), StoreUnavailable("away"), KeyboardInterrupt(), ValueError("a bug")]
-)
-def test_what_time_may_cure_is_tried_again(tmp_path, monkeypatch, failure):
-    run = RecordedRun(tmp_path, publish_uri="")
-    whole, tried = build_dataset.run, []
-
-    def failing_once(*arguments):
-        tried.append(arguments)
-        if len(tried) == 1:
-            raise failure
-        return whole(*arguments)
-
-    monkeypatch.setattr(build_dataset, "run", failing_once)
-    monkeypatch.setenv(run_context.RETRY, "0")
-    with pytest.raises((SystemExit, ValueError)):
-        run(build_dataset)
-    monkeypatch.setenv(run_context.RETRY, "1")
-    run(build_dataset)
-    assert len(tried) == 2
 
 
 def test_a_run_that_was_moved_as_a_whole_still_verifies(tmp_path):
@@ -197,7 +152,7 @@ def test_without_a_root_the_artifacts_carry_the_records(tmp_path):
 def test_what_was_never_recorded_is_not_called_whole(tmp_path):
     run = RecordedRun(tmp_path / "run")
     run(*STAGES[:2])
-    run.artifacts["pool"].metadata.clear()
+    run.artifact("pool").metadata.clear()
     run(prefilter)
     verdict = verify_place(run.parameters.lineage_root)
     assert not verdict.is_whole
@@ -272,7 +227,7 @@ def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
 def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):
     """What decides anything is equal to the byte; times and costs stand in few files, and only in named fields."""
     one, other = (RecordedRun(tmp_path / name)() for name in ("one", "other"))
-    equal = ("pool", "validation", "test", "dataset", "tops", "kept", "instructions", "embeddings", "best_sequence")
+    equal = ("pool", "validation", "test", "summary", "tops", "kept", "instructions", "embeddings", "best_sequence")
     for name in (*equal, "predictions", "publication"):
         assert one.path(name).read_bytes() == other.path(name).read_bytes(), name
     times = ("seconds", "oldest_answer")
@@ -505,7 +460,7 @@ def test_a_row_is_removed_from_prompts_that_are_written_in_another_way(tmp_path)
 def test_a_removal_by_relative_paths_is_verified_by_any(tmp_path, monkeypatch):
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
     shutil.copytree(run.path("results"), run.folder, dirs_exist_ok=True)  # as `ease run` does
-    shutil.copyfile(run.folder / "report" / "lineage", run.folder / "lineage.json")
+    shutil.copyfile(run.folder / "evaluate" / "lineage" / "report.json", run.folder / "lineage.json")
     monkeypatch.chdir(tmp_path)
     assert forget(texts_of(run)[0], "run", "./prompts/../prompts") == 0
     for place in ("run", "prompts", str(tmp_path / "run"), str(tmp_path / "prompts"), "run/../prompts"):

@@ -10,7 +10,7 @@ from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
 from ease_lib.stages.propose_instructions import read_instructions
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
@@ -44,11 +44,11 @@ def run(at, server, *stages, **changes):
 
 
 def test_proposals_are_deduplicated_counted_and_never_paid_for_twice(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     with faulty_endpoint(answer) as server:
         run(at, server, build_dataset, prefilter, propose_instructions)
         proposed = read_instructions(tmp_path / "instructions")
-        again = Artifacts(tmp_path, instructions=str(tmp_path / "again"))
+        again = Workspace(tmp_path, instructions=str(tmp_path / "again"))
         run(again, server, propose_instructions)
         assert server.script.requests == 6
     assert proposed.texts == ["", "Name the kind"] or proposed.texts == ["", "Name the kind."]
@@ -59,7 +59,7 @@ def test_proposals_are_deduplicated_counted_and_never_paid_for_twice(tmp_path):
 
 
 def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     instructions = tmp_path / "mine.txt"
     instructions.write_text("Name the kind\nDance\n\n", encoding="utf-8")
     with faulty_endpoint(answer) as server:
@@ -77,7 +77,7 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
 
 
 def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     with faulty_endpoint(answer) as server:
         cap = 6 + 3 * 5 + 5 * 5  # the proposals, three evaluations, the test set
         run(at, server, *modules_between("", "optimize"), optimize, max_llm_requests=cap)
@@ -89,7 +89,7 @@ def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path)
 
 
 def test_a_method_that_chooses_rows_plans_for_what_proposals_leave_of_the_cap(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     with faulty_endpoint(answer) as server:
         cap = 6 + 15 + 5 * 5
         values = {"method": "adaptive", "budget": 0, "max_llm_requests": cap}
@@ -102,7 +102,7 @@ def test_a_method_that_chooses_rows_plans_for_what_proposals_leave_of_the_cap(tm
 
 
 def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     with faulty_endpoint(answer) as server:
         run(at, server, build_dataset, prefilter)
         with pytest.raises(ConfigError, match="instructions=6 leaves nothing of max_llm_requests=5 for the search"):

@@ -1,6 +1,5 @@
 """A pool ranked in shards is the pool ranked at once, to the byte."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from ease_lib import prefilter as ranking
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
-from ease_lib.config.parsing import parse_parameters, parse_stage_config, stage_parameters
+from ease_lib.config.parsing import parse_parameters, stage_config
 from ease_lib.errors import ConfigError, ContractError
-from ease_lib.running.graph import LOOPED
 from ease_lib.seeding import rng
-from ease_lib.stages import check_prerequisites, prefilter, rank_pool
+from ease_lib.stages import prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
 
 WORDS = ("train", "bus", "late", "early", "ticket", "refund", "seat", "window", "crowded", "quiet", "ümläut", "駅")
@@ -35,20 +33,16 @@ def files(tmp_path, monkeypatch):
 
 
 def kept(files, shards, **values):
-    """The bytes of what is kept, by the configurations that the first task passes on."""
-    parameters = {"llm_base_url": "simulated", "retained": 20, "shards": shards, **values}
-    configs = check_prerequisites.run(check_prerequisites.read_form(parameters, ""))[LOOPED]
-    tops = [str(files / f"tops-{shard}") for shard in range(len(configs))]
-    for config, path in zip(configs, tops, strict=True):
+    """The bytes of what is kept, by the parameters that the components give to the stages."""
+    parameters = {"retained": 20, "shards": shards, **values}
+    tops = [str(files / f"tops-{shard}") for shard in range(shards)]
+    for shard, path in enumerate(tops):
         inputs = rank_pool.Inputs(pool=str(files / "pool"), validation=str(files / "validation"))
-        rank_pool.run(
-            inputs,
-            rank_pool.Outputs(tops=path),
-            parse_stage_config(rank_pool.Config, json.dumps(json.loads(config)["rank_pool"])),
-        )
+        config = stage_config(rank_pool.Config, {**parameters, "shard": shard})
+        rank_pool.run(inputs, rank_pool.Outputs(tops=path), config)
     inputs = prefilter.Inputs(pool=str(files / "pool"), tops=tops[::-1])  # Kubeflow promises no order
-    config = stage_parameters(prefilter.Config, parse_parameters(parameters))
-    prefilter.run(inputs, prefilter.Outputs(kept=str(files / "kept")), parse_stage_config(prefilter.Config, config))
+    config = stage_config(prefilter.Config, parameters)
+    prefilter.run(inputs, prefilter.Outputs(kept=str(files / "kept")), config)
     return Path(files / "kept").read_bytes()
 
 
@@ -69,13 +63,16 @@ def test_a_pool_that_is_kept_anyway_is_not_ranked(files):
 def test_a_missing_shard_is_named(files):
     kept(files, 1, prefilter="bm25")
     inputs = prefilter.Inputs(pool=str(files / "pool"), tops=[str(files / "tops-0")])
-    config = stage_parameters(prefilter.Config, parse_parameters({"prefilter": "bm25", "retained": 20, "shards": 2}))
-    with pytest.raises(ContractError, match="1 files of tops for shards=2"):
-        prefilter.run(inputs, prefilter.Outputs(kept=str(files / "k")), parse_stage_config(prefilter.Config, config))
+    config = stage_config(prefilter.Config, {"prefilter": "bm25", "retained": 20, "shards": 2})
+    with pytest.raises(ContractError, match="1 rankings for 2 shards"):
+        prefilter.run(inputs, prefilter.Outputs(kept=str(files / "k")), config)
 
 
-def test_each_shard_is_told_which_it_is():
-    configs = check_prerequisites.run(parse_parameters({"llm_base_url": "simulated", "shards": 3}))[LOOPED]
-    assert [json.loads(config)["rank_pool"]["shard"] for config in configs] == [0, 1, 2]
+def test_a_shard_is_one_of_those_that_there_are():
     with pytest.raises(ConfigError, match="shard=2 is not below shards=2"):
-        parse_parameters({"shards": 2, "shard": 2})
+        stage_config(rank_pool.Config, {"shards": 2, "shard": 2})
+
+
+def test_shards_are_no_parameter_of_a_run():
+    with pytest.raises(ConfigError, match="unknown parameter shards"):
+        parse_parameters({"shards": 2})

@@ -19,7 +19,7 @@ from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, Da
 from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -52,7 +52,7 @@ def run_optimize(at, **changes):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    at = Artifacts(tmp_path_factory.mktemp("run"))
+    at = Workspace(tmp_path_factory.mktemp("run"))
     run(at, *modules_between("", "optimize"), optimize, store_uri=at.store)
     run(at, *modules_between("optimize", "publish"))
     return at
@@ -62,7 +62,7 @@ def finished(tmp_path_factory):
 def prepared(finished, tmp_path):
     """The artifacts before the search, with places of its own for the search's."""
     names = ("pool", "kept", "validation", "dataset", "instructions", "embeddings")
-    return Artifacts(tmp_path, **{name: getattr(finished, name) for name in names})
+    return Workspace(tmp_path, **{name: getattr(finished, name) for name in names})
 
 
 def test_report_holds_the_numbers_of_the_run(finished):
@@ -178,7 +178,7 @@ def test_a_prompt_of_ones_own_is_searched_tested_and_shown_as_it_is_sent(tmp_pat
     (tmp_path / "mail.csv").write_text("\n".join(lines), encoding="utf-8")
     template = {"exemplars": "turns", "system": "Sort mail.", "query": "Input: {subject}: {body}\nOutput:"}
     (tmp_path / "prompt.yaml").write_text(yaml.safe_dump(template), encoding="utf-8")
-    at = Artifacts(tmp_path / "run")
+    at = Workspace(tmp_path / "run")
     table = {"task": "table", "task_uri": str(tmp_path / "mail.csv"), "output_column": "label"}
     run(at, *modules_between("", "publish"), **table, noise_ratio=0, pool_size=20, prompt=str(tmp_path / "prompt.yaml"))
     messages = json.loads((Path(at.results) / "messages.json").read_text())
@@ -194,11 +194,11 @@ def test_a_prompt_of_ones_own_is_searched_tested_and_shown_as_it_is_sent(tmp_pat
 def test_columns_in_the_prompt_need_a_table(tmp_path):
     (tmp_path / "prompt.yaml").write_text("query: 'Q: {question}'", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"prompt names \{question\}, and rows of task=customer_feedback"):
-        run(Artifacts(tmp_path), build_dataset, prompt=str(tmp_path / "prompt.yaml"))
+        run(Workspace(tmp_path), build_dataset, prompt=str(tmp_path / "prompt.yaml"))
 
 
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
-    again = Artifacts(tmp_path)
+    again = Workspace(tmp_path)
     run(again, *modules_between("", "optimize"))
     for name in ("pool", "kept", "validation", "test", "dataset", "instructions"):
         assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
@@ -401,7 +401,7 @@ def test_k_above_the_retained_pool_is_refused(finished, prepared, tmp_path):
 
 @pytest.mark.parametrize("kind", ["cosine", "bm25"])
 def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
-    at = Artifacts(tmp_path, pool=finished.pool, validation=finished.validation)
+    at = Workspace(tmp_path, pool=finished.pool, validation=finished.validation)
     run(at, rank_pool, prefilter, prefilter=kind, retained=12)
     kept = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
     assert len(kept) == 12
@@ -444,18 +444,16 @@ def test_prerequisites_of_the_endpoint():
 
 
 def test_the_forms_advanced_field():
-    tasks = check_prerequisites.run(
-        check_prerequisites.read_form(SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}, "{nu: 0.7}")
-    )
-    assert json.loads(tasks["optimize"])["optimize"]["nu"] == 0.7
+    form = SMOKE | {"sampled_candidates": 500, "shortlist_size": 50}
+    assert check_prerequisites.read_form(form | {"advanced": "{nu: 0.7}"}).optimizer.nu == 0.7
     with pytest.raises(ConfigError, match="advanced repeats budget"):
-        check_prerequisites.read_form(SMOKE, "budget: 3")
+        check_prerequisites.read_form(SMOKE | {"advanced": "budget: 3"})
     with pytest.raises(ConfigError, match="advanced is not valid YAML"):
-        check_prerequisites.read_form(SMOKE, "{")
+        check_prerequisites.read_form(SMOKE | {"advanced": "{"})
 
 
 def build(tmp_path, **values):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     run(at, build_dataset, **values)
     return [
         read_exemplars(Path(path), contract)

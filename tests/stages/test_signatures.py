@@ -78,7 +78,7 @@ def prompts_of(run):
 
 def test_a_signed_run_holds_wherever_it_is_asked_for(signed, pair, capsys):
     (version, *_) = sorted((signed / "prompts" / "versions").iterdir(), reverse=True)
-    for place in ("prompts", "run3", "run3/store/lineage", "run3/publish/lineage", version):
+    for place in ("prompts", "run3", "run3/store/lineage", "run3/evaluate/lineage", version):
         assert verified(signed / place, pair) == 0
         said = capsys.readouterr().out.splitlines()
         assert said[-1].endswith("signatures hold, 0 do not, 0 are missing"), place
@@ -319,12 +319,12 @@ def better_score(forger):
     def edit(report):
         report["best"]["test_score"] = 1.0
 
-    forger.edit("run3/report/results/report.json", edit)
+    forger.edit("run3/evaluate/result/report/report.json", edit)
     manifest(lambda version: version.update(test_score=1.0))(forger)
 
 
 def another_prompt(forger):
-    forger.change("run3/report/results/prompt.txt", lambda content: content.replace(b"good", b"evil"))
+    forger.change("run3/evaluate/result/report/prompt.txt", lambda content: content.replace(b"good", b"evil"))
 
 
 def failure_hidden(forger):
@@ -333,7 +333,7 @@ def failure_hidden(forger):
         path for path in forger.paths("run3/store/lineage/runs/*/rank_pool-*.json") if b'"failed"' in path.read_bytes()
     )
     name = f"runs/{path.parent.name}/{path.name}"
-    for document in forger.paths("**/*.json") + forger.paths("run3/*/lineage"):
+    for document in forger.paths("**/*.json"):
         content = json.loads(document.read_bytes())
         if "attempt" in content and name in content["attempt"]["earlier"]:
             forger.edit(
@@ -356,7 +356,7 @@ def failure_hidden(forger):
 
 
 def other_outcome(forger):
-    forger.edit("run3/publish/publication", lambda said: said.update(reason="better than the one before"))
+    forger.edit("run3/evaluate/result/publication.json", lambda said: said.update(reason="better than the one before"))
 
 
 def rewired(number):
@@ -406,7 +406,7 @@ def _sha256(path):
 def forged_removal(forger):
     """The prompt is gone, and a tombstone says that somebody asked for it."""
     removed = []
-    for path in [*newest(forger.folder).glob("prompt.txt"), forger.folder / "run3/report/results/prompt.txt"]:
+    for path in [*newest(forger.folder).glob("prompt.txt"), forger.folder / "run3/evaluate/result/report/prompt.txt"]:
         removed.append({"uri": str(path), "kind": "prompt", "before_sha256": _sha256(path), "after_sha256": None})
         path.unlink()
     tombstone = Tombstone(row="0" * 64, when="2026-11-23T00:00:00", reason="", state=DONE, removed=removed)
@@ -422,7 +422,8 @@ def other_signature(forger):
 def other_provenance(forger):
     """The envelope of the run's artifacts, which names no version, in the place of the version's."""
     forger.write(
-        newest(forger.folder) / "provenance.dsse.json", (forger.folder / "run3/publish/signed_provenance").read_bytes()
+        newest(forger.folder) / "provenance.dsse.json",
+        (forger.folder / "run3/evaluate/result/signed_provenance.json").read_bytes(),
     )
 
 
@@ -441,9 +442,9 @@ def raw_data(forger):
 
 FORGERIES = {
     "raw data": raw_data,
-    "pool": flip("run3/build_dataset/pool"),
-    "validation set": flip("run3/build_dataset/validation"),
-    "test set": flip("run3/build_dataset/test"),
+    "pool": flip("run3/build-dataset/pool"),
+    "validation set": flip("run3/build-dataset/validation"),
+    "test set": flip("run3/build-dataset/test"),
     "kept by the prefilter": flip("run3/prefilter/kept"),
     "embeddings": flip("run3/embed/embeddings"),
     "kept embedding": flip("run3/store/embeddings/*"),
@@ -453,7 +454,7 @@ FORGERIES = {
     "best sequence": flip("run3/optimize/best_sequence"),
     "predictions": flip("run3/evaluate/predictions"),
     "prompt": another_prompt,
-    "report page": flip("run3/report/results/report.html"),
+    "report page": flip("run3/evaluate/result/report/report.html"),
     "test score": better_score,
     "seed": record("optimize", lambda record: record["parameters"].update(seed=4)),
     "model": record("optimize", lambda record: record["llm"]["answered_by"][0].update(model="a dear one")),

@@ -5,7 +5,7 @@ from ease_lib.artifacts.tables import read_document
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.running.planning import planned
 from ease_lib.stages import optimize
 
@@ -24,7 +24,7 @@ def requests(**values):
 
 
 def test_a_run_asks_what_was_planned(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     parameters = parse_parameters({**SMALL, "method": "best_of_n", "order_report": 2})
     at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
     report = read_document(tmp_path / "numbers", contracts.REPORT)

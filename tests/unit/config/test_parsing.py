@@ -1,16 +1,15 @@
-import dataclasses
-import json
-
 import pytest
 
 from ease_lib.config.parsing import (
+    checked_values,
     declared_parameters,
+    flat_parameters,
     parse_parameters,
-    parse_stage_config,
+    read_by,
     read_parameter_file,
-    stage_parameters,
+    stage_config,
 )
-from ease_lib.config.sections import OnlyLineage
+from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, OnlyLineage, RunConfig
 from ease_lib.errors import ConfigError
 from ease_lib.running.graph import RUN, STAGES
 
@@ -125,17 +124,43 @@ def test_all_problems_are_listed_at_once():
 
 def test_a_stage_gets_the_parameters_of_its_sections_and_no_others():
     parameters = parse_parameters({"nu": 0.7, "seed": 3})
-    for stage_config in (stage.config for stage in RUN):
-        text = stage_parameters(stage_config, parameters)
+    of_a_shard = {"shard", "shards"}
+    for config in (stage.module.Config for stage in RUN):
+        values = read_by([config], parameters)
         wrapper = set(declared_parameters(OnlyLineage))
-        assert set(json.loads(text)) == set(declared_parameters(stage_config)) | wrapper
-        for name, section in dataclasses.asdict(parse_stage_config(stage_config, text)).items():
-            assert section == dataclasses.asdict(parameters)[name]
+        assert set(values) == (set(declared_parameters(config)) - of_a_shard) | wrapper
+        for name, value in flat_parameters(stage_config(config, values)).items():
+            assert name in of_a_shard or value == flat_parameters(parameters)[name]
 
 
-def test_stage_parameters_of_another_version_are_refused():
-    with pytest.raises(ConfigError, match="compile the pipeline and the image from one version"):
-        parse_stage_config(STAGES["embed"].config, "{}")
+def test_a_stage_takes_numbers_as_kubeflow_carries_them():
+    """Every number of a struct is a double, on the cluster a whole one is an int."""
+    config = STAGES["optimize"].module.Config
+    for budget, nu in ((60.0, 1), ("60.0", "1.0")):
+        built = stage_config(config, {"budget": budget, "nu": nu, "seed": float(2**53), "warm_start": 0.0})
+        assert (built.optimizer.budget, built.optimizer.nu, built.run.seed) == (60, 1.0, 2**53)
+        assert type(built.optimizer.budget) is int
+        assert type(built.optimizer.nu) is float
+        assert built.optimizer.warm_start is False
+
+
+def test_what_a_component_is_not_given_has_its_default():
+    assert stage_config(STAGES["embed"].module.Config, {}) == STAGES["embed"].module.Config(
+        embedding=EmbeddingConfig(), hardware=HardwareConfig(), run=RunConfig()
+    )
+
+
+def test_a_component_refuses_what_is_no_parameter_and_values_that_break_a_rule():
+    with pytest.raises(ConfigError, match="unknown parameter budgett; did you mean budget"):
+        checked_values({"budgett": 60})
+    with pytest.raises(ConfigError, match="llm_extra is not JSON"):
+        stage_config(STAGES["optimize"].module.Config, {"llm_extra": "{"})
+
+
+def test_records_lie_in_the_store_unless_they_have_a_place_of_their_own():
+    assert checked_values({"store_uri": "s3://b/store/"})["lineage_uri"] == "s3://b/store/lineage"
+    assert checked_values({"store_uri": "s3://b/store", "lineage_uri": "s3://b/l"})["lineage_uri"] == "s3://b/l"
+    assert checked_values({})["lineage_uri"] == ""
 
 
 def test_every_parameter_has_one_line_of_help():

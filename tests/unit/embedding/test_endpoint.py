@@ -18,7 +18,7 @@ from ease_lib.embedding import endpoint
 from ease_lib.embedding.endpoint import EndpointEmbedder
 from ease_lib.embedding.opening import check_embedder, open_embedder
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.running.prerequisites import check
 from ease_lib.stages import optimize
 from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
@@ -244,7 +244,7 @@ SMALL_RUN = {
 
 def test_every_stage_takes_it_and_no_artifact_has_the_key(tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_EMBEDDER_API_KEY", KEY)
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     with embedding_server() as server:
         parameters = parse_parameters(
             {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
@@ -260,7 +260,7 @@ def test_every_stage_takes_it_and_no_artifact_has_the_key(tmp_path, monkeypatch)
 
 
 def test_another_embedding_endpoint_is_another_search(tmp_path):
-    at = Artifacts(tmp_path)
+    at = Workspace(tmp_path)
     replayed = []
     with embedding_server() as first, embedding_server(vector_of=lambda text: [1.0, len(text)]) as second:
         for server in (first, first, second):

@@ -14,7 +14,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.judge import DEFAULT, Judge, Rubric, read_rubric
 from ease_lib.running.graph import modules_between
-from ease_lib.running.one_process import Artifacts
+from ease_lib.running.inline import Workspace
 from ease_lib.running.prerequisites import check
 from ease_lib.stages import optimize
 from ease_lib.tasks.base import Exemplar
@@ -150,9 +150,9 @@ def ran(at, parameters):
 def test_a_judge_scores_search_and_test_and_is_counted_paid_and_kept(tmp_path):
     prices = {"llm_prompt_usd": 1, "llm_completion_usd": 2, "judge_prompt_usd": 10, "judge_completion_usd": 20}
     with llm_and_judge(tmp_path, **prices) as (llm, judging, parameters):
-        report = ran(Artifacts(tmp_path / "run"), parameters)
+        report = ran(Workspace(tmp_path / "run"), parameters)
         asked = llm.script.requests, judging.script.requests
-        again = ran(Artifacts(tmp_path / "again"), parameters)
+        again = ran(Workspace(tmp_path / "again"), parameters)
         assert (llm.script.requests, judging.script.requests) == asked
     tested = [row for row in read_table(tmp_path / "run" / "predictions", contracts.PREDICTIONS).to_pylist()]
     best = [row for row in tested if row["sequence"] == "best"]
@@ -171,7 +171,7 @@ def test_a_judge_scores_search_and_test_and_is_counted_paid_and_kept(tmp_path):
 
 def test_the_page_says_how_often_the_judge_agrees_with_the_expected_outputs(tmp_path):
     with llm_and_judge(tmp_path) as (_, _, parameters):
-        report = ran(Artifacts(tmp_path / "run"), parameters)
+        report = ran(Workspace(tmp_path / "run"), parameters)
     judge, best = report["judge"], report["best"]
     right = round(best["test_score"] * best["test_rows"])
     equal = judge["rows"] - (judge["right_though_other"] + (judge["rows"] - right))
@@ -191,7 +191,7 @@ def test_verdicts_that_cannot_be_read_are_missing_rows_up_to_the_coverage(tmp_pa
         return "No comment." if "question 4 " in prompt else graded(prompt)
 
     with llm_and_judge(tmp_path, judge=sometimes, llm_coverage=0.8) as (_, _, parameters):
-        ran(Artifacts(tmp_path / "run"), parameters)
+        ran(Workspace(tmp_path / "run"), parameters)
     tables = [(tmp_path / "run" / "predictions", contracts.PREDICTIONS)]
     failed = [row for path, contract in tables for row in read_table(path, contract).to_pylist() if row["failure"]]
     assert all("gave no score on its scale" in row["failure"] and row["score"] is None for row in failed)
@@ -199,12 +199,12 @@ def test_verdicts_that_cannot_be_read_are_missing_rows_up_to_the_coverage(tmp_pa
         llm_and_judge(tmp_path, judge=lambda prompt: "No comment.") as (_, _, parameters),
         pytest.raises(errors.TooManyFailures, match="the judge gave no score on its scale"),
     ):
-        ran(Artifacts(tmp_path / "other"), parameters)
+        ran(Workspace(tmp_path / "other"), parameters)
 
 
 def test_half_of_a_cap_on_requests_is_the_judges(tmp_path):
     with llm_and_judge(tmp_path, method="adaptive", budget=0, max_llm_requests=200) as (llm, judging, parameters):
-        ran(Artifacts(tmp_path / "run"), parameters)
+        ran(Workspace(tmp_path / "run"), parameters)
         assert llm.script.requests + judging.script.requests <= 200
         assert llm.script.requests > 60
 
@@ -212,10 +212,10 @@ def test_half_of_a_cap_on_requests_is_the_judges(tmp_path):
 def test_another_rubric_is_another_search_and_equal_questions_to_the_judge_are_asked_once(tmp_path):
     (tmp_path / "rubric.txt").write_text("Be strict. 1 to 5: <answer>\n{answer}\n</answer>")
     with llm_and_judge(tmp_path) as (_, judging, parameters):
-        ran(Artifacts(tmp_path / "run"), parameters)
+        ran(Workspace(tmp_path / "run"), parameters)
         assert judging.script.requests == 18  # a row each
     with llm_and_judge(tmp_path, judge_rubric=str(tmp_path / "rubric.txt")) as (_, judging, parameters):
-        ran(Artifacts(tmp_path / "again"), parameters)
+        ran(Workspace(tmp_path / "again"), parameters)
         assert judging.script.requests == 3  # the rubric shows the answer alone, and there are three
 
 

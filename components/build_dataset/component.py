@@ -1,0 +1,108 @@
+"""The component `build_dataset`: check a run, and make its exemplar pool, validation set and test set."""
+
+from typing import NamedTuple
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def build_dataset(
+    pool: dsl.Output[dsl.Dataset],
+    validation: dsl.Output[dsl.Dataset],
+    test: dsl.Output[dsl.Dataset],
+    summary: dsl.Output[dsl.Artifact],
+    lineage: dsl.Output[dsl.Artifact],
+    task: str = "customer_feedback",
+    task_uri: str = "",
+    task_name: str = "",
+    input_columns: str = "input",
+    output_column: str = "output",
+    metric: str = "auto",
+    pool_size: int = -1,
+    validation_size: int = -1,
+    test_size: int = 100,
+    noise_ratio: float = 0.0,
+    label_remapping: str = "",
+    prefilter: str = "none",
+    retained: int = 100,
+    embedder: str = "bundled-minilm",
+    method: str = "adaptive",
+    k: int = 5,
+    budget: int = 165,
+    llm_base_url: str = "local",
+    llm_model: str = "",
+    llm_concurrency: int = 20,
+    max_llm_requests: int = 0,
+    seed: int = 0,
+    store_uri: str = "",
+    publish_uri: str = "",
+    advanced: str = "",
+    scheduled: str = "",
+    run_name: str = "",
+) -> NamedTuple(
+    "Passed", [("for_prefilter", dict), ("for_embed", dict), ("for_optimize", dict), ("for_evaluate", dict)]
+):
+    """Check all parameters of a run, its data, store and endpoint; deal the data into pool, validation and test set.
+
+    Labels are renamed and the pool's are corrupted where the parameters say so. The endpoint is asked one short
+    question, with llm_refresh=probe four more.
+
+    Args:
+        pool: Exemplar pool D, Parquet.
+        validation: Validation set D_V, which guides the search, Parquet.
+        test: Test set, which no search sees, Parquet.
+        summary: Task, metric, sizes, classes, notices and prompt template, JSON.
+        lineage: Records of what was done, JSON.
+        task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
+        task_uri: The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).
+        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
+        input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
+        output_column: Column with the output (table), a,b for a JSON object, or a template like {a} The answer is
+            {b}.
+        metric: Score of one answer: exact_match, case_sensitive_match, exact_set, contains, token_f1, rouge_l,
+            edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed, judge;
+            metric.py:score, costs.csv; auto the task's.
+        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's
+            100.
+        validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, 20 to 200
+            rows.
+        test_size: Rows that are only reported.
+        noise_ratio: Share of pool rows whose output is corrupted on purpose.
+        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping
+            1=World;2=Sports.
+        prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
+        retained: Exemplars kept by the prefilter.
+        embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
+        method: adaptive, local_search, halving; of the paper ease, best_of_n, evolution, influence, active, cosine,
+            bm25, dpp, mmd, ot, llm_select or zero_shot.
+        k: Exemplars in the prompt; at most so many where k_min is less.
+        budget: Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.
+        llm_base_url: OpenAI-compatible URL, or local (small LLM shipped), or in a checkout simulated (in-context
+            learner).
+        llm_model: Model name; empty takes the endpoint's only one.
+        llm_concurrency: Requests in flight at most.
+        max_llm_requests: LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.
+        seed: Seed of every draw: splits, noise, initial design, candidates, network.
+        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues
+            it.
+        publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
+        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+        scheduled: When Kubeflow made the run.
+        run_name: Name of the run in the dashboard.
+
+    Returns:
+        For each later component the parameters that it reads, checked and complete.
+    """
+    form = {name: value for name, value in locals().items() if isinstance(value, str | int | float)}
+    from ease_lib.running.supervision import supervised
+
+    supervised()
+    from ease_lib.running.component import first_component
+    from ease_lib.stages import build_dataset as stage
+
+    told = {name: form.pop(name) for name in ("scheduled", "run_name")}
+    with first_component(form, lineage, **told) as (do, passed):
+        do(stage, pool=pool, validation=validation, test=test, summary=summary)
+    return passed

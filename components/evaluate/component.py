@@ -1,0 +1,92 @@
+"""The component `evaluate`: score the winner on the test set, write the report, publish the prompt."""
+
+from typing import Any
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def evaluate(
+    parameters: dict[str, Any],
+    pool: dsl.Input[dsl.Dataset],
+    validation: dsl.Input[dsl.Dataset],
+    test: dsl.Input[dsl.Dataset],
+    summary: dsl.Input[dsl.Artifact],
+    best_sequence: dsl.Input[dsl.Artifact],
+    history: dsl.Input[dsl.Dataset],
+    search: dsl.Input[dsl.Artifact],
+    predictions: dsl.Output[dsl.Dataset],
+    metrics: dsl.Output[dsl.Metrics],
+    confusion: dsl.Output[dsl.ClassificationMetrics],
+    page: dsl.Output[dsl.HTML],
+    result: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
+    lineage: dsl.Output[dsl.Artifact],
+) -> None:
+    """Score the winner, random exemplars, none and the baseline on the test set; write the report; publish the prompt.
+
+    Args:
+        parameters: Such as llm_base_url, store_uri, publish_uri; what is missing has its default.
+        pool: Exemplars that the search chose from, Parquet.
+        validation: Validation set, Parquet.
+        test: Test set, which decided nothing, Parquet.
+        summary: What build_dataset says of the data, JSON.
+        best_sequence: The winning sequence with its texts, JSON.
+        history: All evaluations of the search, Parquet.
+        search: Cost, time and stop reason of the search, JSON.
+        predictions: Every answer on the test set with its score, Parquet.
+        metrics: A few numbers by which the dashboard compares runs.
+        confusion: Expected against answered labels, of a task with few of them.
+        page: The report for people.
+        result: Folder with the prompt and the report to take away, test scores, publication and signed provenance.
+        chain: What went into the prompt and how, for people.
+        lineage: Records of what was done, JSON.
+    """
+    from ease_lib.running.supervision import supervised
+
+    supervised()
+    from ease_lib.running.component import component, show
+    from ease_lib.running.execution import file_in
+    from ease_lib.stages import evaluate as stage
+    from ease_lib.stages import publish, report
+
+    test_scores, results = file_in(result, "test_scores.json"), file_in(result, "report")
+    with component("evaluate", parameters, lineage) as do:
+        tested = do(
+            stage,
+            pool=pool,
+            test=test,
+            summary=summary,
+            best_sequence=best_sequence,
+            predictions=predictions,
+            test_scores=test_scores,
+        )
+        reported = do(
+            report,
+            pool=pool,
+            summary=summary,
+            best_sequence=best_sequence,
+            history=history,
+            search=search,
+            predictions=predictions,
+            test_scores=test_scores,
+            numbers=file_in(result, "numbers.json"),
+            page=page,
+            results=results,
+        )
+        published = do(
+            publish,
+            pool=pool,
+            test=test,
+            validation=validation,
+            summary=summary,
+            best_sequence=best_sequence,
+            predictions=predictions,
+            results=results,
+            publication=file_in(result, "publication.json"),
+            signed_provenance=file_in(result, "signed_provenance.json"),
+            chain=chain,
+        )
+        show(metrics, confusion, tested, reported, published)

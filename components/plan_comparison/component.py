@@ -1,0 +1,47 @@
+"""The component `plan_comparison`: list the runs of a comparison."""
+
+from typing import Any
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def plan_comparison(
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
+    tasks: str = "",
+    methods: str = "",
+    noise_ratios: str = "",
+    endpoints: str = "",
+    repeats: int = 3,
+    seed: int = 0,
+    store_uri: str = "",
+    parameters: str = "",
+) -> list[dict[str, Any]]:
+    """Check every task and endpoint of a comparison, and list the cells to run.
+
+    Args:
+        lineage: Record of what was done, JSON.
+        chain: The same for people.
+        tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
+        methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.
+        noise_ratios: Noise ratios of every task: 0, 0.1, 0.5, ...
+        endpoints: Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...
+        repeats: Runs of everything, each with a seed of its own for data, noise, candidates and network.
+        seed: Seed of the first repeat; the others follow.
+        store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
+        parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
+
+
+    Returns:
+        The cells: labels and parameters of a run each.
+    """
+    form = {name: value for name, value in locals().items() if isinstance(value, str | int)}
+    from ease_lib.running.supervision import supervised
+
+    supervised()
+    from ease_lib.stages import plan_comparison as stage
+
+    return stage.execute(form, lineage, chain)

@@ -1,0 +1,30 @@
+"""The component `report_comparison`: say which method is best."""
+
+from kfp import dsl
+
+from components import images
+
+
+@dsl.component(base_image=images.CPU, install_kfp_package=False)
+def report_comparison(
+    cells: dsl.Input[list[dsl.Artifact]],
+    page: dsl.Output[dsl.HTML],
+    results: dsl.Output[dsl.Artifact],
+    lineage: dsl.Output[dsl.Artifact],
+    chain: dsl.Output[dsl.Markdown],
+) -> None:
+    """Say which method is best where that is more than noise: a page, Markdown and Parquet.
+
+    Args:
+        cells: Results of all cells, JSON.
+        page: The page for people.
+        results: Folder with page, Markdown and Parquet.
+        lineage: Record of what was done, JSON.
+        chain: The same for people.
+    """
+    from ease_lib.running.supervision import supervised
+
+    supervised()
+    from ease_lib.stages import report_comparison as stage
+
+    stage.execute(cells, page, results, lineage, chain)

@@ -1,0 +1,103 @@
+"""Do the work of a component: its stages one after another in this process, each recorded by itself.
+
+A component (`components/NAME/component.py`) says which stages it does and which artifact is whose; everything else that
+its process needs is here. Its parameters are flat names and values. KFP carries numbers as doubles, so each stage takes
+what its `Config` declares, by the declared type; what is missing has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+from ease_lib.config.parsing import checked_values, parse_parameter_text, read_by
+from ease_lib.config.sections import Parameters
+from ease_lib.running.execution import Artifact, MetricsArtifact, StageReport, file_in, name_of, perform, user_errors
+from ease_lib.running.graph import CHECK, stages_of
+
+
+class ConfusionArtifact(Protocol):
+    """What a `kfp.dsl.ClassificationMetrics` is to us."""
+
+    def log_confusion_matrix(self, categories: list[str], matrix: list[list[int]]) -> None: ...
+
+
+class Doing(Protocol):
+    """Does a stage of a component."""
+
+    def __call__(
+        self, stage: ModuleType, *, chain: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
+    ) -> StageReport: ...
+
+
+class Passed(NamedTuple):
+    """What `build_dataset` hands to the later components: the parameters that each reads, checked and complete."""
+
+    for_prefilter: dict[str, Any]
+    for_embed: dict[str, Any]
+    for_optimize: dict[str, Any]
+    for_evaluate: dict[str, Any]
+
+
+@contextmanager
+def component(name: str, parameters: Mapping[str, object], lineage: Artifact) -> Iterator[Doing]:
+    """Inside, stages are done; an error of the user's making ends the process with its message and exit code.
+
+    Args:
+        parameters: flat, as `build_dataset` passed them or as a pipeline of somebody else's says.
+        lineage: folder that takes the record of every stage.
+
+    Yields:
+        `do(stage, **artifacts)`, with an artifact for each field of the stage's `Inputs` and `Outputs`, and `chain` for
+        a page about its record.
+    """
+    with user_errors(name):
+        yield _doing(checked_values(parameters), lineage)
+
+
+@contextmanager
+def first_component(
+    form: Mapping[str, object], lineage: Artifact, *, scheduled: str = "", run_name: str = ""
+) -> Iterator[tuple[Doing, Passed]]:
+    """As `component`, for the one that begins a run: every parameter, the data and the endpoint are checked first.
+
+    Args:
+        form: the fields of the run form, with `advanced` for all other parameters, as YAML or JSON.
+        scheduled: when Kubeflow made the run, of a recurring run within seconds of its plan.
+        run_name: the run's in the dashboard.
+    """
+    with user_errors("build_dataset"):
+        check = CHECK.module
+        parameters = check.named(check.read_form(form), run_name)
+        parameters = check.perform(parameters, scheduled=scheduled, record=file_in(lineage, f"{CHECK.name}.json"))
+        passed = Passed(*(_passed(name.removeprefix("for_"), parameters) for name in Passed._fields))
+        yield _doing(_passed("build_dataset", parameters), lineage), passed
+
+
+def shard_parameters(form: Mapping[str, object], advanced: str) -> dict[str, object]:
+    """The parameters of `rank_shard`, which a loop of kfp.local can give nothing but fields of the run form."""
+    return {**parse_parameter_text(advanced, "advanced"), **form}
+
+
+def show(metrics: MetricsArtifact, confusion: ConfusionArtifact, *reports: StageReport) -> None:
+    """Hand what stages report to the dashboard: numbers, and expected against answered labels where there are some."""
+    for report in reports:
+        report.publish(metrics)
+        if report.confusion:
+            confusion.log_confusion_matrix(report.confusion.categories, report.confusion.matrix)
+
+
+def _passed(component: str, parameters: Parameters) -> dict[str, Any]:
+    configs = [stage.module.Config for stage in stages_of(component) if stage is not CHECK]
+    return dict(read_by(configs, parameters))
+
+
+def _doing(values: Mapping[str, object], lineage: Artifact) -> Doing:
+    def do(
+        stage: ModuleType, *, chain: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
+    ) -> StageReport:
+        return perform(stage, values, artifacts, record=file_in(lineage, f"{name_of(stage)}.json"), chain=chain)
+
+    return do

@@ -1,0 +1,98 @@
+"""What is made of each component for readers and for pipelines of others: its README and `component.yaml`."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import docstring_parser
+import yaml
+from kfp import compiler
+
+import components
+from components import images
+
+FOLDER = Path(components.__file__).parent
+README = """# {name}
+
+{text}
+
+In a pipeline of your own: `components.{name}(...)`, or from any other checkout
+`kfp.components.load_component_from_file("component.yaml")`.
+
+| Input | Type | Default | What it is |
+|---|---|---|---|
+{inputs}
+
+| Output | Type | What it is |
+|---|---|---|
+{outputs}
+
+`python -m pipelines compile` writes this file from `component.py`.
+"""
+
+
+def component_files() -> dict[Path, str]:
+    """The content of every such file, by its path in the checkout."""
+    files: dict[Path, str] = {}
+    for component in components.ALL:
+        folder = FOLDER / component.python_func.__name__
+        files[folder / "README.md"] = readme(component)
+        files[folder / "component.yaml"] = component_yaml(component)
+    return files
+
+
+def component_yaml(component: Any, image: str = images.CPU) -> str:
+    """The compiled component, as other pipelines load it.
+
+    Args:
+        image: that it runs in, with registry and digest where a cluster has to pull it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "component.yaml"
+        compiler.Compiler().compile(component, str(path))
+        text = path.read_text(encoding="utf-8")
+    if image == images.CPU:
+        return text
+    spec = yaml.safe_load(text)
+    for executor in spec["deploymentSpec"]["executors"].values():
+        executor["container"]["image"] = image
+    return str(yaml.safe_dump(spec, sort_keys=False, width=120))
+
+
+def readme(component: Any) -> str:
+    """The README of a component: what its docstring says, its inputs and its outputs."""
+    spec, function = component.component_spec, component.python_func
+    said = docstring_parser.parse(function.__doc__)
+    described = {each.arg_name: each.description for each in said.params}
+    returned = said.returns.description if said.returns else ""
+    inputs = [
+        f"| `{name}` | {_type(one)} | {_default(one)} | {_cell(described[name])} |" for name, one in spec.inputs.items()
+    ]
+    outputs = [
+        f"| `{name}` | {_type(one)} | {_cell(described.get(name, returned))} |" for name, one in spec.outputs.items()
+    ]
+    text = [" ".join((each or "").split()) for each in (said.short_description, said.long_description)]
+    return README.format(
+        name=function.__name__,
+        text="\n\n".join(filter(None, text)),
+        inputs="\n".join(inputs),
+        outputs="\n".join(outputs),
+    )
+
+
+def _type(declared: Any) -> str:
+    """As people who know kfp call it."""
+    name = str(declared.type).partition("@")[0].removeprefix("system.")
+    return f"list of {name}" if getattr(declared, "is_artifact_list", False) else name
+
+
+def _default(declared: Any) -> str:
+    if not declared.optional:
+        return ""
+    return (
+        "may be absent" if declared.default is None else f"`{declared.default}`" if declared.default != "" else "empty"
+    )
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", r"\|")
