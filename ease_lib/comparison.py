@@ -5,7 +5,7 @@ An axis is a list, or a text with commas between its entries. An entry is a name
     tasks         lr · instruction_induction:antonyms_v1 · {task: table, task_uri: a.csv, noise_ratios: [0, 0.1]}
     methods       ease · {method: ease, shortlist: none} · {method: ease, nu: 1, label: curious}
     noise_ratios  0 · 0.1
-    endpoints     simulated · {llm_base_url: simulated, llm_model: simulated-knowledge-50, label: knows half}
+    endpoints     local · {llm_base_url: https://llm.example.org/v1, llm_model: small-1, label: ours}
 
 A task with noise ratios of its own has those and not the axis'. All other parameters are those of one run and hold for
 every cell. Repeat r has the seed `seed + r` everywhere: split, noise, initial design, candidates and network; in the

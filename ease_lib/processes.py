@@ -10,6 +10,7 @@ import gc
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -89,6 +90,31 @@ def limit_threads() -> None:
         torch.set_num_threads(cores)
 
 
+class _Rarely:
+    """How many contexts want it: the first sets the thresholds, and the last puts back what was there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = 0
+        self._before = gc.get_threshold()
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._wanted:
+                self._before = gc.get_threshold()
+                gc.set_threshold(*COLLECTION_THRESHOLDS)
+            self._wanted += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._wanted -= 1
+            if not self._wanted:
+                gc.set_threshold(*self._before)
+
+
+_rarely = _Rarely()
+
+
 @contextmanager
 def few_collections() -> Iterator[None]:
     """Inside, Python looks for garbage in circles more rarely.
@@ -96,12 +122,11 @@ def few_collections() -> Iterator[None]:
     With hundreds of requests in flight it would look after every few of them, through all that is imported: a third of
     the time of asking (`tests/benchmarks/client.py`).
     """
-    before = gc.get_threshold()
-    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    _rarely.enter()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        _rarely.leave()
 
 
 def child_environment(**variables: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,16 +18,16 @@ from typing import Any, TypeVar
 import yaml
 from tqdm.auto import tqdm
 
-from ease_lib.black_box.in_process import OWN_FUNCTION, Function, OwnFunction
-from ease_lib.black_box.opening import FUNCTION
+from ease_lib.black_box.chain import FUNCTION
+from ease_lib.black_box.in_process import Function, OwnFunction
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import DataError
 from ease_lib.evaluation import own_metric
-from ease_lib.evaluation.own_metric import OWN_METRIC, OwnMetric
+from ease_lib.evaluation.own_metric import OwnMetric
 from ease_lib.result import Result
 from ease_lib.running.inline import run_inline
-from ease_lib.signals import cancel_everything, sigterm_as_interrupt
-from ease_lib.study.progress import WATCHER
+from ease_lib.running.run import SILENT, Caller, Host
+from ease_lib.signals import sigterm_as_interrupt
 
 Made = TypeVar("Made")
 Rows = Iterable[Mapping[str, Any]]
@@ -78,13 +78,17 @@ def optimize(
         values: dict[str, object] = {"store_uri": str(folder / "store"), **parameters}
         values |= _given(rows, folder) | _of_prompt(prompt, folder)
         values["metric"] = metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}"
-        stack.enter_context(OWN_METRIC.set(None if isinstance(metric, str) else metric))
         values["llm_base_url"] = llm if isinstance(llm, str) else FUNCTION
         name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
-        stack.enter_context(OWN_FUNCTION.set(OwnFunction(name, llm) if callable(llm) else None))
+        caller = Caller(
+            llm=OwnFunction(name, llm) if callable(llm) else None,
+            metric=None if isinstance(metric, str) else metric,
+        )
         checked = parse_parameters(values)
-        on_stage = stack.enter_context(_bar()) if progress else _silent
-        _without_running_loop(lambda: run_inline(checked, folder, lines=None, on_stage=on_stage))
+        shown = stack.enter_context(_Bar()) if progress else SILENT
+        _without_running_loop(
+            lambda on_host: run_inline(checked, folder, lines=None, progress=shown, caller=caller, on_host=on_host)
+        )
         return Result.read(str(folder))
 
 
@@ -123,43 +127,50 @@ def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, objec
     return {"prompt": str(path)}
 
 
-def _silent(stage: str) -> None:
-    """No bar."""
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str], None]]:
+class _Bar:
     """Shows the stage, the answers of the search, and the best score."""
-    with tqdm(unit=" answers", leave=False) as bar:
 
-        def watch(answered: int, planned: int, best: float) -> None:
-            bar.total = planned
-            bar.set_postfix_str(f"best {best:.3f}", refresh=False)
-            bar.update(answered - bar.n)
+    def __enter__(self) -> _Bar:
+        self._bar = tqdm(unit=" answers", leave=False)
+        return self
 
-        with WATCHER.set(watch):
-            yield lambda stage: bar.set_description(stage.replace("_", " "))
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+    def stage(self, name: str) -> None:
+        self._bar.set_description(name.replace("_", " "))
+
+    def answered(self, answers: int, planned: int, best: float) -> None:
+        self._bar.total = planned
+        self._bar.set_postfix_str(f"best {best:.3f}", refresh=False)
+        self._bar.update(answers - self._bar.n)
 
 
-def _without_running_loop(work: Callable[[], Made]) -> Made:
-    """The result of work, in a thread of its own where an event loop runs in this one, as in a notebook."""
+def _without_running_loop(work: Callable[[Callable[[Host], None]], Made]) -> Made:
+    """The result of work, in a thread of its own where an event loop runs in this one, as in a notebook.
+
+    Args:
+        work: is given what to call with its host, by which it is cancelled.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
+        return work(lambda host: None)
+    hosts: list[Host] = []
     with sigterm_as_interrupt(), ThreadPoolExecutor(1, "ease") as thread:
-        made = thread.submit(work)
+        made = thread.submit(work, hosts.append)
         try:
             return made.result()
         except KeyboardInterrupt:
-            _cancelled(made)
+            _cancelled(made, hosts)
             raise
 
 
-def _cancelled(made: Future[Made]) -> None:
+def _cancelled(made: Future[Made], hosts: Sequence[Host]) -> None:
     """Wait until work in another thread has ended, and see that it does."""
     while not made.done():
-        cancel_everything()
+        for host in hosts:
+            host.cancel()
         try:
             made.exception(CANCEL_SECONDS)
         except TimeoutError:

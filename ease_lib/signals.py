@@ -40,7 +40,7 @@ def open_event_loop() -> Iterator[asyncio.Runner]:
     By itself it would sleep on, as long as nothing else happens, through a signal that arrives between its last step
     and the system call in which it waits (or at another thread): that call is not interrupted.
     """
-    with asyncio.Runner() as runner, _listed(runner.get_loop()):
+    with asyncio.Runner() as runner:
         if threading.current_thread() is not threading.main_thread():  # signals are handled in the main thread
             yield runner
             return
@@ -58,25 +58,12 @@ def open_event_loop() -> Iterator[asyncio.Runner]:
                 loop.remove_reader(read)
 
 
-_open: set[asyncio.AbstractEventLoop] = set()
+def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """From another thread: cancel what waits in an event loop, as an interrupt does in the main thread's."""
 
+    def cancel() -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
 
-@contextmanager
-def _listed(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    _open.add(loop)
-    try:
-        yield
-    finally:
-        _open.discard(loop)
-
-
-def cancel_everything() -> None:
-    """Cancel what waits in the event loops of all threads, as an interrupt does in the main thread's."""
-    for loop in tuple(_open):
-        with suppress(RuntimeError):  # it ended meanwhile
-            loop.call_soon_threadsafe(_cancel_all, loop)
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
+    with suppress(RuntimeError):  # it ended meanwhile
+        loop.call_soon_threadsafe(cancel)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from kfp import compiler
 
 import components
+from ease_lib.config.named_sets import FOLDER as SETS
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, ConfigError, EaseError
@@ -20,7 +21,6 @@ from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.component_files import component_files, component_yaml
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
-from pipelines.parameter_sets import FOLDER as SETS
 from pipelines.placement import Placement, placed
 
 COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}

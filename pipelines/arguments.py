@@ -11,6 +11,7 @@ from typing import Any
 
 from ease_lib.comparison import AXES, plan
 from ease_lib.config.forms import ADVANCED, SHARED, comparison_form, run_form
+from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (
     Parameter,
     Value,
@@ -22,7 +23,6 @@ from ease_lib.config.parsing import (
 )
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
-from pipelines.parameter_sets import read_parameter_set
 
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""

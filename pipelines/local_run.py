@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from kfp import local
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
@@ -83,7 +84,10 @@ def _runner(name: str, parameters: Parameters, output_dir: Path) -> Iterator[tup
     with contextlib.ExitStack() as stack:
         stack.callback(mine.stop)
         if parameters.endpoint.llm_base_url == "local":
-            served = {"llm_base_url": stack.enter_context(mine.local_llm()), "llm_api": api_of_local(parameters)}
+            served = {
+                "llm_base_url": stack.enter_context(mine.local_llm()),
+                "llm_api": api_of_local(parameters, Sources()),
+            }
             parameters = parse_parameters({**changed_parameters(parameters), **served})
         yield mine.runner(parameters), parameters
 

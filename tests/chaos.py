@@ -31,20 +31,20 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
+from ease_lib.black_box.opening import answer_identity
 
 from ease_lib.artifacts.store import S3Store
 from ease_lib.black_box.cache import FOLDER, object_name, response_key
 from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.opening import answer_identity
 from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.simulation.in_context_learner import answer
 from ease_lib.stages import optimize
-from ease_lib.testing import faulty_endpoint as faults
 from tests.s3_server import S3Server
+from tests.simulation.in_context_learner import answer
+from tests.support import faulty_endpoint as faults
 
 TIMEOUT_SECONDS = 1.0
 KILLED = (-9, 137)

@@ -9,7 +9,7 @@ import re
 import threading
 from contextlib import contextmanager
 
-from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
 MODEL = "newer-1"
 REFUSED = ("max_tokens", "temperature", "stop")

@@ -1,14 +1,17 @@
 """All stages of a run in this process, each recorded as the pipeline records it, without kfp's processes."""
 
-import os
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running import run_context
 from ease_lib.running.execution import LocalArtifact, user_errors
 from ease_lib.running.graph import CHECK, RUN, folder_of
 from ease_lib.running.inline import Workspace, outputs_of_run
+from ease_lib.running.run import open_host, open_run, run_of
+from tests.simulation.models import SIMULATED
 
 STAGES = tuple(stage.module for stage in RUN)
 SMALL = {
@@ -21,7 +24,7 @@ SMALL = {
     "sampled_candidates": 200,
     "shortlist_size": 20,
     "k": 3,
-    "llm_base_url": "simulated",
+    "llm_base_url": SIMULATED,
     "prefilter": "bm25",
     "retained": 15,
 }
@@ -42,17 +45,17 @@ class RecordedRun:
 
     def __call__(self, *stages):
         """Run stages, by default all; the run itself. Errors end it as they end a component's process."""
-        before = os.environ.get(run_context.RUN_ID)
-        os.environ[run_context.RUN_ID] = self.run_id
-        try:
-            with user_errors("run"):
-                if not stages:
-                    CHECK.module.perform(self.parameters, record=self.workspace.record(CHECK.name))
-                for stage in stages or STAGES:
-                    chain = LocalArtifact(str(self.folder / folder_of(RUN[-1].component) / "chain"))
-                    self.workspace.perform(self.parameters, stage, chain=chain if stage is STAGES[-1] else None)
-        finally:
-            os.environ.pop(run_context.RUN_ID) if before is None else os.environ.update({run_context.RUN_ID: before})
+        context = replace(run_context.run_context(), run_id=self.run_id)
+        with (
+            user_errors("run"),
+            open_host(context=context, patience_seconds=PATIENCE_SECONDS) as host,
+            open_run(host, *run_of(self.parameters)) as run,
+        ):
+            if not stages:
+                CHECK.module.perform(self.parameters, run, record=self.workspace.record(CHECK.name))
+            for stage in stages or STAGES:
+                chain = LocalArtifact(str(self.folder / folder_of(RUN[-1].component) / "chain"))
+                self.workspace.perform(self.parameters, run, stage, chain=chain if stage is STAGES[-1] else None)
         return self
 
     def artifact(self, name):

@@ -26,6 +26,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
+from tests.support.runs import run_stages
 
 ROOT = Path(__file__).parents[1]
 GATEWAY = "litellm[proxy]==1.106.2"
@@ -171,7 +172,7 @@ def test_a_search_asks_a_provider_in_its_own_words(gateway, provider, model, tmp
     )
     begin = len(provider.asked)
     at = Workspace(tmp_path / "run")
-    at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
+    run_stages(at, parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
     report = read_document(tmp_path / "run/numbers", contracts.REPORT)
     asked = provider.asked[begin:]
     assert {path.endswith(PROVIDERS[model]) for path, _ in asked} == {True}

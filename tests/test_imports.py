@@ -7,11 +7,10 @@ import pytest
 
 LIBRARY = Path(__file__).parents[1] / "ease_lib"
 LAYERS = (  # a topic imports from the rows above its own only, so there are no circles
-    {"ambient", "errors", "keys", "prefilter", "processes", "seeding", "signals"},
-    {"config", "device", "observations"},
+    {"errors", "keys", "notes", "prefilter", "processes", "seeding", "signals"},
+    {"config", "device"},
     {"comparison", "tasks"},
     {"artifacts", "endpoints"},
-    {"simulation"},
     {"black_box"},
     {"candidates", "embedding", "evaluation"},
     {"surrogate"},
@@ -21,7 +20,7 @@ LAYERS = (  # a topic imports from the rows above its own only, so there are no 
     {"reporting"},
     {"publishing"},
     {"deletion", "result"},
-    {"prompt_exports", "running", "testing"},
+    {"prompt_exports", "running"},
     {"stages"},  # which `running/graph.py` knows by name and loads when they are wanted
     {"cli", "program"},
 )

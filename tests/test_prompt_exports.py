@@ -19,11 +19,12 @@ import openai
 import pytest
 
 import ease_lib
+from ease_lib.artifacts.sources import Sources
 from ease_lib.cli.__main__ import main
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.prompt_exports.writing import FORMS, prompt_document, write_export
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from tests.production_endpoint import SETTINGS, production_endpoint, write_task
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROOT = Path(__file__).parents[1]
 LIBRARIES = ("dspy==3.4.1", "langchain-openai", "mlflow==3.17.2")
@@ -65,7 +66,7 @@ def libraries():
 
 
 def score_of(result, answers):
-    metric = load_metric(result.best["metric"]).score
+    metric = load_metric(result.best["metric"], Sources()).score
     scores = [metric(answer, row.outputs) for answer, row in zip(answers, result.test_rows, strict=True)]
     return sum(scores) / len(scores)
 

@@ -18,9 +18,9 @@ import yaml
 from ease_lib.cli import __main__ as ease
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROOT = Path(__file__).parents[1]
 OURS = ("pipelines", "components", "images", "ease_lib", "manifests", "tests")

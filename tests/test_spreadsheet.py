@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 import ease_lib
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 KINDS = {"broken": ("support", True), "invoice": ("billing", False), "price": ("sales", False)}
 EMPTY_ROWS = 4

@@ -15,7 +15,6 @@ import io
 import logging
 import os
 import re
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,8 +22,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ease_lib import observations
-from ease_lib.ambient import Ambient
 from ease_lib.artifacts.streams import DataFile, LocalFile, RemoteFile
 from ease_lib.errors import StoreError, StoreUnavailable
 
@@ -50,6 +47,19 @@ class Store(Protocol):
     """A folder, wherever it is; names are relative to it, with forward slashes."""
 
     uri: str
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine; None where it is elsewhere."""
+        ...
+
+    def below(self, *names: str) -> Store:
+        """A folder of it, by the names on the way."""
+        ...
+
+    def address(self, name: str) -> str:
+        """Of a file of it."""
+        ...
 
     def list_names(self) -> list[str]:
         """Names of the files directly in the folder, sorted."""
@@ -100,23 +110,11 @@ class Store(Protocol):
         ...
 
 
-_patience_seconds = Ambient(0.0)
-"""Of stores that are opened without a patience of their own."""
-
-
-@contextmanager
-def stores_are_waited_for(seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Inside, an object store that is away is waited for: in the stages of a run, which would lose what they did."""
-    with _patience_seconds.set(seconds):
-        yield
-
-
-def open_store(uri: str, *, patience_seconds: float | None = None) -> Store:
+def open_store(uri: str, *, patience_seconds: float = 0.0) -> Store:
     """The store at a path, `file://` or `s3://bucket/prefix`; Kubeflow's `minio://` is S3 too.
 
     Args:
-        patience_seconds: how long a call waits for an object store that cannot be reached before it fails; without it
-            not at all, but inside of `stores_are_waited_for`.
+        patience_seconds: how long a call waits for an object store that cannot be reached before it fails.
 
     Raises:
         StoreError: on another scheme.
@@ -133,17 +131,6 @@ def open_file(uri: str) -> tuple[Store, str]:
     """The store of the folder that a file or object lies in, and its name there."""
     folder, _, name = uri.rstrip("/").rpartition("/")
     return open_store(folder or ("/" if uri.startswith("/") else ".")), name
-
-
-def fetched(uri: str) -> bytes:
-    """The content of a small file or object, noted as what the work rests on.
-
-    Raises:
-        StoreError: when it cannot be read.
-    """
-    folder, _, name = uri.rpartition("/")
-    with tempfile.TemporaryDirectory() as local:
-        return open_store(folder or ".").fetch(name, Path(local)).read_bytes()
 
 
 def joined(uri: str, *names: str) -> str:
@@ -166,6 +153,16 @@ class FileStore:
         self._path = Path(path).expanduser().absolute()
         self.uri = str(self._path)
 
+    @property
+    def folder(self) -> Path:
+        return self._path
+
+    def below(self, *names: str) -> FileStore:
+        return FileStore(str(self._path.joinpath(*names)))
+
+    def address(self, name: str) -> str:
+        return str(self._path / name)
+
     def list_names(self) -> list[str]:
         with _named_os_errors(self._path, "cannot be listed"):
             if not self._path.is_dir():
@@ -186,10 +183,7 @@ class FileStore:
             return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
 
     def fetch(self, name: str, into: Path) -> Path:
-        path = self._readable(name)
-        with _named_os_errors(path, "cannot be read"):
-            observations.file_read(str(path), path)
-        return path
+        return self._readable(name)
 
     def data_file(self, name: str) -> DataFile:
         return LocalFile(self._readable(name))
@@ -312,14 +306,21 @@ class S3Store:
         patience_seconds: as of `open_store`.
     """
 
-    def __init__(self, uri: str, *, patience_seconds: float | None = None) -> None:
+    def __init__(self, uri: str, *, patience_seconds: float = 0.0) -> None:
         self._bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.uri = f"s3://{self._bucket}/{self._prefix}"
         if not self._bucket:
             raise StoreError(f"{uri}: no bucket; write s3://bucket/key")
-        self._patience_seconds = _patience_seconds.value if patience_seconds is None else patience_seconds
+        self._patience_seconds = patience_seconds
+        self.folder = None
         self._client = _client(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
+
+    def below(self, *names: str) -> S3Store:
+        return S3Store(joined(self.uri, *names), patience_seconds=self._patience_seconds)
+
+    def address(self, name: str) -> str:
+        return self.uri + name
 
     def list_names(self) -> list[str]:
         names = self.find_names()
@@ -348,7 +349,6 @@ class S3Store:
     def fetch(self, name: str, into: Path) -> Path:
         target = into / name.replace("/", "_")
         self._ask(lambda: self._client.download_file(self._bucket, self._prefix + name, str(target)), name)
-        observations.file_read(self.uri + name, target)
         return target
 
     def data_file(self, name: str) -> DataFile:

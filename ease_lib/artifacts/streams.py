@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, Protocol
 
-from ease_lib import observations
 from ease_lib.tasks.base import Readable
 
 BLOCK_BYTES = 4 * 2**20
@@ -23,8 +22,8 @@ class DataFile(Readable, Protocol):
         """Bytes."""
         ...
 
-    def note(self) -> None:
-        """Say that the work rests on this file (`observations`): reads it to its end, if nobody has, for its digest."""
+    def sha256(self) -> str:
+        """Of its content: it is read to its end for this, unless somebody has done so."""
         ...
 
 
@@ -45,8 +44,9 @@ class LocalFile:
     def open(self, mode: Literal["rb"]) -> IO[bytes]:
         return self._path.open(mode)
 
-    def note(self) -> None:
-        observations.file_read(str(self._path), self._path)
+    def sha256(self) -> str:
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class RemoteFile:
@@ -69,10 +69,10 @@ class RemoteFile:
     def open(self, mode: Literal["rb"]) -> IO[bytes]:
         return io.BufferedReader(_Ranges(self.size, self._part), BLOCK_BYTES)
 
-    def note(self) -> None:
+    def sha256(self) -> str:
         while self._digested < self.size:
             self._part(self._digested, min(self._digested + BLOCK_BYTES, self.size))
-        observations.digest_read(self._uri, self._digest.hexdigest(), self.size)
+        return self._digest.hexdigest()
 
     def _part(self, start: int, end: int) -> bytes:
         content = self._read(start, end)

@@ -26,10 +26,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ease_lib import observations
-from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, is_s3, joined
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store
+from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.errors import StoreError
+from ease_lib.notes import Notes
 
 FILE = "responses.sqlite"
 FOLDER = "responses"
@@ -42,26 +43,23 @@ logger = logging.getLogger("ease")
 class ResponseCache(Protocol):
     """Answers by key. Open one with `open_cache`."""
 
-    async def get(self, key: str) -> Completion | None:
+    async def get(self, key: str, notes: Notes) -> Completion | None:
         """The answer stored under a key, or None."""
         ...
 
-    async def put(self, key: str, completion: Completion) -> None:
+    async def put(self, key: str, completion: Completion, notes: Notes) -> None:
         """Store an answer; it is safe from a kill when this returns."""
         ...
 
 
 @contextmanager
-def open_cache(store_uri: str) -> Iterator[ResponseCache]:
-    """Open or create the cache of a folder or `s3://bucket/prefix`.
+def open_cache(store: Store) -> Iterator[ResponseCache]:
+    """Open or create the cache in a run's store.
 
     Raises:
         StoreError: when it cannot be opened, or is no cache of ours.
     """
-    if is_s3(store_uri):
-        opened: SqliteCache | ObjectCache = ObjectCache(S3Store(joined(store_uri, FOLDER)))
-    else:
-        opened = SqliteCache(Path(store_uri) / FILE)
+    opened = ObjectCache(store.below(FOLDER)) if store.folder is None else SqliteCache(store.folder / FILE)
     with closing(opened) as cache:
         yield cache
 
@@ -85,18 +83,18 @@ class SqliteCache:
         self._writer = threading.Thread(target=self._write_all, name="response cache", daemon=True)
         self._writer.start()
 
-    async def get(self, key: str) -> Completion | None:
+    async def get(self, key: str, notes: Notes) -> Completion | None:
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
         row = self._run(lambda: self._database.execute(select, (key,)).fetchone())
-        return None if row is None else _decoded(key, row[0], row[1], str(self._path))
+        return None if row is None else _decoded(key, row[0], row[1], str(self._path), notes)
 
-    async def put(self, key: str, completion: Completion) -> None:
+    async def put(self, key: str, completion: Completion, notes: Notes) -> None:
         content = _encoded(completion)
         digest = _digest(key, content)
         entry = _Entry((key, content, digest), asyncio.get_running_loop().create_future())
         self._coming.put(entry)
         await entry.stored
-        observations.entry(str(self._path.absolute()), key, entry_bytes(content, digest))
+        notes.entry(str(self._path), key, entry_bytes(content, digest))
 
     def close(self) -> None:
         """Once all is written, also what nobody waits for any more: it is paid for."""
@@ -184,23 +182,23 @@ def _settle(entries: Sequence[_Entry], failure: Exception | None) -> None:
 class ObjectCache:
     """One object per answer; each call takes a thread, for it waits for the network."""
 
-    def __init__(self, store: S3Store) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._threads = ThreadPoolExecutor(S3_CONNECTIONS, "response cache")
 
-    async def get(self, key: str) -> Completion | None:
+    async def get(self, key: str, notes: Notes) -> Completion | None:
         name = object_name(key)
         stored = await self._in_thread(self._store.read, name)
         if stored is None:
             return None
         digest, _, content = stored.decode(errors="replace").partition("\n")
-        return _decoded(key, content, digest, self._store.uri)
+        return _decoded(key, content, digest, self._store.uri, notes)
 
-    async def put(self, key: str, completion: Completion) -> None:
+    async def put(self, key: str, completion: Completion, notes: Notes) -> None:
         content = _encoded(completion)
         stored = entry_bytes(content, _digest(key, content))
         await self._in_thread(self._store.write, object_name(key), stored)
-        observations.entry(self._store.uri, object_name(key), stored)
+        notes.entry(self._store.uri, object_name(key), stored)
 
     def close(self) -> None:
         """Once all is written that was begun."""
@@ -216,7 +214,8 @@ class CachingClient:
     A question that is under way goes on when its asker gives up, while the event loop runs: its answer is paid for.
 
     Args:
-        identity: all that decides an answer beside the prompt: endpoint, model, API, sampling settings, generation.
+        asked: all that decides an answer beside the prompt.
+        notes: of the stage that asks.
         left_out: parameters that the endpoint is known to refuse by now; part of the identity too.
     """
 
@@ -224,12 +223,14 @@ class CachingClient:
         self,
         client: LLMClient,
         cache: ResponseCache,
-        identity: dict[str, Any],
+        asked: Asked,
+        notes: Notes,
         left_out: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._client = client
         self._cache = cache
-        self._identity = identity
+        self._asked = asked
+        self._notes = notes
         self._left_out = left_out
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
@@ -247,25 +248,19 @@ class CachingClient:
             done.exception()  # taken note of, should nobody wait for it any more
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
-        known = await self._cache.get(key)
+        known = await self._cache.get(key, self._notes)
         if known is not None:
-            observations.answered_from_cache()
+            self._notes.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
         left_out = self._left_out()
         completion = await self._client.complete(prompt, account)
         if self._left_out() != left_out:
             key = self._key(prompt)
-        await self._cache.put(key, completion)
+        await self._cache.put(key, completion, self._notes)
         return completion
 
     def _key(self, prompt: str) -> str:
-        left_out = sorted(self._left_out())
-        return response_key({**self._identity, **({"left_out": left_out} if left_out else {})}, prompt)
-
-
-def response_key(identity: dict[str, Any], prompt: str) -> str:
-    """SHA-256 of the question in a canonical form."""
-    return hashlib.sha256(json.dumps([identity, prompt], sort_keys=True).encode()).hexdigest()
+        return self._asked.answer_key(prompt, self._left_out())
 
 
 def object_name(key: str) -> str:
@@ -281,12 +276,12 @@ def _encoded(completion: Completion) -> str:
     return json.dumps(vars(completion))
 
 
-def _decoded(key: str, content: str, digest: str, where: str) -> Completion | None:
+def _decoded(key: str, content: str, digest: str, where: str, notes: Notes) -> Completion | None:
     try:
         if _digest(key, content) == digest:
             completion = Completion(**json.loads(content))
             name = key if where.endswith(FILE) else object_name(key)
-            observations.entry(where, name, entry_bytes(content, digest))
+            notes.entry(where, name, entry_bytes(content, digest))
             return completion
     except (ValueError, TypeError, AttributeError):
         pass

@@ -28,13 +28,3 @@ def as_text(prompt: str) -> str:
     if not isinstance(prompt, Chat):
         return prompt
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))
-
-
-def run_together(prompt: str) -> str:
-    """One text of all messages, for a learner that reads texts: answers follow their questions after a blank."""
-    if not isinstance(prompt, Chat):
-        return prompt
-    text = ""
-    for message in messages_of(prompt):
-        text += (" " if message["role"] == "assistant" else "\n\n" if text else "") + message["content"]
-    return text

@@ -23,11 +23,12 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from ease_lib import errors, observations
+from ease_lib import errors
 from ease_lib.black_box.chat import messages_of
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
 from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.black_box.transport import Transport
+from ease_lib.notes import Notes
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, roughly; for estimates only."""
@@ -136,6 +137,7 @@ class OpenAIClient:
         model: as the endpoint calls it.
         api: `chat` or `completions`.
         key: secret of the endpoint, or empty.
+        notes: of the stage that asks.
         extra: what else every request says; unlike our own parameters none of it is left out where it is refused.
         headers: sent with every request.
         left_out: parameters that the endpoint is known to refuse.
@@ -154,6 +156,7 @@ class OpenAIClient:
         key: str,
         sampling: Sampling,
         timeout_seconds: float,
+        notes: Notes,
         extra: Mapping[str, Any] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
         left_out: Collection[str] = (),
@@ -163,6 +166,7 @@ class OpenAIClient:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
         self._shown_url = without_credentials(base_url)
         self._secrets = (key, *headers.values())
+        self._notes = notes
         self._extra = extra
         self._model = model
         self._api = api
@@ -221,7 +225,7 @@ class OpenAIClient:
         instead = f"; {NEWER_LIMIT} is sent instead" if name == LIMIT and self._api == "chat" else ""
         logger.info("notice: %s refuses %s, which is left out from now on%s", self._model, name, instead)
         self._on_refusal(self.left_out)
-        observations.parameters_left_out(self.left_out)
+        self._notes.parameters_left_out(self.left_out)
 
     def _read(self, response: Any, prompt: str, account: str) -> Completion:
         try:
@@ -254,7 +258,7 @@ class OpenAIClient:
             account=account,
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        observations.answered(
+        self._notes.answered(
             completion.model, str(fingerprint or ""), completion.prompt_tokens, completion.completion_tokens
         )
         return completion

@@ -7,24 +7,22 @@ are, for the lineage of the runs that rest on them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, open_store
+from ease_lib.artifacts.store import Store
+from ease_lib.black_box.asked import FIRST, Asked
 from ease_lib.errors import StoreError
 
 FOLDER = "endpoints"
-FIRST = "first"
-"""The generation before any other; its answers are addressed as if there were no generations."""
 MOST_TRIES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notes:
-    """What is known.
+class Known:
+    """What is known of an endpoint.
 
     Args:
         left_out: parameters that it refuses.
@@ -44,19 +42,18 @@ class Notes:
 class EndpointNotes:
     """The notes about one model behind one endpoint; without a store they are empty and nothing is kept."""
 
-    def __init__(self, store_uri: str, endpoint: str, model: str, api: str) -> None:
-        self._store: Store | None = open_store(store_uri, patience_seconds=PATIENCE_SECONDS) if store_uri else None
-        self._asked = {"endpoint": endpoint, "model": model, "api": api}
-        digest = hashlib.sha256(json.dumps(self._asked, sort_keys=True).encode()).hexdigest()[:32]
-        self._name = f"{FOLDER}/{digest}.json"
+    def __init__(self, store: Store | None, asked: Asked) -> None:
+        self._store = store
+        self._asked = asked.endpoint_identity
+        self._name = f"{FOLDER}/{asked.endpoint_key}.json"
 
-    def read(self) -> Notes:
+    def read(self) -> Known:
         return self._read()[0]
 
     def keep_left_out(self, left_out: frozenset[str]) -> None:
         self._change(lambda notes: replace(notes, left_out=tuple(sorted(left_out))))
 
-    def refreshed(self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None) -> Notes:
+    def refreshed(self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None) -> Known:
         """The notes for a run that begins: of a new generation where there is a reason for one.
 
         Args:
@@ -66,7 +63,7 @@ class EndpointNotes:
         """
         moment = now or datetime.now(UTC)
 
-        def change(notes: Notes) -> Notes:
+        def change(notes: Known) -> Known:
             met = replace(notes, revision=revision or notes.revision, probe={**notes.probe, **probe})
             if not _is_due(notes, policy, revision, probe, moment):
                 return met
@@ -75,18 +72,18 @@ class EndpointNotes:
 
         return self._change(change)
 
-    def _read(self) -> tuple[Notes, bytes | None]:
+    def _read(self) -> tuple[Known, bytes | None]:
         content = self._store.read(self._name) if self._store else None
         try:
             found = json.loads(content) if content else {}
-            notes = Notes(**{name: found[name] for name in asdict(Notes()) if name in found})
+            notes = Known(**{name: found[name] for name in asdict(Known()) if name in found})
             return replace(notes, left_out=tuple(notes.left_out)), content
         except (ValueError, TypeError) as error:
             raise StoreError(
                 f"{self._name} in store_uri is damaged; remove it, and the endpoint is met anew"
             ) from error
 
-    def _change(self, change: Callable[[Notes], Notes]) -> Notes:
+    def _change(self, change: Callable[[Known], Known]) -> Known:
         """Change what is there now, whoever else changes it at the same time."""
         for _ in range(MOST_TRIES):
             notes, before = self._read()
@@ -99,7 +96,7 @@ class EndpointNotes:
         raise StoreError(f"{self._name} in store_uri changes all the time; another run writes it, try again")
 
 
-def _is_due(notes: Notes, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
+def _is_due(notes: Known, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
     if revision and notes.revision and revision != notes.revision:
         return True
     if policy == "probe":

@@ -1,4 +1,4 @@
-"""Black-boxes that are functions of this process: the simulated one, and the caller's own."""
+"""A black-box that is a function: the caller's own, or one that `llm_base_url=python:...` names."""
 
 from __future__ import annotations
 
@@ -11,79 +11,39 @@ from typing import Any, NamedTuple
 
 import openai
 
-from ease_lib import errors, observations
-from ease_lib.ambient import Ambient
-from ease_lib.black_box.chat import messages_of, run_together
+from ease_lib import errors
+from ease_lib.black_box.chat import messages_of
 from ease_lib.black_box.client import REMEDIES, Completion, estimated_tokens
 from ease_lib.black_box.failures import named_failure
 from ease_lib.black_box.reasoning import without_reasoning
+from ease_lib.notes import Notes
 
 Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 """Messages to the answer's text."""
 
 
 class OwnFunction(NamedTuple):
-    """A function of the caller's that answers, and the name by which its answers are kept."""
+    """A function that answers, and the name by which its answers are kept."""
 
     name: str
     answer: Function
 
 
-OWN_FUNCTION: Ambient[OwnFunction | None] = Ambient(None)
-"""What `llm_base_url=function` asks."""
-
-
 class FunctionClient:
-    """Answers by calling a function, with tokens counted as words.
-
-    Args:
-        model: what it is called.
-        answer: the text for a prompt.
-
-    It refuses no parameters.
-    """
-
-    def __init__(self, model: str, answer: Callable[[str], str]) -> None:
-        self._model = model
-        self._answer = answer
-        self.left_out: frozenset[str] = frozenset()
-        self.answered = 0
-
-    async def complete(self, prompt: str, account: str = "") -> Completion:
-        text = self._answer(run_together(prompt))
-        completion = Completion(
-            text=text,
-            prompt_tokens=len(prompt.split()),
-            completion_tokens=max(1, len(text.split())),
-            model=self._model,
-            account=account,
-            answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        self.answered += 1
-        observations.answered(self._model, "", completion.prompt_tokens, completion.completion_tokens)
-        return completion
-
-    @property
-    def settings(self) -> dict[str, str]:
-        return {"model": self._model}
-
-    async def close(self) -> None:
-        pass
-
-
-class OwnFunctionClient:
-    """Answers by calling the caller's function; tokens are estimated.
+    """Answers by calling a function; tokens are estimated, and no parameter is refused.
 
     A coroutine function is awaited. Another is called in threads, as many at once as requests may be in flight.
 
     Args:
         own: the function and its name, as the model's.
         threads: at most.
+        notes: of the stage that asks.
     """
 
-    def __init__(self, own: OwnFunction, threads: int) -> None:
+    def __init__(self, own: OwnFunction, threads: int, notes: Notes) -> None:
         self._own = own
         self._threads = ThreadPoolExecutor(threads, "llm")
+        self._notes = notes
         self.left_out: frozenset[str] = frozenset()
         self.answered = 0
 
@@ -107,7 +67,7 @@ class OwnFunctionClient:
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         self.answered += 1
-        observations.answered(self._own.name, "", completion.prompt_tokens, completion.completion_tokens)
+        self._notes.answered(self._own.name, "", completion.prompt_tokens, completion.completion_tokens)
         return completion
 
     async def _called(self, messages: list[dict[str, str]]) -> Any:

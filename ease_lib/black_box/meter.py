@@ -33,8 +33,8 @@ class Meter:
     The cost of an answer is known afterwards, so what is in flight when that cap is reached may go beyond it.
     """
 
-    def __init__(self) -> None:
-        self.allow(Allowance())
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allow(allowance or Allowance())
 
     def allow(self, allowance: Allowance) -> None:
         """From now on no more than this."""

@@ -9,14 +9,15 @@ Machines must agree about the time to within such a stretch.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import random
 import time
 from collections.abc import Awaitable, Callable
 
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store
+from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import StoreError
 
 FOLDER = "rates"
@@ -107,26 +108,14 @@ class PacedClient:
         return completion
 
 
-def paced(
-    client: LLMClient,
-    *,
-    requests_per_minute: float,
-    tokens_per_minute: float,
-    answer_tokens: int,
-    store_uri: str,
-    endpoint: str,
-    model: str,
-) -> LLMClient:
-    """The client within these limits; 0 is none. Who has the same store, endpoint and model shares them."""
-    if not (requests_per_minute or tokens_per_minute):
-        return client
-    store = open_store(store_uri) if store_uri else None
-    digest = hashlib.sha256(json.dumps([endpoint, model]).encode()).hexdigest()[:32]
-    limits = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+def schedules(config: EndpointConfig, asked: Asked, store: Store | None) -> tuple[Schedule | None, Schedule | None]:
+    """Of requests and of tokens, where they are limited; who has the same store, endpoint and model shares them."""
+    limits = {"requests": config.llm_requests_per_minute, "tokens": config.llm_tokens_per_minute}
     requests, tokens = (
-        Schedule(limit, store, f"{FOLDER}/{digest}-{what}.json") if limit else None for what, limit in limits.items()
+        Schedule(limit, store, f"{FOLDER}/{asked.schedule_key}-{what}.json") if limit else None
+        for what, limit in limits.items()
     )
-    return PacedClient(client, requests, tokens, answer_tokens=answer_tokens)
+    return requests, tokens
 
 
 def _time(content: bytes | None) -> float:

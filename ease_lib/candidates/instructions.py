@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ease_lib.artifacts.store import fetched
+from ease_lib.artifacts.sources import Sources
 from ease_lib.errors import DataError
 
 OPENING = "I gave a friend an instruction. Based on the instruction they produced the following input-output pairs:"
@@ -54,14 +54,14 @@ def distinct_instructions(texts: Iterable[str]) -> list[str]:
     return list(kept.values())
 
 
-def read_instruction_file(uri: str) -> list[str]:
+def read_instruction_file(uri: str, sources: Sources) -> list[str]:
     """Instructions from a text file, one a line, or from a JSON list of strings.
 
     Raises:
         DataError, StoreError: when it cannot be read or holds none.
     """
     try:
-        content = fetched(uri).decode("utf-8-sig")
+        content = sources.read(uri).decode("utf-8-sig")
         texts = json.loads(content) if uri.endswith(".json") else content.splitlines()
     except ValueError as error:
         raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error

@@ -15,7 +15,7 @@ from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
-  ease run --task lr --noise-ratio 0.1 --llm-base-url simulated
+  ease run --task lr --noise-ratio 0.1              a task that makes its rows
   ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
 the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
@@ -25,7 +25,6 @@ message, 3 not better than --require-better-than, 75 stopped and can be continue
 COMMANDS = {
     "run": "run the whole pipeline on this machine",
     "compare": "compare methods over tasks, noise ratios, endpoints and repeats",
-    "study": "what makes sequences of a task differ, and what can be learnt from answers",
     "plan": "what a run will ask and cost at most, before anything is sent",
     "doctor": "try everything that a run needs, and say what is wrong and what to do",
     "export": "the winning prompt for openai, dspy, langchain, promptfoo or mlflow",

@@ -12,15 +12,15 @@ from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.processes import available_cores, children_have
 from ease_lib.running.compare import Done, run_cells
+from ease_lib.running.run import open_host, open_run
 from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.stages import report_comparison
 from ease_lib.stages.plan_comparison import checked_plan, most_requests
 
 COMPARE_EXAMPLES = """examples:
   ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
-  ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints simulated
+  ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints local
   ease compare --methods "ease, {method: ease, shortlist: none}, {method: ease, nu: 1}" --task lr --repeats 5
-  ease compare --params knowledge                   how much selection matters to models that know the task
 entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
 with more methods, tasks or repeats, runs only what is not finished yet
 """
@@ -33,7 +33,7 @@ def fill(compare: argparse.ArgumentParser) -> None:
     )
     compare.epilog = COMPARE_EXAMPLES
     compare.add_argument(
-        "--params", metavar="SET", help="parameter set (paper-tables, knowledge, ...) or YAML file; options win over it"
+        "--params", metavar="SET", help="YAML file of parameters, or a set (demo, smoke, paper); options win over it"
     )
     compare.add_argument(
         "--output-dir", metavar="DIR", help="folder for results and finished cells (default: runs/comparison)"
@@ -51,7 +51,8 @@ def _compare(parsed: argparse.Namespace) -> int:
     folder = made_folder(parsed.output_dir or "runs/comparison")
     jobs = _jobs(parsed.jobs)
     with sigterm_as_interrupt():
-        cells = checked_plan({"store_uri": str(folder / "store"), **values})
+        with open_host() as host, open_run(host, "", "") as run:
+            cells = checked_plan({"store_uri": str(folder / "store"), **values}, run)
         requests = f"{most_requests(cells):,}".replace(",", " ")
         print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)

@@ -10,6 +10,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_ERROR
 from ease_lib.running import doctor
+from ease_lib.running.run import open_host, open_run, run_of
 
 DOCTOR_EXAMPLES = """examples:
   ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
@@ -34,10 +35,12 @@ def fill(doctor: argparse.ArgumentParser) -> None:
 def _doctor(parsed: argparse.Namespace) -> int:
     parameters = parse_parameters(run_values(parsed))
     problems = 0
-    for finding in doctor.examine(parameters, Path(parsed.output_dir).expanduser().absolute()):
-        print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
-        for problem in finding.problems:
-            print(f"        {problem}")
-        problems += len(finding.problems)
+    folder = Path(parsed.output_dir).expanduser().absolute()
+    with open_host() as host, open_run(host, *run_of(parameters)) as run:
+        for finding in doctor.examine(parameters, folder, run):
+            print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
+            for problem in finding.problems:
+                print(f"        {problem}")
+            problems += len(finding.problems)
     print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "everything that this run needs is there")
     return EXIT_ERROR if problems else 0

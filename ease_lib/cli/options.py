@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import ConfigError
 
@@ -41,7 +42,7 @@ def run_values(parsed: argparse.Namespace) -> dict[str, object]:
     """The parameters of the set that was named, and those given as options, which win."""
     if not parsed.params:
         return given_parameters(parsed)
-    return {**pipelines_module("parameter_sets").read_parameter_set(parsed.params), **given_parameters(parsed)}
+    return {**read_parameter_set(parsed.params), **given_parameters(parsed)}
 
 
 def pipelines_module(module: str) -> Any:

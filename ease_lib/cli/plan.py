@@ -8,6 +8,7 @@ from ease_lib.cli.options import add_parameters, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.running.planning import Part, planned, total
+from ease_lib.running.run import open_host, open_run, run_of
 
 PLAN_EXAMPLES = """examples:
   ease plan --params demo
@@ -37,7 +38,8 @@ def plan_text(parameters: Parameters) -> str:
     """A table of the parts of a run; a judge's tokens are among the others."""
     prices = parameters.endpoint.prices | parameters.judge.prices
     priced = any(prices.values())
-    parts = planned(parameters)
+    with open_host() as host, open_run(host, *run_of(parameters)) as run:
+        parts = planned(parameters, run)
     lines = [f"{'':<18}{'requests':>12}{'prompt tokens':>16}{'answer tokens':>16}{'USD':>10}"]
     for part in (*parts, Part(name="at most", usage=total(parts))):
         usage = part.usage

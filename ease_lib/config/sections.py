@@ -460,13 +460,13 @@ class EndpointConfig(Section):
 
     llm_base_url: str = param(
         "local",
-        "OpenAI-compatible URL, or local (small LLM shipped), or in a checkout simulated (in-context learner).",
+        "OpenAI-compatible URL, local (small LLM shipped), or a function: python:MODULE:NAME or python:FILE.py:NAME.",
         form=True,
     )
     llm_model: str = param("", "Model name; empty takes the endpoint's only one.", form=True)
     llm_api: str = param(
         "auto",
-        "chat or completions; auto is completions for local and simulated, else chat.",
+        "chat or completions; auto is completions for local, else chat.",
         choices=("auto", "chat", "completions"),
     )
     llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)

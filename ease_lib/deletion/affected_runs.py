@@ -15,7 +15,7 @@ from ease_lib.lineage.addresses import Place
 from ease_lib.lineage.chain import COPIES, RECORD_FILE, Chain, Step, is_record
 from ease_lib.lineage.record import decode
 from ease_lib.lineage.verification import checks_of
-from ease_lib.observations import PACKAGE
+from ease_lib.notes import PACKAGE
 
 _RECORD = re.compile(r"^(?P<root>.*?/?)runs/(?P<run>[^/]+)/[a-z_]+-[0-9a-f-]{36}\.json$")
 

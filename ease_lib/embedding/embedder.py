@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ease_lib.ambient import Ambient
 
 FloatArray = NDArray[np.floating]
 logger = logging.getLogger("ease")
@@ -31,8 +28,12 @@ class Embedder(Protocol):
     @property
     def most_tokens(self) -> int: ...
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
-        """(len(texts), d) unit-length float32 embeddings."""
+    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
+        """(len(texts), d) unit-length float32 embeddings.
+
+        Args:
+            progress: of the work that these texts are a part of; by default they are all of it.
+        """
         ...
 
     def count_truncated(self, texts: Sequence[str]) -> int:
@@ -42,11 +43,6 @@ class Embedder(Protocol):
 
 class EmbeddingProgress:
     """Logs every few seconds how many of the texts are embedded."""
-
-    @classmethod
-    def of(cls, total: int) -> EmbeddingProgress:
-        """The one of the work that these texts are a part of (`embedding_in_all`), or one of their own."""
-        return _whole.value or cls(total)
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -58,16 +54,6 @@ class EmbeddingProgress:
         if self._done < self._total and time.monotonic() >= self._last + PROGRESS_SECONDS:
             self._last = time.monotonic()
             logger.info("embedded %s of %s texts", *(f"{n:,}".replace(",", " ") for n in (self._done, self._total)))
-
-
-_whole = Ambient[EmbeddingProgress | None](None)
-
-
-@contextmanager
-def embedding_in_all(total: int) -> Iterator[None]:
-    """Inside, texts are embedded in several parts; progress is told of all of them."""
-    with _whole.set(EmbeddingProgress(total)):
-        yield
 
 
 def in_order(texts: Sequence[str], vector_of: Mapping[str, FloatArray]) -> FloatArray:

@@ -54,7 +54,7 @@ class EndpointEmbedder:
         self._key = key
         self._deadline_seconds = deadline_seconds
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
         """(len(texts), d) unit-length float32 embeddings.
 
         Raises:
@@ -62,14 +62,14 @@ class EndpointEmbedder:
         """
         distinct = list(dict.fromkeys(texts))
         with open_event_loop() as runner:
-            vectors = [vector for batch in runner.run(self._embed_all(distinct)) for vector in batch]
+            batches = runner.run(self._embed_all(distinct, progress or EmbeddingProgress(len(distinct))))
+        vectors = [vector for batch in batches for vector in batch]
         return in_order(texts, dict(zip(distinct, vectors, strict=True)))
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         return 0
 
-    async def _embed_all(self, texts: Sequence[str]) -> list[FloatArray]:
-        progress = EmbeddingProgress.of(len(texts))
+    async def _embed_all(self, texts: Sequence[str], progress: EmbeddingProgress) -> list[FloatArray]:
         places = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def embedded(batch: list[str]) -> FloatArray:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib import observations
 from ease_lib.artifacts.store import Store
-from ease_lib.embedding.embedder import Embedder
+from ease_lib.embedding.embedder import Embedder, EmbeddingProgress
+from ease_lib.notes import Notes
 
 FOLDER = "embeddings"
 FloatArray = NDArray[np.floating]
@@ -30,27 +30,34 @@ class KeptEmbedder:
     Args:
         name: of the embedder.
         identity: all that decides its vectors, and tells it from others of that name.
+        store: where they are kept.
         open_embedder: the embedder itself.
     """
 
     most_tokens = 0
 
     def __init__(
-        self, name: str, identity: Mapping[str, str], store: Store, open_embedder: Callable[[], Embedder]
+        self,
+        name: str,
+        identity: Mapping[str, str],
+        store: Store,
+        notes: Notes,
+        open_embedder: Callable[[], Embedder],
     ) -> None:
         self.name = name
         self._identity = dict(identity)
         self._store = store
+        self._notes = notes
         self._open = open_embedder
         self._opened: Embedder | None = None
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
         name = self._name("vectors", texts)
         kept = _vectors(self._read(name), len(texts))
         if kept is not None:
             logger.info("%d texts were embedded by an earlier run", len(texts))
             return kept
-        vectors = self._embedder().embed(texts)
+        vectors = self._embedder().embed(texts, progress)
         content = io.BytesIO()
         np.save(content, vectors, allow_pickle=False)
         self._write(name, content.getvalue())
@@ -72,13 +79,13 @@ class KeptEmbedder:
     def _read(self, name: str) -> bytes | None:
         content = self._store.read(name)
         if content is not None:
-            observations.entry(self._store.uri, name, content)
+            self._notes.entry(self._store.uri, name, content)
         return content
 
     def _write(self, name: str, content: bytes) -> None:
         sealed = _sealed(content)
         self._store.write(name, sealed)
-        observations.entry(self._store.uri, name, sealed)
+        self._notes.entry(self._store.uri, name, sealed)
 
     def _name(self, kind: str, texts: Sequence[str]) -> str:
         content = json.dumps([kind, self._identity, list(texts)], sort_keys=True).encode()

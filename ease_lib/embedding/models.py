@@ -46,10 +46,10 @@ class SentenceEmbedder:
         if self.most_tokens != model.max_seq_length:
             model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
         """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
-        progress = EmbeddingProgress.of(len(distinct))
+        progress = progress or EmbeddingProgress(len(distinct))
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ease_lib import observations
-from ease_lib.artifacts.store import joined, open_store
+from ease_lib.artifacts.store import Store
 from ease_lib.black_box.failures import without_credentials
 from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.device import resolve_device
@@ -15,17 +14,20 @@ from ease_lib.embedding.kept import FOLDER, KeptEmbedder
 from ease_lib.embedding.models import BFLOAT16, FLOAT32, files_identity, load_embedder
 from ease_lib.embedding.models import check_embedder as check_sentence_embedder
 from ease_lib.keys import endpoint_key
+from ease_lib.notes import Notes
 from ease_lib.processes import computes_in_bfloat16
 
 KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
 TRIAL_DEADLINE_SECONDS = 5.0
 
 
-def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: str = "") -> Embedder:
+def open_embedder(
+    config: EmbeddingConfig, hardware: HardwareConfig, *, notes: Notes, store: Store | None = None
+) -> Embedder:
     """`openai:MODEL` behind an endpoint, or a sentence-transformers model.
 
     Args:
-        store_uri: where vectors are kept from run to run; empty keeps none.
+        store: the run's, in which vectors are kept from run to run; None keeps none.
 
     Raises:
         ConfigError: when there is no such sentence-transformers model or device within reach.
@@ -33,12 +35,11 @@ def open_embedder(config: EmbeddingConfig, hardware: HardwareConfig, store_uri: 
     identity = embedder_identity(config)
     if not config.embedder.startswith(ENDPOINT_EMBEDDER) and (precision := _precision(hardware)) != FLOAT32:
         identity["precision"] = precision
-    observations.embedder_used(config.embedder, identity)
-    if not store_uri:
+    notes.embedder = {"name": config.embedder, **identity}
+    if store is None:
         return _opened(config, hardware)
-    store = open_store(joined(store_uri, FOLDER))
     decided = {"name": config.embedder, "device": hardware.device, **identity}
-    return KeptEmbedder(config.embedder, decided, store, lambda: _opened(config, hardware))
+    return KeptEmbedder(config.embedder, decided, store.below(FOLDER), notes, lambda: _opened(config, hardware))
 
 
 def _precision(hardware: HardwareConfig) -> str:

@@ -10,11 +10,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ease_lib.ambient import Ambient
 from ease_lib.errors import ConnectionFailed
 from ease_lib.processes import child_environment
 
@@ -24,20 +23,9 @@ STOP_SECONDS = 5.0
 LOG_TAIL_BYTES = 4096
 
 
-_shared = Ambient[tuple[ExitStack, dict[str, str]] | None](None)
-"""Inside of `shared_endpoints`: what ends them all, and their base URLs by name."""
-
-
 @contextmanager
-def shared_endpoints() -> Iterator[None]:
-    """Inside, an endpoint that was started stays up for whoever needs it next, until the context ends."""
-    with ExitStack() as stack, _shared.set((stack, {})):
-        yield
-
-
-@contextmanager
-def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
-    """Run `local` for the length of the context, or of `shared_endpoints` around it.
+def child_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
+    """Run `local` for the length of the context.
 
     Args:
         log: file that takes what the endpoint prints; None keeps nothing of it.
@@ -48,18 +36,6 @@ def running_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
     Raises:
         ConnectionFailed: when it does not start, with the end of its log.
     """
-    if _shared.value is None:
-        with _child_endpoint(name, log) as url:
-            yield url
-        return
-    stack, urls = _shared.value
-    if name not in urls:
-        urls[name] = stack.enter_context(_child_endpoint(name, log))
-    yield urls[name]
-
-
-@contextmanager
-def _child_endpoint(name: str, log: Path | None) -> Iterator[str]:
     with log.open("a+b") if log else tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             [sys.executable, "-m", PROGRAMS[name]],

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ease_lib.artifacts.store import fetched
+from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.chat import Chat
 from ease_lib.errors import DataError
 from ease_lib.evaluation.prompt import INPUT, fill, parsed
@@ -94,7 +94,7 @@ def baseline_of(dataset: Mapping[str, Any]) -> Baseline | None:
     return Baseline.of(dataset["baseline"]) if dataset["baseline"] else None
 
 
-def read_baseline(uri: str) -> Baseline | None:
+def read_baseline(uri: str, sources: Sources) -> Baseline | None:
     """The baseline of a file, a path or s3://; none where none is named.
 
     Raises:
@@ -103,7 +103,7 @@ def read_baseline(uri: str) -> Baseline | None:
     if not uri:
         return None
     try:
-        text = fetched(uri).decode("utf-8-sig")
+        text = sources.read(uri).decode("utf-8-sig")
         if PurePath(uri).suffix not in (".yaml", ".yml", ".json"):
             return Baseline.of({"messages": [{"role": "", "content": text.rstrip("\n")}]})
         content = yaml.safe_load(text)

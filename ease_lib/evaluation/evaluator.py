@@ -24,6 +24,8 @@ from ease_lib.tasks.base import Exemplar, row_hash
 
 logger = logging.getLogger("ease")
 
+PREFIX_TOKENS = 1024
+"""That prompts of a sequence begin with so that endpoints with a prefix cache keep them."""
 SHOWN_CHARACTERS = 60
 """Of a row's input that name it in the log."""
 

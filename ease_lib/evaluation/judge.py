@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from ease_lib import errors
-from ease_lib.artifacts.store import fetched
+from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
 from ease_lib.errors import DataError
@@ -205,7 +205,7 @@ def rubric_of(dataset: Mapping[str, Any]) -> Rubric | None:
     return Rubric.of(dataset["rubric"]) if dataset["rubric"] else None
 
 
-def read_rubric(uri: str) -> Rubric:
+def read_rubric(uri: str, sources: Sources) -> Rubric:
     """The rubric of a file, a path or s3://; the default where none is named.
 
     Raises:
@@ -214,7 +214,7 @@ def read_rubric(uri: str) -> Rubric:
     if not uri:
         return Rubric.of(DEFAULT)
     try:
-        text = fetched(uri).decode("utf-8-sig")
+        text = sources.read(uri).decode("utf-8-sig")
         if PurePath(uri).suffix not in (".yaml", ".yml", ".json"):
             return Rubric.of({"messages": [{"role": "user", "content": text.rstrip("\n")}]})
         content = yaml.safe_load(text)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ease_lib.black_box.asking import cancelled
+from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
-from ease_lib.black_box.opening import BlackBox
 from ease_lib.evaluation.baseline import Baseline
-from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
+from ease_lib.evaluation.evaluator import PREFIX_TOKENS, Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
@@ -72,14 +72,14 @@ class Objective:
         """What this black-box answers to the queries of these rows; its judge, if it has one, grades by the rubric."""
         return cls(
             black_box.client,
-            black_box.runner,
+            black_box.loop,
             rows,
             metric=metric,
             failures=black_box.failures,
             template=template,
             judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
             most_zeros=most_zeros,
-            prefix_tokens=black_box.prefix_tokens,
+            prefix_tokens=PREFIX_TOKENS,
         )
 
     def evaluate(self, question: Question) -> Evaluation:

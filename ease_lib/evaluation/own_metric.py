@@ -22,23 +22,20 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from ease_lib.ambient import Ambient
-from ease_lib.artifacts.store import fetched
+from ease_lib.artifacts.functions import load_function
+from ease_lib.artifacts.sources import Sources
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 
 OwnMetric = Callable[[str, list[str]], float]
-OWN_METRIC: Ambient[OwnMetric | None] = Ambient(None)
-"""What a metric of the module `function` is."""
 FUNCTION = "function"
+"""The module of a metric that is a function of the caller's."""
 MATRIX, OTHERS = ".csv", "*"
 WITHOUT_JUDGE = "exact_match"
 """What stands for `metric=judge` where nobody is asked: what noise is, whether an answer fits any row."""
@@ -51,11 +48,12 @@ class LoadedMetric(NamedTuple):
     sha256: str = ""
 
 
-def load_metric(name: str, sha256: str = "") -> LoadedMetric:
+def load_metric(name: str, sources: Sources, *, sha256: str = "", own: OwnMetric | None = None) -> LoadedMetric:
     """A metric by its name, or of a file or module.
 
     Args:
         sha256: that its file must have; empty takes any.
+        own: the function that a metric of the module `function` is.
 
     Raises:
         ConfigError: when there is none, or its file changed.
@@ -66,14 +64,12 @@ def load_metric(name: str, sha256: str = "") -> LoadedMetric:
     if name == JUDGE:
         return LoadedMetric(METRICS[WITHOUT_JUDGE], sha256)
     if name.endswith(MATRIX):
-        source = fetched(name)
+        source = sources.read(name)
         return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
-    place, _, function = name.rpartition(":")
-    source, namespace = _file(name, place) if place.endswith(".py") else _module(name, place)
-    found = _digest(name, source, sha256)
-    if not callable(namespace.get(function)):
-        raise ConfigError(f"metric={name}: {place} has no function {function}")
-    return LoadedMetric(_checked(name, namespace[function]), found)
+    if name.rpartition(":")[0] == FUNCTION and own is not None:
+        return LoadedMetric(_checked(name, own), _digest(name, _source(own), sha256))
+    loaded = load_function(f"metric={name}", name, sources)
+    return LoadedMetric(_checked(name, loaded.call), _digest(name, loaded.source, sha256))
 
 
 def file_of(name: str) -> str:
@@ -116,27 +112,6 @@ def _by_costs(name: str, source: bytes) -> Metric:
         return 1 - least / max(each)
 
     return score
-
-
-def _file(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
-    source = fetched(place)
-    namespace: dict[str, Any] = {"__name__": "metric_of_ones_own", "__file__": place}
-    try:
-        exec(compile(source, place, "exec"), namespace)  # noqa: S102 the user's own code, by the user's own parameter
-    except Exception as error:
-        raise ConfigError(f"metric={name} cannot be loaded: {type(error).__name__}: {error}") from error
-    return source, namespace
-
-
-def _module(name: str, place: str) -> tuple[bytes, dict[str, Any]]:
-    own = OWN_METRIC.value
-    if place == FUNCTION and own is not None:
-        return _source(own), {name_of(own): own}
-    try:
-        module = importlib.import_module(place)
-    except Exception as error:
-        raise ConfigError(f"metric={name} cannot be loaded: {type(error).__name__}: {error}") from error
-    return Path(module.__file__).read_bytes() if module.__file__ else b"", vars(module)
 
 
 def name_of(function: Callable[..., Any]) -> str:

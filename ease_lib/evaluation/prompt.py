@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import yaml
 
-from ease_lib.artifacts.store import fetched
+from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.chat import Chat
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import Exemplar
@@ -208,7 +208,7 @@ def fill(parts: Parts, values: Mapping[str, str]) -> str:
     return "".join(literal + ("" if field is None else values[field]) for literal, field in parts)
 
 
-def read_template(uri: str) -> PromptTemplate:
+def read_template(uri: str, sources: Sources) -> PromptTemplate:
     """The template of a YAML file, a path or s3://; the default where none is named.
 
     Raises:
@@ -217,7 +217,7 @@ def read_template(uri: str) -> PromptTemplate:
     if not uri:
         return PromptTemplate()
     try:
-        document = yaml.safe_load(fetched(uri).decode("utf-8-sig"))
+        document = yaml.safe_load(sources.read(uri).decode("utf-8-sig"))
     except (ValueError, yaml.YAMLError) as error:
         raise DataError(f"prompt={uri} is not UTF-8 text in YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from ease_lib.artifacts.store import Store, joined, open_file, open_store
-from ease_lib.observations import PACKAGE
+from ease_lib.notes import PACKAGE
 
 
 def absolute(uri: str) -> str:

@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib import __version__
-from ease_lib.ambient import Ambient
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, joined, open_store
-from ease_lib.errors import EaseError, LineageError
+from ease_lib.artifacts.store import Store, joined
+from ease_lib.errors import EaseError
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, described, digest_of, encode
 from ease_lib.lineage.redaction import redacted, redacted_document
-from ease_lib.observations import Observations, collecting
+from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
@@ -96,12 +95,14 @@ class Attempt:
 
     Args:
         link: URI of the record in the root, or empty without a root.
+        notes: what the stage meets beside its artifacts.
         seal: makes the signature of the record, by its name in the root, when the stage has ended well; of a stage that
             has a key.
     """
 
     link: str
     inputs: list[Record]
+    notes: Notes = field(default_factory=Notes)
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
     seal: Callable[[str, bytes], bytes] | None = None
@@ -111,32 +112,20 @@ class Attempt:
         return hashlib.sha256(self.content).hexdigest()
 
 
-_recorded = Ambient[Attempt | None](None)
-
-
-def current_attempt() -> Attempt:
-    """The attempt that is recorded now in this process: for the stage that publishes where things come from.
-
-    Raises:
-        LineageError: when nothing is recorded.
-    """
-    if _recorded.value is None:
-        raise LineageError("publishing needs a recorded stage: run it by `ease publish` or in the pipeline")
-    return _recorded.value
-
-
 @contextmanager
-def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
+def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[Attempt]:
     """Record an attempt at a stage, which runs in this context.
+
+    Args:
+        store: the lineage root; None keeps no record there.
 
     Raises:
         StoreError: when the root cannot be written: work that cannot be proven is not done.
     """
     attempt_id = str(uuid.uuid4())
-    store = open_store(root, patience_seconds=PATIENCE_SECONDS) if root else None
     name = f"runs/{context.run_id}/{work.stage}-{attempt_id}.json"
     inputs = [part.described() for part in work.inputs]
-    attempt = Attempt(link=_joined(root, name) if root else "", inputs=inputs)
+    attempt = Attempt(link=joined(store.uri, name) if store else "", inputs=inputs)
     record = _begun(work, attempt, attempt_id, context)
     record["attempt"]["earlier"] = _earlier(store, record["attempt"]["work"])
     if store:
@@ -150,21 +139,19 @@ def recording(work: Work, root: str, context: RunContext) -> Iterator[Attempt]:
         _tell(record, str(work.parameters.get("openlineage_url", "")), context)
 
     keep("started")
-    with collecting() as observed, _recorded.set(attempt):
-        try:
-            yield attempt
-            attempt.outputs = [part.described() for part in work.outputs]
-        except EaseError as error:
-            message = redacted(str(error), context.secrets)
-            keep("failed", error=message, ended=now(), **_met(observed))
-            raise
-        except KeyboardInterrupt:
-            keep("stopped", ended=now(), **_met(observed))
-            raise
-        except Exception as error:
-            keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(observed))
-            raise
-    keep("complete", ended=now(), outputs=attempt.outputs, **_met(observed))
+    try:
+        yield attempt
+        attempt.outputs = [part.described() for part in work.outputs]
+    except EaseError as error:
+        keep("failed", error=redacted(str(error), context.secrets), ended=now(), **_met(attempt.notes))
+        raise
+    except KeyboardInterrupt:
+        keep("stopped", ended=now(), **_met(attempt.notes))
+        raise
+    except Exception as error:
+        keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(attempt.notes))
+        raise
+    keep("complete", ended=now(), outputs=attempt.outputs, **_met(attempt.notes))
     if store and attempt.seal:
         store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
 
@@ -231,7 +218,7 @@ def _software(context: RunContext) -> Record:
     }
 
 
-def _met(observed: Observations) -> Record:
+def _met(observed: Notes) -> Record:
     """What the stage met beside its artifacts."""
     models = [
         {"model": model, "system_fingerprint": fingerprint, "answers": count}
@@ -274,8 +261,3 @@ def _earlier(store: Store | None, work: str) -> list[str]:
     folder = f"attempts/{work}"
     marks = [json.loads(store.read(f"{folder}/{mark}") or b"{}") for mark in store.find_names(folder)]
     return [mark["record"] for mark in sorted(marks, key=lambda mark: str(mark.get("started"))) if "record" in mark]
-
-
-def _joined(root: str, name: str) -> str:
-    root = root if "://" in root else str(Path(root).expanduser().absolute())
-    return joined(root, name)

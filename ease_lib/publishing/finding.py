@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, open_store
 from ease_lib.lineage.chain import VERSIONS
 from ease_lib.lineage.record import Record
+from ease_lib.notes import Notes
 from ease_lib.publishing.versions import PROMPTS, ROWS, has_prompt, marks_of, read_latest, read_version, write_marks
 from ease_lib.tasks.base import row_hash
 
@@ -60,7 +61,7 @@ def index(uri: str, progress: Callable[[int, int], None] = lambda done, total: N
         for done, found in enumerate(readers.map(lambda version: read_version(store, version), versions), 1):
             progress(done, len(versions))
             if found and not marks.issuperset(marks_of(found[0])):
-                write_marks(store, found[0])
+                write_marks(store, found[0], Notes())
                 indexed += 1
     return indexed
 

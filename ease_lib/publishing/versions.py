@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ease_lib import observations
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined
 from ease_lib.errors import LineageError
@@ -28,6 +27,7 @@ from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignatur
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
 from ease_lib.lineage.exports.slsa import resource_uri
 from ease_lib.lineage.record import Record, decode, encode
+from ease_lib.notes import Notes
 
 ROWS, PROMPTS = "rows", "prompts"
 
@@ -84,6 +84,7 @@ def write_version(
     validation_rows: Sequence[str],
     facts: Mapping[str, Any],
     previous: Latest | None,
+    notes: Notes,
     sign: Callable[[bytes], bytes] | None = None,
     key: PublicKey | None = None,
 ) -> str:
@@ -109,11 +110,11 @@ def write_version(
     if found is not None:
         if key:
             _refuse_unless_signed(store, version, found[1], key)
-        _take_over(store, *found)
+        _take_over(store, *found, notes)
         return found[1]
     folder = f"{VERSIONS}/{version}"
     for name, content in files.items():
-        _write(store, f"{folder}/{name}", content)
+        _write(store, f"{folder}/{name}", content, notes)
     manifest = {
         "version": version,
         **facts,
@@ -129,21 +130,21 @@ def write_version(
     }
     content = encode(manifest, MANIFEST_CONTRACT)
     if sign:
-        _write(store, f"{folder}/{ENVELOPE_FILE}", sign(content))
-    _write(store, f"{folder}/{VERSION_FILE}", content)
-    write_marks(store, manifest)
+        _write(store, f"{folder}/{ENVELOPE_FILE}", sign(content), notes)
+    _write(store, f"{folder}/{VERSION_FILE}", content, notes)
+    write_marks(store, manifest, notes)
     return hashlib.sha256(content).hexdigest()
 
 
-def _take_over(store: Store, manifest: Record, manifest_sha256: str) -> None:
+def _take_over(store: Store, manifest: Record, manifest_sha256: str, notes: Notes) -> None:
     """Finish a version that an earlier attempt wrote, and note it for the record of the stage as that one would."""
     digests = {name: file["sha256"] for name, file in manifest["files"].items()} | {VERSION_FILE: manifest_sha256}
     envelope = store.read(f"{VERSIONS}/{manifest['version']}/{ENVELOPE_FILE}")
     if envelope is not None:
         digests[ENVELOPE_FILE] = hashlib.sha256(envelope).hexdigest()
     for name, sha256 in digests.items():
-        observations.object_taken_over(store.uri, f"{VERSIONS}/{manifest['version']}/{name}", sha256)
-    write_marks(store, manifest)
+        notes.object(store.uri, f"{VERSIONS}/{manifest['version']}/{name}", sha256)
+    write_marks(store, manifest, notes)
 
 
 def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key: PublicKey) -> None:
@@ -206,13 +207,13 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     ]
 
 
-def write_marks(store: Store, manifest: Record) -> None:
+def write_marks(store: Store, manifest: Record, notes: Notes) -> None:
     """The marks by which `find` finds a version; those that are there already stay."""
     for name, content in marks_of(manifest).items():
         if store.read(name) == content:
-            observations.object_taken_over(store.uri, name, hashlib.sha256(content).hexdigest())
+            notes.object(store.uri, name, hashlib.sha256(content).hexdigest())
         else:
-            _write(store, name, content)
+            _write(store, name, content, notes)
 
 
 def marks_of(manifest: Record) -> dict[str, bytes]:
@@ -303,7 +304,7 @@ def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{COPIES}/{name}.json": content for name, content in records.items()}
 
 
-def _write(store: Store, name: str, content: bytes) -> None:
+def _write(store: Store, name: str, content: bytes, notes: Notes) -> None:
     """Write what no later run changes, and note it for the record of the stage."""
     store.write(name, content)
-    observations.object_written(store.uri, name, content)
+    notes.object(store.uri, name, hashlib.sha256(content).hexdigest())

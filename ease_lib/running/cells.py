@@ -11,26 +11,28 @@ time may cure is left to Kubeflow's retries first.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import hashlib
 import itertools
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
 from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.comparison import Cell
 from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.notes import Notes
 from ease_lib.running.graph import STAGES, modules_between
 from ease_lib.running.inline import Workspace
+from ease_lib.running.run import Host, Run, open_run, run_of
 
 logger = logging.getLogger("ease")
 
@@ -41,10 +43,20 @@ ANSWERS_PER_POINT = 20
 """Of the curves that a comparison shows."""
 
 
-def attempted(cell: Cell, at: Workspace, *, is_last: bool = True) -> tuple[dict[str, Any], bool]:
-    """As `run`; a failure is a result that says why, unless another attempt may cure it."""
+def attempted(
+    cell: Cell, at: Workspace, host: Host, *, notes: Notes | None = None, is_last: bool = True
+) -> tuple[dict[str, Any], bool]:
+    """As `run_cell`; a failure is a result that says why, unless another attempt may cure it.
+
+    Args:
+        host: the process.
+        notes: take what the stages meet, for the record of the cell.
+        is_last: no other attempt follows.
+    """
+    parameters = parse_parameters(cell.parameters)
     try:
-        return run(cell, at)
+        with open_run(host, *run_of(parameters)) as run:
+            return run_cell(cell, at, replace(run, notes=notes or Notes()))
     except EaseError as error:
         if not is_last and (isinstance(error, StoreUnavailable) or getattr(error, "retryable", False)):
             raise
@@ -53,10 +65,10 @@ def attempted(cell: Cell, at: Workspace, *, is_last: bool = True) -> tuple[dict[
         logger.exception("%s", cell.name)
         failure = f"internal error: {type(error).__name__}: {error}"
     logger.info("notice: %s failed: %s", cell.name, failure)
-    return {**cell.document, "seed": parse_parameters(cell.parameters).run.seed, "failure": failure}, False
+    return {**cell.document, "seed": parameters.run.seed, "failure": failure}, False
 
 
-def run(cell: Cell, at: Workspace) -> tuple[dict[str, Any], bool]:
+def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]:
     """The result under `COMPARISON_CELL`, and whether it was there already.
 
     Args:
@@ -66,33 +78,32 @@ def run(cell: Cell, at: Workspace) -> tuple[dict[str, Any], bool]:
         EaseError: as the stages do; the journal keeps what was answered.
     """
     parameters = parse_parameters(cell.parameters)
-    at.run_if_changed(parameters, STAGES["build_dataset"].module)
-    store = open_store(parameters.run.store_uri) if parameters.run.store_uri else None
-    key = _key(cell, at)
+    at.run_if_changed(parameters, run, STAGES["build_dataset"].module)
+    key = _key(cell, at, run.sources)
     name = f"{FOLDER}/{key}.json"
     if parameters.continuation.ledger:
-        owned = dataclasses.replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
-        parameters = dataclasses.replace(parameters, continuation=owned)
-    found = store.read(name) if store else None
+        owned = replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
+        parameters = replace(parameters, continuation=owned)
+    found = run.store.read(name) if run.store else None
     measured: dict[str, Any] = json.loads(found) if found else {}
     if not found:
-        at.run_if_changed(parameters, *modules_between("", "optimize"))
-        at.run(parameters, STAGES["optimize"].module, STAGES["evaluate"].module)
+        at.run_if_changed(parameters, run, *modules_between("", "optimize"))
+        at.run(parameters, run, STAGES["optimize"].module, STAGES["evaluate"].module)
         measured = _measured(at)
-        if store:
-            store.write(name, json.dumps(measured, allow_nan=False).encode())
+        if run.store:
+            run.store.write(name, json.dumps(measured, allow_nan=False).encode())
     return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
 
 
-def _key(cell: Cell, at: Workspace) -> str:
-    run = parse_parameters(cell.parameters)
-    instructions = run.instructions.instructions_uri
+def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
+    parameters = parse_parameters(cell.parameters)
+    instructions = parameters.instructions.instructions_uri
     identity = {
         "code": _code_sha256(),
-        "parameters": {name: value for name, value in flat_parameters(run).items() if name not in SPEED_ONLY},
+        "parameters": {name: value for name, value in flat_parameters(parameters).items() if name not in SPEED_ONLY},
         "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.summary)]),
-        "instructions": read_instruction_file(instructions) if instructions else [],
-        "embedder": embedder_identity(run.embedding),
+        "instructions": read_instruction_file(instructions, sources) if instructions else [],
+        "embedder": embedder_identity(parameters.embedding),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 

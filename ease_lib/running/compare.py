@@ -6,22 +6,26 @@ A process makes data and embeddings anew only when the next cell has others, and
 from __future__ import annotations
 
 import multiprocessing
+import queue
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from ease_lib.ambient import Ambient
-from ease_lib.artifacts.store import stores_are_waited_for
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.comparison import Cell
-from ease_lib.endpoints.child import shared_endpoints
+from ease_lib.errors import EaseError
 from ease_lib.processes import available_cores
 from ease_lib.running.cells import attempted
 from ease_lib.running.inline import Workspace
+from ease_lib.running.run import Host, open_host
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether the processes are still there."""
 
 
 @dataclass(frozen=True)
@@ -39,43 +43,54 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], Non
     Args:
         jobs: processes side by side.
         on_done: called with each cell as it is done, for progress.
+
+    Raises:
+        EaseError: when a process was killed; finished cells are stored.
     """
     results: dict[int, dict[str, Any]] = {}
+    context = multiprocessing.get_context("spawn")
+    waiting: Any = context.Queue()
+    finished: Any = context.Queue()
+    for numbered in enumerate(cells):
+        waiting.put(numbered)
+    for _ in range(jobs):
+        waiting.put(None)
     with tempfile.TemporaryDirectory(prefix="ease-cells-") as folder:
-        pool = multiprocessing.get_context("spawn").Pool(jobs, _prepare_process, (jobs, folder))
+        workers = [context.Process(target=_work, args=(waiting, finished, jobs, folder)) for _ in range(jobs)]
         try:
-            for number, done in pool.imap_unordered(_run, enumerate(cells)):
+            for worker in workers:
+                worker.start()
+            while len(results) < len(cells):
+                number, done = _next(finished, workers)
                 results[number] = done.result
                 on_done(done)
         finally:
-            pool.terminate()  # finished cells are stored, journals survive a kill
-            pool.join()
+            for worker in workers:
+                worker.terminate()  # finished cells are stored, journals survive a kill
+            for worker in workers:
+                worker.join()
+            for each in (waiting, finished):
+                each.cancel_join_thread()
+                each.close()
     return [results[number] for number in range(len(cells))]
 
 
-@dataclass
-class _Process:
-    """What a process of the pool keeps from cell to cell."""
-
-    resources: ExitStack
-    folder: Path
-    data_and_endpoint: tuple[str, float, str, int] | None = None
-    at: Workspace | None = None
-
-    def artifacts(self, cell: Cell) -> Workspace:
-        """Those of the cell before if it had the same data, so that they need not be made again."""
-        if self.at is None or self.data_and_endpoint != cell.data_and_endpoint:
-            self.data_and_endpoint = cell.data_and_endpoint
-            self.at = Workspace(Path(tempfile.mkdtemp(dir=self.folder)))
-        return self.at
+def _next(finished: Any, workers: Sequence[BaseProcess]) -> tuple[int, Done]:
+    while True:
+        try:
+            found: tuple[int, Done] = finished.get(timeout=LOOK_SECONDS)
+            return found
+        except queue.Empty:
+            ended = next((worker for worker in workers if worker.exitcode), None)
+            if ended is not None:
+                raise EaseError(
+                    f"a process of the comparison ended by itself (exit code {ended.exitcode}); the same command goes "
+                    "on with what is not finished; with less memory use fewer --jobs"
+                ) from None
 
 
-_process = Ambient[_Process | None](None)
-"""Set in the processes of the pool."""
-
-
-def _prepare_process(jobs: int, folder: str) -> None:
-    """Its share of the cores; endpoints of ours stay up until it ends; signals are the main process's business."""
+def _work(waiting: Any, finished: Any, jobs: int, folder: str) -> None:
+    """A process: its share of the cores; signals are the main process's business."""
     import torch
     from tqdm import tqdm
 
@@ -83,17 +98,31 @@ def _prepare_process(jobs: int, folder: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
     torch.set_num_threads(max(1, available_cores() // jobs))
-    resources = ExitStack()
-    resources.enter_context(shared_endpoints())
-    resources.enter_context(stores_are_waited_for())
-    _process.value = _Process(resources, Path(folder))
+    with open_host(patience_seconds=PATIENCE_SECONDS) as host:
+        worker = _Worker(host, Path(folder))
+        while (numbered := waiting.get()) is not None:
+            number, cell = numbered
+            finished.put((number, worker.done(cell)))
 
 
-def _run(numbered: tuple[int, Cell]) -> tuple[int, Done]:
-    number, cell = numbered
-    process = _process.value
-    assert process is not None
-    result, kept = attempted(cell, process.artifacts(cell))
-    if result["failure"]:
-        process.at = None  # what it left half made is not for the next one
-    return number, Done(cell, result, kept=kept)
+class _Worker:
+    """Runs cells, and keeps the artifacts of the last one for the next."""
+
+    def __init__(self, host: Host, folder: Path) -> None:
+        self._host = host
+        self._folder = folder
+        self._shared: tuple[str, float, str, int] | None = None
+        self._at: Workspace | None = None
+
+    def done(self, cell: Cell) -> Done:
+        result, kept = attempted(cell, self._workspace(cell), self._host)
+        if result["failure"]:
+            self._at = None  # what it left half made is not for the next one
+        return Done(cell, result, kept=kept)
+
+    def _workspace(self, cell: Cell) -> Workspace:
+        """That of the cell before if it had the same data, so that they need not be made again."""
+        if self._at is None or self._shared != cell.data_and_endpoint:
+            self._shared = cell.data_and_endpoint
+            self._at = Workspace(Path(tempfile.mkdtemp(dir=self._folder)))
+        return self._at

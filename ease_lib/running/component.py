@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import checked_values, parse_parameter_text, read_by
 from ease_lib.config.sections import Parameters
 from ease_lib.running.execution import Artifact, MetricsArtifact, StageReport, file_in, name_of, perform, user_errors
 from ease_lib.running.graph import CHECK, stages_of
+from ease_lib.running.run import Run, open_host, open_run, run_of
 
 
 class ConfusionArtifact(Protocol):
@@ -53,8 +55,10 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
         `do(stage, **artifacts)`, with an artifact for each field of the stage's `Inputs` and `Outputs`, and `chain` for
         a page about its record.
     """
-    with user_errors(name):
-        yield _doing(checked_values(parameters), lineage)
+    with user_errors(name), open_host(patience_seconds=PATIENCE_SECONDS) as host:
+        values = checked_values(parameters)
+        with open_run(host, str(values.get("store_uri") or ""), str(values["lineage_uri"])) as run:
+            yield _doing(values, run, lineage)
 
 
 @contextmanager
@@ -68,12 +72,14 @@ def first_component(
         scheduled: when Kubeflow made the run, of a recurring run within seconds of its plan.
         run_name: the run's in the dashboard.
     """
-    with user_errors("build_dataset"):
+    with user_errors("build_dataset"), open_host(patience_seconds=PATIENCE_SECONDS) as host:
         check = CHECK.module
         parameters = check.named(check.read_form(form), run_name)
-        parameters = check.perform(parameters, scheduled=scheduled, record=file_in(lineage, f"{CHECK.name}.json"))
-        passed = Passed(*(_passed(name.removeprefix("for_"), parameters) for name in Passed._fields))
-        yield _doing(_passed("build_dataset", parameters), lineage), passed
+        with open_run(host, *run_of(parameters)) as run:
+            record = file_in(lineage, f"{CHECK.name}.json")
+            parameters = check.perform(parameters, run, scheduled=scheduled, record=record)
+            passed = Passed(*(_passed(name.removeprefix("for_"), parameters) for name in Passed._fields))
+            yield _doing(_passed("build_dataset", parameters), run, lineage), passed
 
 
 def shard_parameters(form: Mapping[str, object], advanced: str) -> dict[str, object]:
@@ -94,10 +100,11 @@ def _passed(component: str, parameters: Parameters) -> dict[str, Any]:
     return dict(read_by(configs, parameters))
 
 
-def _doing(values: Mapping[str, object], lineage: Artifact) -> Doing:
+def _doing(values: Mapping[str, object], run: Run, lineage: Artifact) -> Doing:
     def do(
         stage: ModuleType, *, chain: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
     ) -> StageReport:
-        return perform(stage, values, artifacts, record=file_in(lineage, f"{name_of(stage)}.json"), chain=chain)
+        record = file_in(lineage, f"{name_of(stage)}.json")
+        return perform(stage, values, artifacts, run, record=record, chain=chain)
 
     return do

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from ease_lib.artifacts.store import S3Store, is_s3
-from ease_lib.black_box.opening import JUDGE_KEY_VARIABLE as JUDGE_KEY
-from ease_lib.black_box.opening import KEY_VARIABLE as LLM_KEY
+from ease_lib.black_box.chain import JUDGE_KEY_VARIABLE as JUDGE_KEY
+from ease_lib.black_box.chain import KEY_VARIABLE as LLM_KEY
 from ease_lib.config.sections import Parameters
 from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
@@ -20,6 +20,7 @@ from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
 from ease_lib.processes import available_cores
 from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
+from ease_lib.running.run import Run
 
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""
@@ -32,14 +33,14 @@ SIGNING_VARIABLES = (SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY)
 STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
-def examine(parameters: Parameters, output_dir: Path) -> Iterator[Finding]:
+def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[Finding]:
     """Findings in the order in which a run would meet them, each as soon as it is known."""
     yield _output_folder(output_dir)
     yield _device(parameters)
     yield _surroundings()
     if os.environ.get(API_SERVER[0]):
         yield from _cluster()
-    for finding in findings(with_service_for_local(parameters)):
+    for finding in findings(with_service_for_local(parameters, run.sources), run=run):
         yield finding
         if finding.what == "store" and is_s3(finding.which) and not finding.problems:
             yield _checksums(finding.which)

@@ -20,17 +20,17 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
-from ease_lib.artifacts.store import stores_are_waited_for
 from ease_lib.artifacts.tables import write_text
 from ease_lib.config.parsing import declared_parameters, flat_parameters, stage_config
 from ease_lib.config.sections import OnlyLineage
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import Part, Work, recording
+from ease_lib.lineage.recording import Part, Work
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
 from ease_lib.processes import limit_threads
-from ease_lib.running.run_context import run_context, secrets
+from ease_lib.running.run import Run
+from ease_lib.running.run_context import secrets
 from ease_lib.signals import sigterm_as_interrupt
 
 LINE_PREFIX = "[ease] "
@@ -126,6 +126,7 @@ def perform(
     stage: ModuleType,
     values: Mapping[str, object],
     artifacts: Mapping[str, Artifact | Sequence[Artifact]],
+    run: Run,
     *,
     record: Artifact | None = None,
     chain: Artifact | None = None,
@@ -136,6 +137,7 @@ def perform(
         stage: module with `Inputs`, `Outputs`, `Config` and `run`.
         values: flat parameters, among them those that the stage reads, and `lineage_uri`.
         artifacts: by the names of the fields of `Inputs` and `Outputs`.
+        run: in which it is done.
         record, chain: take the stage's lineage record, and a page about it for people.
 
     Raises:
@@ -146,12 +148,14 @@ def perform(
     read = {**flat_parameters(stage_config(OnlyLineage, values)), **flat_parameters(config)}
     run_name = str(read.pop(RUN_NAME))  # no part of what is done: the same work has another name in the next run
     work = work_on(name_of(stage), read, inputs=parts(stage.Inputs, artifacts), outputs=parts(stage.Outputs, artifacts))
+    run.host.progress.stage(name_of(stage))
     with (
         timed(name_of(stage)),
-        stores_are_waited_for(),
-        recorded(work, str(read["lineage_uri"]), record, chain, made=list(outputs.values()), run_name=run_name),
+        recorded(work, run, record, chain, made=list(outputs.values()), run_name=run_name) as given,
     ):
-        report: StageReport = stage.run(stage.Inputs(**_paths(inputs)), stage.Outputs(**_paths(outputs)), config)
+        report: StageReport = stage.run(
+            stage.Inputs(**paths_of(inputs)), stage.Outputs(**paths_of(outputs)), config, given
+        )
     return report
 
 
@@ -163,22 +167,28 @@ def name_of(stage: ModuleType) -> str:
 @contextmanager
 def recorded(
     work: Work,
-    root: str,
+    run: Run,
     record: Artifact | None = None,
     chain: Artifact | None = None,
     made: Sequence[Artifact] = (),
     run_name: str = "",
-) -> Iterator[None]:
-    """Record work done in this context in the root and in these artifacts; `made` are those of `work.outputs`."""
-    context = run_context(run_name)
+) -> Iterator[Run]:
+    """The run for work done in this context, which is recorded in its root and in these artifacts.
+
+    Args:
+        record, chain: take the record, and a page about it for people.
+        made: the artifacts of `work.outputs`.
+    """
     work = dataclasses.replace(
         work, copies={name: page.uri for name, page in (("lineage", record), ("chain", chain)) if page}
     )
-    with recording(work, root, context) as attempt:
-        yield
+    with run.stage(work, run_name=run_name) as given:
+        yield given
+    attempt = given.attempt
+    assert attempt is not None
     link = attempt.link or (record.uri if record else "")
     for output, part in zip(made, attempt.outputs, strict=True):
-        output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=context.image)
+        output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=run.host.context.image)
     if record:
         output_path(record.path).write_bytes(attempt.content)
         record.metadata.update(record=link, record_sha256=attempt.sha256)
@@ -229,7 +239,8 @@ def _named(declared: type, artifacts: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: artifacts[field.name] for field in dataclasses.fields(declared)}
 
 
-def _paths(artifacts: Mapping[str, Any]) -> dict[str, str | list[str]]:
+def paths_of(artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """The paths of artifacts by name; of several under one name, a list."""
     return {
         name: [one.path for one in given] if isinstance(given, Sequence) else given.path
         for name, given in artifacts.items()

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import Value, read_by, stage_config
 from ease_lib.config.sections import Parameters
-from ease_lib.endpoints.child import shared_endpoints
 from ease_lib.lineage.chain import RECORD_FILE
 from ease_lib.processes import limit_threads
-from ease_lib.running.execution import Artifact, LocalArtifact, StageReport, logger, name_of, perform
+from ease_lib.running.execution import Artifact, LocalArtifact, StageReport, name_of, paths_of, perform
 from ease_lib.running.graph import CHECK, RUN, STAGES, address, folder_of
-from ease_lib.running.run_context import new_run
+from ease_lib.running.log import lines_of_run
+from ease_lib.running.run import SILENT, Caller, Host, Progress, Run, open_host, open_run, run_of
+from ease_lib.running.run_context import new_run_context
 from ease_lib.signals import sigterm_as_interrupt
 
 LOG_FILE = "log.txt"
@@ -64,23 +64,16 @@ class Workspace:
         known = STAGES[stage]
         return LocalArtifact(str(self.folder / folder_of(known.component) / known.record))
 
-    def run(self, parameters: Parameters, *stages: ModuleType) -> StageReport:
-        """Run stages in order without a record of them; the report of the last."""
+    def run(self, parameters: Parameters, run: Run, *stages: ModuleType) -> StageReport:
+        """Run stages in order without a record of their own; the report of the last."""
         report = StageReport()
         for stage in stages:
-            inputs, outputs = self._inputs(stage), self._outputs(stage)
-            paths = {
-                name: [one.path for one in given] if isinstance(given, Sequence) else given.path
-                for name, given in inputs.items()
-            }
-            report = stage.run(
-                stage.Inputs(**paths),
-                stage.Outputs(**{name: made.path for name, made in outputs.items()}),
-                stage_config(stage.Config, read_by([stage.Config], parameters)),
-            )
+            inputs, outputs = paths_of(self._inputs(stage)), paths_of(self._outputs(stage))
+            config = stage_config(stage.Config, read_by([stage.Config], parameters))
+            report = stage.run(stage.Inputs(**inputs), stage.Outputs(**outputs), config, run)
         return report
 
-    def run_if_changed(self, parameters: Parameters, *stages: ModuleType) -> None:
+    def run_if_changed(self, parameters: Parameters, run: Run, *stages: ModuleType) -> None:
         """As `run`, without the stages at the beginning that ran last time with the same parameters."""
         wanted = [(stage, read_by([stage.Config], parameters)) for stage in stages]
         kept = 0
@@ -89,14 +82,16 @@ class Workspace:
         if kept < len(wanted):
             self._done = self._done[:kept]
         for stage, values in wanted[kept:]:
-            self.run(parameters, stage)
+            self.run(parameters, run, stage)
             self._done.append((stage, values))
 
-    def perform(self, parameters: Parameters, stage: ModuleType, *, chain: Artifact | None = None) -> StageReport:
+    def perform(
+        self, parameters: Parameters, run: Run, stage: ModuleType, *, chain: Artifact | None = None
+    ) -> StageReport:
         """Run a stage and record it."""
         artifacts = {**self._inputs(stage), **self._outputs(stage)}
         values = read_by([stage.Config], parameters)
-        return perform(stage, values, artifacts, record=self.record(name_of(stage)), chain=chain)
+        return perform(stage, values, artifacts, run, record=self.record(name_of(stage)), chain=chain)
 
     def _inputs(self, stage: ModuleType) -> dict[str, Artifact | Sequence[Artifact]]:
         found: dict[str, Artifact | Sequence[Artifact]] = {}
@@ -116,13 +111,16 @@ def run_inline(
     output_dir: Path,
     *,
     lines: TextIO | None = sys.stdout,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    progress: Progress = SILENT,
+    caller: Caller = Caller(),  # noqa: B008  (it is frozen)
+    on_host: Callable[[Host], None] = lambda host: None,
 ) -> Path:
     """Run all stages and put their results into `output_dir`; their artifacts stand below `pipeline/`.
 
     Args:
         lines: takes our lines, beside the log; None for the log alone.
-        on_stage: called with the name of every stage before it begins.
+        caller: functions that answer or score.
+        on_host: is given what the process has for this run, by which another thread can cancel it.
 
     Raises:
         EaseError: as the stage that failed says it.
@@ -132,19 +130,19 @@ def run_inline(
     root.mkdir(parents=True)
     workspace = Workspace(root)
     limit_threads()
+    context = new_run_context()
     with (
         sigterm_as_interrupt(),
-        new_run(root.parent),
-        _logged(root.parent / LOG_FILE, lines),
-        shared_endpoints(),
+        lines_of_run(context.run_id, root.parent / LOG_FILE, lines),
+        open_host(context=context, patience_seconds=PATIENCE_SECONDS, progress=progress) as host,
+        open_run(host, *run_of(parameters), caller) as run,
     ):
-        on_stage(CHECK.name)
-        parameters = CHECK.module.perform(parameters, record=workspace.record(CHECK.name))
+        on_host(host)
+        parameters = CHECK.module.perform(parameters, run, record=workspace.record(CHECK.name))
         for stage in RUN:
-            on_stage(stage.name)
             last = stage is RUN[-1]
             chain = LocalArtifact(str(root / folder_of(stage.component) / "chain")) if last else None
-            workspace.perform(parameters, stage.module, chain=chain)
+            workspace.perform(parameters, run, stage.module, chain=chain)
     keep_results(output_dir, root / folder_of(RUN[-1].component))
     return output_dir
 
@@ -157,19 +155,3 @@ def keep_results(output_dir: Path, made: Path) -> None:
     """
     shutil.copytree(made / STAGES["report"].outputs["results"], output_dir, dirs_exist_ok=True)
     shutil.copyfile(made / RUN[-1].record, output_dir / RECORD_FILE)
-
-
-@contextmanager
-def _logged(file: Path, lines: TextIO | None) -> Iterator[None]:
-    """Our lines go there and to a file."""
-    kept = logging.FileHandler(file, mode="w", encoding="utf-8")
-    shown = [logging.StreamHandler(lines)] if lines else []
-    before, level, propagate = logger.handlers[:], logger.level, logger.propagate
-    logger.handlers[:], logger.propagate = [*shown, kept], False
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.handlers[:], logger.propagate = before, propagate
-        logger.setLevel(level)
-        kept.close()

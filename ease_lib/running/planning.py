@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.candidates.instructions import PROPOSAL_TOKENS, proposal_prompts
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
@@ -16,6 +17,7 @@ from ease_lib.evaluation.prompt import exemplar_text, read_template
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.registry import planned_answers
 from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
+from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
 from ease_lib.seeding import rng
 from ease_lib.study.passes import passes_of_test_set
@@ -35,15 +37,16 @@ class Part:
     usage: Usage
 
 
-def planned(parameters: Parameters) -> list[Part]:
+def planned(parameters: Parameters, run: Run) -> list[Part]:
     """The parts of a run in their order.
 
     Raises:
         DataError, StoreError, ConfigError: as the run would.
     """
-    data = load_data(parameters.task, parameters.run.seed)
+    data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
     settings, judged = parameters.optimizer, parameters.task.metric == JUDGE
-    shown, bare = _answer(parameters, data, with_exemplars=True), _answer(parameters, data, with_exemplars=False)
+    shown = _answer(parameters, data, run.sources, with_exemplars=True)
+    bare = _answer(parameters, data, run.sources, with_exemplars=False)
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
@@ -106,7 +109,7 @@ class _Answer:
         return self.usage.share(answers / self.rows)
 
 
-def _answer(parameters: Parameters, data: TaskData, *, with_exemplars: bool) -> _Answer:
+def _answer(parameters: Parameters, data: TaskData, sources: Sources, *, with_exemplars: bool) -> _Answer:
     settings, sequences = parameters.optimizer, [list[Exemplar]()]
     if with_exemplars:
         space = SequenceSpace(len(data.pool), min(settings.k, len(data.pool)), min(settings.shortest, len(data.pool)))
@@ -114,10 +117,10 @@ def _answer(parameters: Parameters, data: TaskData, *, with_exemplars: bool) -> 
         sequences = [[data.pool[position] for position in sequence] for sequence in drawn]
     rows = data.validation[:QUERIES]
     usage = estimated_usage(
-        read_template(parameters.task.prompt),
+        read_template(parameters.task.prompt, sources),
         sequences,
         rows,
-        rubric=read_rubric(parameters.task.judge_rubric) if parameters.task.metric == JUDGE else None,
+        rubric=read_rubric(parameters.task.judge_rubric, sources) if parameters.task.metric == JUDGE else None,
         thinking_tokens=parameters.endpoint.llm_thinking_tokens,
     )
     return _Answer(usage, len(rows))

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.asking import complete_all
+from ease_lib.black_box.chain import is_url
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.black_box.opening import OWN_ENDPOINTS, open_black_box
 from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
@@ -29,6 +30,7 @@ from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import Judge, read_rubric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.lineage.attestation import check_signing
+from ease_lib.running.run import Run
 from ease_lib.running.run_context import in_container
 from ease_lib.running.task_data import check_data
 from ease_lib.tasks.base import Exemplar
@@ -48,7 +50,7 @@ PROBE_PROMPTS = (
 PROBE_SAMPLING = Sampling(max_tokens=16, stop="\n")
 
 
-def with_service_for_local(parameters: Parameters) -> Parameters:
+def with_service_for_local(parameters: Parameters, sources: Sources) -> Parameters:
     """`llm_base_url=local`, the default, in an image without that LLM: the cluster's service of it, if it answers."""
     if parameters.endpoint.llm_base_url != "local" or local.is_installed():
         return parameters
@@ -62,16 +64,16 @@ def with_service_for_local(parameters: Parameters) -> Parameters:
     if not url:
         return parameters  # what to do instead is said by the check of the endpoint
     logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
-    served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters))
+    served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters, sources))
     return replace(parameters, endpoint=served)
 
 
-def api_of_local(parameters: Parameters) -> str:
+def api_of_local(parameters: Parameters, sources: Sources) -> str:
     """How `local` is asked where it has an address of its own: by `llm_api`, of which `auto` is as it is of `local`."""
     if parameters.endpoint.llm_api != "auto":
         return parameters.endpoint.llm_api
-    baseline = read_baseline(parameters.task.baseline)
-    is_chat = read_template(parameters.task.prompt).is_chat or (baseline is not None and baseline.is_chat)
+    baseline = read_baseline(parameters.task.baseline, sources)
+    is_chat = read_template(parameters.task.prompt, sources).is_chat or (baseline is not None and baseline.is_chat)
     return "chat" if is_chat else "completions"
 
 
@@ -94,61 +96,76 @@ class Trial(NamedTuple):
 Trials = dict[EndpointConfig, Trial]
 
 
-def check(*runs: Parameters) -> Trials:
+def check(*runs: Parameters, run: Run) -> Trials:
     """The endpoints' answers to the trial question.
 
     Raises:
         ConfigError: with every problem of `findings`.
     """
     trials: Trials = {}
-    problems = [problem for finding in findings(*runs, trials=trials) for problem in finding.problems]
+    problems = [problem for finding in findings(*runs, run=run, trials=trials) for problem in finding.problems]
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
     return trials
 
 
-def current_answers(parameters: Parameters, trials: Trials) -> str:
+def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
     """The generation of kept answers for a run that begins now; by `llm_refresh` a new one, which is said.
 
     An endpoint of ours changes with our packages only; unless it is to be refreshed the newest is taken as it is.
     """
     endpoint = parameters.endpoint
-    if endpoint.llm_base_url in OWN_ENDPOINTS and endpoint.llm_refresh == "never":
+    if not is_url(endpoint.llm_base_url) and endpoint.llm_refresh == "never":
         return ""
-    with open_black_box(endpoint, sampling=PROBE_SAMPLING, store_uri="") as black_box:
-        notes = EndpointNotes(parameters.run.store_uri, black_box.endpoint, black_box.model, black_box.api)
+    with run.trial(endpoint, PROBE_SAMPLING) as black_box:
+        notes, model = EndpointNotes(run.store, black_box.asked), black_box.asked.model
         probe: dict[str, str] = {}
         if endpoint.llm_refresh == "probe":
-            answers = black_box.runner.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
+            answers = black_box.loop.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
             probe = {prompt: answer.text.strip() for prompt, answer in zip(PROBE_PROMPTS, answers, strict=True)}
         named = trials[endpoint].answer.model
-        revision = named if named != black_box.model else ""
+        revision = named if named != model else ""
     before = notes.read().answers
     answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
     if answers_now != before:
-        logger.info("notice: kept answers of %s are put aside, and everything is asked anew", black_box.model)
+        logger.info("notice: kept answers of %s are put aside, and everything is asked anew", model)
     return answers_now
 
 
-def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Finding]:
+def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[Finding]:
     """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
-    endpoints = [run.endpoint for run in runs], lambda endpoint: str(endpoint.llm_base_url)
+    endpoints = [each.endpoint for each in runs], lambda endpoint: str(endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
-        ("task data", check_data, [run.task for run in runs], lambda task: task.task_uri or task.task),
-        ("prompt", _check_prompt, [(run.task.prompt, run.task.baseline, run.endpoint.llm_api) for run in runs], _shown),
-        ("embedder", check_embedder, [run.embedding for run in runs], lambda embedding: embedding.embedder),
-        ("instructions", _check_instructions, [run.instructions.instructions_uri for run in runs], str),
-        ("store", partial(_check_store, "store_uri"), [run.run.store_uri for run in runs], str),
-        ("lineage", partial(_check_store, "lineage_uri"), [run.lineage.lineage_uri for run in runs], str),
-        ("publishing", _check_published, [run.publishing.publish_uri for run in runs], str),
-        ("signing", _check_signing, [run.publishing.publish_signed for run in runs], _shown_signing),
+        (
+            "task data",
+            lambda task: check_data(task, run.sources, run.caller.metric),
+            [each.task for each in runs],
+            lambda task: task.task_uri or task.task,
+        ),
+        (
+            "prompt",
+            partial(_check_prompt, run.sources),
+            [(each.task.prompt, each.task.baseline, each.endpoint.llm_api) for each in runs],
+            _shown,
+        ),
+        ("embedder", check_embedder, [each.embedding for each in runs], lambda embedding: embedding.embedder),
+        (
+            "instructions",
+            partial(_check_instructions, run.sources),
+            [each.instructions.instructions_uri for each in runs],
+            str,
+        ),
+        ("store", partial(_check_store, "store_uri"), [each.run.store_uri for each in runs], str),
+        ("lineage", partial(_check_store, "lineage_uri"), [each.lineage.lineage_uri for each in runs], str),
+        ("publishing", _check_published, [each.publishing.publish_uri for each in runs], str),
+        ("signing", _check_signing, [each.publishing.publish_signed for each in runs], _shown_signing),
         (
             "judge",
-            _check_judge,
-            [(run.task, run.endpoint, run.judge) for run in runs if run.task.metric == JUDGE],
+            partial(_check_judge, run),
+            [(each.task, each.endpoint, each.judge) for each in runs if each.task.metric == JUDGE],
             lambda tried: tried[2].endpoint(tried[1]).llm_base_url,
         ),
-        ("endpoint", partial(_check_endpoint, {} if trials is None else trials), *endpoints),
+        ("endpoint", partial(_check_endpoint, run, {} if trials is None else trials), *endpoints),
     ]
     for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
@@ -162,9 +179,12 @@ def findings(*runs: Parameters, trials: Trials | None = None) -> Iterator[Findin
             yield Finding(what, described(section) or "none", problems)
 
 
-def _check_prompt(tried: tuple[str, str, str]) -> None:
+def _check_prompt(sources: Sources, tried: tuple[str, str, str]) -> None:
     prompt, baseline, api = tried
-    given = {f"prompt={prompt}": read_template(prompt), f"baseline={baseline}": read_baseline(baseline)}
+    given = {
+        f"prompt={prompt}": read_template(prompt, sources),
+        f"baseline={baseline}": read_baseline(baseline, sources),
+    }
     chat = next((name for name, each in given.items() if each and each.is_chat), "")
     if chat and api == "completions":
         raise ConfigError(f"llm_api=completions takes no messages, and {chat} has some; leave llm_api at auto")
@@ -174,9 +194,9 @@ def _shown(tried: tuple[str, str, str]) -> str:
     return ", ".join(filter(None, tried[:2]))
 
 
-def _check_instructions(instructions_uri: str) -> None:
+def _check_instructions(sources: Sources, instructions_uri: str) -> None:
     if instructions_uri:
-        read_instruction_file(instructions_uri)
+        read_instruction_file(instructions_uri, sources)
 
 
 def _check_store(parameter: str, store_uri: str) -> None:
@@ -212,23 +232,23 @@ def _shown_signing(publish_signed: bool) -> str:
     return "required" if publish_signed else "where there is a key"
 
 
-def _check_judge(tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:
+def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:
     """One verdict, that can be read."""
     task, endpoint, judge = tried
-    rubric = read_rubric(task.judge_rubric)
+    rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
-    with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="", judge=judge) as black_box:
+    with run.trial(trial, TRIAL_SAMPLING, judge) as black_box:
         assert black_box.judge is not None
-        verdict = black_box.runner.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
+        verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
     if verdict.failure:
         raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale, or raise judge_max_tokens")
 
 
-def _check_endpoint(trials: Trials, endpoint: EndpointConfig) -> None:
+def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> None:
     """One short answer; retries only for a few seconds."""
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
-    with open_black_box(trial, sampling=TRIAL_SAMPLING, store_uri="") as black_box:
+    with run.trial(trial, TRIAL_SAMPLING) as black_box:
         start = time.perf_counter()
-        answer = black_box.runner.run(black_box.client.complete(TRIAL_PROMPT))
+        answer = black_box.loop.run(black_box.client.complete(TRIAL_PROMPT))
         trials[endpoint] = Trial(answer, time.perf_counter() - start)

@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ease_lib.lineage.recording import RunContext
@@ -18,19 +19,17 @@ RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
+LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
+"""Set in a child of a container's parent which no other follows (`supervision.py`)."""
 _GIT_SECONDS = 10
 
 
-def run_context(name: str = "") -> RunContext:
-    """The run of this process; a process that was started by hand is a run of its own.
-
-    Args:
-        name: of the run; empty is what the environment says.
-    """
+def run_context() -> RunContext:
+    """The run of this process; a process that was started by hand is a run of its own."""
     retry = os.environ.get(RETRY, "")
     return RunContext(
         run_id=os.environ.get(RUN_ID) or str(uuid.uuid4()),
-        run_name=name or os.environ.get(RUN_NAME, ""),
+        run_name=os.environ.get(RUN_NAME, ""),
         image=os.environ.get(IMAGE, ""),
         revision=os.environ.get(REVISION) or _checkout_revision(),
         pod=os.environ.get(POD, ""),
@@ -40,9 +39,14 @@ def run_context(name: str = "") -> RunContext:
     )
 
 
+def new_run_context() -> RunContext:
+    """Of a run of its own, whatever run this process is of."""
+    return replace(run_context(), run_id=str(uuid.uuid4()))
+
+
 @contextmanager
 def new_run(folder: Path) -> Iterator[None]:
-    """Inside, this process and its children work for a run of their own.
+    """Inside, child processes work for a run of their own.
 
     What libraries leave in TMPDIR goes to a folder below this one, and with the context; no module is taken from the
     working folder.
@@ -58,6 +62,16 @@ def new_run(folder: Path) -> Iterator[None]:
 def in_container() -> bool:
     """Whether one of our images runs this process."""
     return bool(os.environ.get(IMAGE))
+
+
+def no_attempt_follows() -> None:
+    """Tell this process, a child of a container's parent, that the parent begins its work no other time."""
+    os.environ[LAST_ATTEMPT] = "1"
+
+
+def is_last_attempt() -> bool:
+    """Whether nothing begins this work again when it fails, but a person, or Kubeflow where the pod was lost."""
+    return not in_container() or bool(os.environ.get(LAST_ATTEMPT))
 
 
 def secrets() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import signal
 import sys
 
 from ease_lib.errors import EXIT_STOPPED
-from ease_lib.running.run_context import in_container
+from ease_lib.running.run_context import in_container, no_attempt_follows
 
 RESTARTS = 3
 WAITS_SECONDS = (5.0, 30.0, 120.0)
@@ -23,15 +23,6 @@ DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SI
 _STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})
 _WATCHED = _STOPPING | {signal.SIGCHLD}
 """Held back in the parent, which takes one after another: none comes between two attempts and is lost."""
-
-
-LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
-"""Set in the environment of a child which no other follows."""
-
-
-def is_last_attempt() -> bool:
-    """Whether nothing begins this work again when it fails, but a person, or Kubeflow when the pod was deleted."""
-    return not in_container() or bool(os.environ.get(LAST_ATTEMPT))
 
 
 def supervised() -> None:
@@ -46,7 +37,7 @@ def supervised() -> None:
         child = os.fork()
         if not child:
             if restart == RESTARTS:
-                os.environ[LAST_ATTEMPT] = "1"
+                no_attempt_follows()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         code, was_told_to_stop = _ended(child)

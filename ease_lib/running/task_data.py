@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
-from ease_lib import observations
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import JUDGE, TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import read_rubric
-from ease_lib.evaluation.own_metric import load_metric
+from ease_lib.evaluation.own_metric import OwnMetric, load_metric
 from ease_lib.evaluation.prompt import read_template
+from ease_lib.notes import PACKAGE
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import (
+    SHIPPED,
     build_task,
     check_heads,
     check_hub_task,
     is_hub,
     most_validation_rows,
+    shipped_file,
     task_tables,
 )
 from ease_lib.tasks.records import TABLE_NAMES
@@ -32,52 +36,55 @@ MOST_GENERATED = 10_000
 """Likewise of rows that a task makes."""
 
 
-def check_data(task: TaskConfig) -> None:
-    """Look at the task's data as `run` will: at all of it where that is quick, else at its first rows.
+def check_data(task: TaskConfig, sources: Sources, own_metric: OwnMetric | None = None) -> None:
+    """Look at the task's data as a run will: at all of it where that is quick, else at its first rows.
 
     Raises:
-        DataError, StoreError, ConfigError: as `run`.
+        DataError, StoreError, ConfigError: as `load_data`.
     """
     if is_hub(task):
-        check_hub_task(task, columns_of(task))
-    elif is_small(task):
-        with observations.collecting():  # no work rests on it
-            load_data(task, seed=0)
+        check_hub_task(task, columns_of(task, sources))
+    elif is_small(task, sources):
+        load_data(task, 0, sources, own_metric)
     elif task.task_uri:
-        check_heads(task, _tables(task) or {}, columns_of(task))
+        check_heads(task, _tables(task, sources) or {}, columns_of(task, sources))
 
 
-def is_small(task: TaskConfig) -> bool:
+def is_small(task: TaskConfig, sources: Sources) -> bool:
     """Whether all of the data can be looked at before a run begins."""
     if is_hub(task):
         return False
     if not task.task_uri:
         return max(task.pool_size, 0) + most_validation_rows(task) + task.test_size <= MOST_GENERATED
-    tables = _tables(task)
+    tables = _tables(task, sources)
     return tables is None or sum(map(_bytes_to_read, tables.values())) <= READ_WHOLE_BYTES
 
 
-def _tables(task: TaskConfig) -> dict[str, DataFile] | None:
-    store, names = task_files(task.task_uri)
-    return task_tables(task, store.data_file, lambda: names or store.list_names(), files_apart(task))
+def _tables(task: TaskConfig, sources: Sources) -> dict[str, DataFile] | None:
+    store, names = task_files(task.task_uri, sources)
+    return task_tables(task, store.data_file, lambda: names or store.list_names(), files_apart(task, sources))
 
 
 def _bytes_to_read(file: DataFile) -> int:
     return file.size * (SPREADSHEET_TIMES if file.suffix.lower() == ".xlsx" else 1)
 
 
-def columns_of(task: TaskConfig) -> tuple[str, ...]:
+def columns_of(task: TaskConfig, sources: Sources) -> tuple[str, ...]:
     """Columns of the rows that the prompt, the baseline or the judge's rubric names."""
-    baseline = read_baseline(task.baseline)
-    rubric = read_rubric(task.judge_rubric) if task.metric == JUDGE else None
-    named = [each.columns for each in (read_template(task.prompt), baseline, rubric) if each]
+    baseline = read_baseline(task.baseline, sources)
+    rubric = read_rubric(task.judge_rubric, sources) if task.metric == JUDGE else None
+    named = [each.columns for each in (read_template(task.prompt, sources), baseline, rubric) if each]
     return tuple(dict.fromkeys(column for columns in named for column in columns))
 
 
-def load_data(task: TaskConfig, seed: int) -> TaskData:
-    """The three sets; files are read where they are, record by record, and noted as what the work rests on."""
-    store, names = task_files(task.task_uri)
-    apart = files_apart(task)
+def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: OwnMetric | None = None) -> TaskData:
+    """The three sets; files are read where they are, record by record, and noted as what the work rests on.
+
+    Args:
+        own_metric: the caller's function that scores, where `metric` names one.
+    """
+    store, names = task_files(task.task_uri, sources)
+    apart = files_apart(task, sources)
     files: dict[str, DataFile] = {}
 
     def locate(name: str) -> DataFile:
@@ -88,16 +95,19 @@ def load_data(task: TaskConfig, seed: int) -> TaskData:
         seed=seed,
         locate=locate,
         list_files=lambda: names or store.list_names(),
-        metric_of=lambda name: load_metric(name).score,
-        fields=columns_of(task),
+        metric_of=lambda name: load_metric(name, sources, own=own_metric).score,
+        fields=columns_of(task, sources),
         apart=apart,
     )
     for file in (*files.values(), *apart.values()):
-        file.note()
+        sources.note(file)
+    if shipped := shipped_file(task):
+        content = shipped.read_bytes()
+        sources.notes.file(f"{PACKAGE}{SHIPPED}", hashlib.sha256(content).hexdigest(), len(content))
     return data
 
 
-def files_apart(task: TaskConfig) -> dict[str, DataFile]:
+def files_apart(task: TaskConfig, sources: Sources) -> dict[str, DataFile]:
     """By split the files that are named for it alone.
 
     Raises:
@@ -107,14 +117,14 @@ def files_apart(task: TaskConfig) -> dict[str, DataFile]:
     found: dict[str, DataFile] = {}
     for split, uri in (("validation", task.validation_uri), ("test", task.test_uri)):
         if uri:
-            store, names = task_files(uri)
+            store, names = task_files(uri, sources)
             if not names:
                 raise ConfigError(f"{split}_uri={uri} is no table; name one file that ends in {', '.join(TABLE_NAMES)}")
             found[split] = store.data_file(names[0])
     return found
 
 
-def task_files(task_uri: str) -> tuple[Store, list[str]]:
+def task_files(task_uri: str, sources: Sources) -> tuple[Store, list[str]]:
     """The folder of the task's data, and the one file in it when `task_uri` names a file; else no names.
 
     Raises:
@@ -125,5 +135,5 @@ def task_files(task_uri: str) -> tuple[Store, list[str]]:
         raise DataError(f"{task_uri}: unknown kind of table; use one of {', '.join(TABLE_NAMES)}")
     if is_table:
         folder, _, name = task_uri.rpartition("/")
-        return open_store(folder or "."), [name]
-    return open_store(task_uri or "."), []
+        return sources.store(folder or "."), [name]
+    return sources.store(task_uri or "."), []

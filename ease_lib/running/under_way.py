@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from ease_lib.artifacts.store import PATIENCE_SECONDS, Store, joined, open_store
+from ease_lib.artifacts.store import Store
 from ease_lib.config.parsing import changed_parameters
 from ease_lib.config.sections import ContinuationConfig, Parameters
 
@@ -23,18 +23,19 @@ NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", 
 """Parameters that may change between attempts at one run: a higher cap continues it."""
 
 
-def begun(parameters: Parameters, answers: Callable[[], str]) -> Parameters:
+def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str]) -> Parameters:
     """The parameters with what the stages of this run share.
 
     Args:
+        store: the run's.
         answers: the generation of answers for a run that begins now; not asked where one is continued.
     """
-    if not parameters.run.store_uri or parameters.continuation.answers:
+    if store is None or parameters.continuation.answers:
         return parameters  # nothing is kept, or a generation was asked for by name
     capped = parameters.caps.max_llm_requests or parameters.caps.max_cost_usd
     if not capped and parameters.endpoint.llm_refresh == "never":
         return _continuing(parameters, ledger="", answers=answers())
-    store, name = _store(parameters.run.store_uri), _digest(parameters)
+    store, name = store.below(FOLDER), _digest(parameters)
     found = _read(store, name)
     if not found:
         found = {"ledger": f"{name}-{uuid.uuid4().hex[:8]}", "answers": answers()}
@@ -43,19 +44,15 @@ def begun(parameters: Parameters, answers: Callable[[], str]) -> Parameters:
     return _continuing(parameters, **found)
 
 
-def ended(store_uri: str, continuation: ContinuationConfig) -> None:
+def ended(store: Store | None, continuation: ContinuationConfig) -> None:
     """The last stage has done its work: an equal run that begins now is a new one."""
     name = continuation.ledger.partition("-")[0]
-    if store_uri and name:
-        _store(store_uri).delete(name)
+    if store and name:
+        store.below(FOLDER).delete(name)
 
 
 def _continuing(parameters: Parameters, *, ledger: str, answers: str) -> Parameters:
     return replace(parameters, continuation=ContinuationConfig(ledger=ledger, answers=answers))
-
-
-def _store(store_uri: str) -> Store:
-    return open_store(joined(store_uri, FOLDER), patience_seconds=PATIENCE_SECONDS)
 
 
 def _read(store: Store, name: str) -> dict[str, str]:

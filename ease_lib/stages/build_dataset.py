@@ -11,9 +11,9 @@ from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import JUDGE, RunConfig, TaskConfig
 from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import read_rubric
-from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import read_template
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
 
 
@@ -36,15 +36,16 @@ class Config:
     run: RunConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Load, relabel, split and corrupt as the parameters say.
 
     Raises:
         DataError, StoreError, ConfigError: naming file, row, column and remedy.
     """
-    template, baseline = read_template(config.task.prompt), read_baseline(config.task.baseline)
-    rubric = read_rubric(config.task.judge_rubric) if config.task.metric == JUDGE else None
-    data = load_data(config.task, config.run.seed)
+    sources = run.sources
+    template, baseline = read_template(config.task.prompt, sources), read_baseline(config.task.baseline, sources)
+    rubric = read_rubric(config.task.judge_rubric, sources) if config.task.metric == JUDGE else None
+    data = load_data(config.task, config.run.seed, sources, run.caller.metric)
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)
     write_exemplars(output_path(outputs.test), contracts.TEST_SET, data.test)
@@ -53,7 +54,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     summary = {
         "task": data.name,
         "metric": data.metric,
-        "metric_sha256": rubric.sha256 if rubric else load_metric(data.metric).sha256,
+        "metric_sha256": rubric.sha256 if rubric else run.metric(data.metric).sha256,
         "pool": len(data.pool),
         "validation": len(data.validation),
         "test": len(data.test),

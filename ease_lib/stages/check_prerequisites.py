@@ -10,15 +10,15 @@ from ease_lib.config.forms import ADVANCED
 from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
-from ease_lib.observations import collecting
 from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, timed, work_on
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
+from ease_lib.running.run import Run
 from ease_lib.running.task_data import is_small
 from ease_lib.running.under_way import begun
 
 
-def perform(parameters: Parameters, *, scheduled: str = "", record: Artifact | None = None) -> Parameters:
+def perform(parameters: Parameters, run: Run, *, scheduled: str = "", record: Artifact | None = None) -> Parameters:
     """Check, and record it.
 
     Args:
@@ -26,36 +26,35 @@ def perform(parameters: Parameters, *, scheduled: str = "", record: Artifact | N
         record: takes the lineage record.
 
     Returns:
-        the parameters of the stages behind it, as `run` does.
+        the parameters of the stages behind it, as `checked` does.
 
     Raises:
         EaseError: with what is wrong.
     """
     values = {name: value for name, value in flat_parameters(parameters).items() if name != RUN_NAME}
     work = work_on("check_prerequisites", values, scheduled=_as_time(scheduled))
-    root, name = parameters.lineage_root, parameters.lineage.run_name
+    run.host.progress.stage("check_prerequisites")
     try:
-        with timed("check_prerequisites"), recorded(work, root, record, run_name=name):
-            return run(parameters)
+        with timed("check_prerequisites"), recorded(work, run, record, run_name=parameters.lineage.run_name):
+            return checked(parameters, run.unrecorded())  # what is tried here is not what the run rests on
     except StoreError:
-        check(parameters)  # no record can be written: say what else is wrong before saying so
+        check(parameters, run=run.unrecorded())  # no record can be written: say what else is wrong before saying so
         raise
 
 
-def run(parameters: Parameters) -> Parameters:
+def checked(parameters: Parameters, run: Run) -> Parameters:
     """The parameters with what the check found out: where `local` is, the run's ledger and its generation of answers.
 
     Raises:
         ConfigError: listing every problem found.
     """
     _check_caps(parameters)
-    parameters = with_service_for_local(parameters)
-    with collecting():  # what is tried here is not what the run rests on
-        trials = check(parameters)
-        if is_small(parameters.task):
-            seconds = trials[parameters.endpoint].seconds
-            logger.info("this run asks %s", in_words(parameters, planned(parameters), seconds))
-        parameters = begun(parameters, lambda: current_answers(parameters, trials))
+    parameters = with_service_for_local(parameters, run.sources)
+    trials = check(parameters, run=run)
+    if is_small(parameters.task, run.sources):
+        seconds = trials[parameters.endpoint].seconds
+        logger.info("this run asks %s", in_words(parameters, planned(parameters, run), seconds))
+    parameters = begun(parameters, run.store, lambda: current_answers(parameters, trials, run))
     logger.info("all prerequisites are met")
     return parameters
 

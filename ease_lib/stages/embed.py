@@ -15,6 +15,7 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.stages.propose_instructions import read_instructions
 
 FloatArray = NDArray[np.floating]
@@ -55,7 +56,7 @@ class ExemplarEmbeddings:
     instructions: FloatArray
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Embed every text once; the share of exemplars that the embedder cuts is counted."""
     pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
@@ -70,7 +71,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         groups.append(("instructions", "instruction", list(range(len(instructions))), instructions))
     texts = [text for *_, group in groups for text in group]
     logger.info("embedding %d texts with %s", len(texts), config.embedding.embedder)
-    embedder = open_embedder(config.embedding, config.hardware, config.run.store_uri)
+    embedder = open_embedder(config.embedding, config.hardware, notes=run.notes, store=run.store)
     truncated = embedder.count_truncated(groups[0][3])
     distinct = list(dict.fromkeys(texts))
     vector_of = dict(zip(distinct, embedder.embed(distinct), strict=True))

@@ -23,22 +23,21 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_records,
 )
-from ease_lib.black_box.opening import OpenedJudge
+from ease_lib.black_box.asked import Asked
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
 from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric, rubric_of
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.reporting.verdict import verdict
-from ease_lib.running.accounts import open_account, prices_of
 from ease_lib.running.execution import Confusion, StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run, prices_of
 from ease_lib.study.ledger import TEST
 from ease_lib.study.passes import RANDOM_SEQUENCES, ROW_SHARES
 from ease_lib.tasks.base import Exemplar
@@ -75,14 +74,14 @@ class Config:
     continuation: ContinuationConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Ask the test set once for the winner and for no exemplars, and a share of it for each random sequence."""
     pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     template = PromptTemplate.of(dataset["template"])
-    metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
+    metric = run.metric(dataset["metric"], dataset["metric_sha256"]).score
     baseline, rubric = baseline_of(dataset), rubric_of(dataset)
     templates = {BASELINE: baseline} if baseline else {}
     tested = _tested(list(pool), best, len(test), config.run.seed) | {
@@ -96,19 +95,21 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         )
         for name, (ids, _) in tested.items()
     }
-    with open_account(config, sampling, TEST, judged=rubric) as (black_box, ledger):
+    with run.llm(config, sampling, TEST, judged=rubric) as black_box:
         objectives = {
             name: Objective.of(black_box, [test[row] for row in rows], metric, templates.get(name, template), rubric)
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)
-    ledger.book(TEST, _usage(evaluations))  # until now the search's estimate stands there, for others to see
+    run.ledger(config.continuation).book(
+        TEST, _usage(evaluations)
+    )  # until now the search's estimate stands there, for others to see
     rows_of = {name: rows for name, (_, rows) in tested.items()}
     _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
     summary = _summary(evaluations, rows_of, prices_of(config), new_requests=black_box.answered)
     if black_box.judge and rubric:
         agreed = [metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
-        summary["judge"] = _judge(black_box.judge, rubric, agreed, evaluations[BEST].scores)
+        summary["judge"] = _judge(black_box.judge.asked, rubric, agreed, evaluations[BEST].scores)
     write_document(output_path(outputs.test_scores), contracts.TEST_SUMMARY, summary)
     logger.info("%s", verdict(summary)["text"])
     return StageReport(
@@ -209,9 +210,7 @@ def _summary(
     }
 
 
-def _judge(
-    judge: OpenedJudge, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]
-) -> dict[str, Any]:
+def _judge(judge: Asked, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]) -> dict[str, Any]:
     """Who judged, and how often it agrees with the expected outputs about the winner's answers.
 
     Args:

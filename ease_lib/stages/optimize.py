@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ease_lib import observations
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
-from ease_lib.black_box.client import Sampling, estimated_tokens
-from ease_lib.black_box.opening import BlackBox
+from ease_lib.black_box.chain import BlackBox
+from ease_lib.black_box.client import estimated_tokens
 from ease_lib.candidates.prompts import Prompt
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import (
@@ -41,23 +41,23 @@ from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import rubric_of
 from ease_lib.evaluation.objective import Objective, estimated_usage
-from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.evaluation.usage import Usage
+from ease_lib.notes import Notes
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.halving import BLOCK_ROWS
 from ease_lib.optimizers.registry import create_optimizer, planned_answers
-from ease_lib.running.accounts import limits_of, open_account, prices_of
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run, limits_of, prices_of
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
 from ease_lib.stages.propose_instructions import Instructions, read_instructions
 from ease_lib.study.caps import Caps
 from ease_lib.study.exemplar_effects import harmful_exemplars
-from ease_lib.study.identity import journal_key
-from ease_lib.study.journal import open_journal, usage_of_records
+from ease_lib.study.identity import journal_key, judge_identity
+from ease_lib.study.journal import Journal, open_journal, usage_of_records
 from ease_lib.study.ledger import PROPOSALS, SEARCH, TEST, Ledger
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.study.order_report import OrderReport, ask_orders
@@ -119,7 +119,7 @@ class Config:
     continuation: ContinuationConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Search, journalled: the same stage run again after a kill continues where it was.
 
     Raises:
@@ -127,18 +127,19 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ConfigError: when k exceeds the pool, or the caps do not allow a single evaluation.
     """
     data = _read(inputs, config.optimizer)
-    representation = _representation(config, data)
+    representation = _representation(config, data, run)
     sampling = answer_sampling(data.pool, config.endpoint, data.template, baseline_of(data.dataset))
     rubric = rubric_of(data.dataset)
-    with open_account(config, sampling, SEARCH, judged=rubric) as (black_box, ledger):
+    ledger = run.ledger(config.continuation)
+    with run.llm(config, sampling, SEARCH, judged=rubric) as black_box:
         ledger.book(PROPOSALS, data.instructions.usage)
-        metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
+        metric = run.metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
         objective = Objective.of(
             black_box, data.validation, metric, data.template, rubric, most_zeros=config.caps.max_zero_answers
         )
         answers = _answers(config, data, ledger)
-        search_key = _key(inputs, config, data, black_box, sampling, answers)
-        memory, names = _memory(config, data, black_box, sampling), _names(data)
+        search_key = _key(inputs, config, data, black_box, answers)
+        memory, names = _memory(config, data, black_box, run), _names(data)
         recalled = memory.recall(search_key, names) if memory else Recalled()
         if recalled.count:
             logger.info("recalled %d answers of an earlier search", recalled.count)
@@ -147,7 +148,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         problem = _problem(config, data, representation, selection, answers)
         caps = _caps(config, data, problem, ledger)
         optimizer = _optimizer(config, problem, recalled)
-        study = _searched(key, config, data, optimizer, problem, objective, caps, black_box)
+        study = _searched(key, config, data, optimizer, problem, objective, caps, black_box, run)
         outcome = _outcome(study, optimizer, problem, caps, recalled)
         others = ledger.spent(without=[TEST]) + Usage(requests=data.test_requests)
         black_box.meter.allow(caps.limits.allowance(others))
@@ -232,12 +233,14 @@ def _read(inputs: Inputs, settings: OptimizerConfig) -> _Data:
     )
 
 
-def _representation(config: Config, data: _Data) -> Representation:
+def _representation(config: Config, data: _Data, run: Run) -> Representation:
     settings = config.optimizer
     if settings.representation == "sequence":
         texts = [exemplar_text(row) for row in data.pool]
         prefixes = [instruction_text(instruction) for instruction in data.instructions.texts]
-        return SequenceRepresentation(open_embedder(config.embedding, config.hardware), texts, prefixes)
+        return SequenceRepresentation(
+            open_embedder(config.embedding, config.hardware, notes=run.notes), texts, prefixes
+        )
     return precomputed_representation(
         settings.representation,
         data.embeddings.pool,
@@ -247,13 +250,12 @@ def _representation(config: Config, data: _Data) -> Representation:
     )
 
 
-def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, sampling: Sampling, answers: int) -> str:
+def _key(inputs: Inputs, config: Config, data: _Data, black_box: BlackBox, answers: int) -> str:
     return journal_key(
         files=[Path(inputs.pool), Path(inputs.validation), Path(inputs.summary)],
         optimizer=config.optimizer,
         embedding=config.embedding,
         black_box=black_box,
-        sampling=sampling,
         instructions=data.instructions.texts,
         template=data.template,
         seed=config.run.seed,
@@ -265,16 +267,17 @@ def _names(data: _Data) -> Names:
     return Names.of(data.pool, data.validation, data.instructions.texts)
 
 
-def _memory(config: Config, data: _Data, black_box: BlackBox, sampling: Sampling) -> Memory | None:
+def _memory(config: Config, data: _Data, black_box: BlackBox, run: Run) -> Memory | None:
     """Of what earlier searches were answered, where that is wanted."""
-    if not config.optimizer.warm_start:
+    if not config.optimizer.warm_start or run.store is None:
         return None
-    endpoint = [black_box.endpoint, black_box.model, black_box.api, sampling.identity, black_box.answers]
+    asked = black_box.asked
+    endpoint = [asked.endpoint, asked.model, asked.api, asked.sampling.identity, asked.generation]
     scored_by = data.dataset["metric"] + data.dataset["metric_sha256"]
     subject = [data.dataset["task"], scored_by, data.template.identity, black_box.failures.kind, *endpoint]
-    subject += [dict(black_box.extra)] if black_box.extra else []
-    subject += black_box.judge.identity if black_box.judge else []
-    return Memory(config.run.store_uri, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32])
+    subject += [dict(asked.extra)] if asked.extra else []
+    subject += judge_identity(black_box) or []
+    return Memory(run.store, hashlib.sha256(json.dumps(subject).encode()).hexdigest()[:32], run.notes)
 
 
 def _optimizer(config: Config, problem: Problem, recalled: Recalled) -> ExemplarOptimizer:
@@ -397,12 +400,13 @@ def _searched(
     objective: Objective,
     caps: Caps,
     black_box: BlackBox,
+    run: Run,
 ) -> Study:
     """Alg. 1, from where the journal ends."""
     settings, seed, rows = config.optimizer, config.run.seed, _rows(config, data)
     spreads = isinstance(optimizer, RowAllocating)
     evaluation_rows = BLOCK_ROWS if spreads else len(rows)
-    with _journal_place(config.run) as place, open_journal(place, key) as journal:
+    with _journal(run, key) as journal:
         known = journal.replay()
         announce(known, caps, settings, problem, black_box)
         black_box.meter.allow(caps.allowance(own=usage_of_records(known)))
@@ -415,7 +419,7 @@ def _searched(
             ahead=evaluations_ahead(evaluation_rows, config.endpoint.llm_concurrency, black_box),
             racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
             caps=caps,
-            on_record=Progress(optimizer, settings, problem),
+            on_record=Progress(optimizer, settings, problem, run.host.progress.answered),
         )
 
 
@@ -424,20 +428,24 @@ def evaluations_ahead(rows: int, concurrency: int, black_box: BlackBox) -> int:
 
     One that answers in this process is kept busy by one.
     """
-    if black_box.simulated:
+    if black_box.is_function:
         return 1
     return 1 + math.ceil(2 * concurrency / rows)
 
 
 @contextmanager
-def _journal_place(run: RunConfig) -> Iterator[str]:
-    if run.store_uri:
-        yield run.store_uri
+def _journal(run: Run, key: str) -> Iterator[Journal]:
+    """In the run's store; without one in a folder that is gone at the end, of which nothing is noted."""
+    if run.store:
+        with open_journal(run.store, key, run.notes) as journal:
+            yield journal
         return
     logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
-    with tempfile.TemporaryDirectory(prefix="ease-journal-") as folder:
-        yield folder
-        observations.discard(folder)
+    with (
+        tempfile.TemporaryDirectory(prefix="ease-journal-") as folder,
+        open_journal(open_store(folder), key, Notes()) as journal,
+    ):
+        yield journal
 
 
 def _outcome(study: Study, optimizer: ExemplarOptimizer, problem: Problem, caps: Caps, recalled: Recalled) -> Outcome:

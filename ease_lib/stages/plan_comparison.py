@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.comparison import AXES, Cell, plan
 from ease_lib.config.forms import SHARED
 from ease_lib.config.parsing import parse_parameter_text, parse_parameters
@@ -19,6 +20,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.optimizers.registry import planned_answers
 from ease_lib.running.execution import Artifact, file_in, logger, recorded, user_errors, work_on
 from ease_lib.running.prerequisites import check, current_answers
+from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.under_way import NOT_COMPARED
 from ease_lib.study.passes import passes_of_test_set
 from ease_lib.tasks.catalog import most_validation_rows
@@ -37,7 +39,7 @@ def execute(
     Returns:
         the cells, as `run_cell` takes them.
     """
-    with user_errors("plan_comparison"):
+    with user_errors("plan_comparison"), open_host(patience_seconds=PATIENCE_SECONDS) as host:
         axes = {name: value for name, value in form.items() if name != SHARED}
         shared = parse_parameter_text(str(form.get(SHARED) or ""), SHARED)
         twice = sorted(set(axes) & set(shared))
@@ -46,8 +48,9 @@ def execute(
         values = {**shared, **axes}
         first = next((parse_parameters(cell.parameters) for cell in plan(values)), None)
         record = file_in(lineage, "plan_comparison.json") if lineage else None
-        with recorded(work_on("plan_comparison", values), first.lineage_root if first else "", record, chain):
-            cells = checked_plan(values)
+        places = run_of(first) if first else ("", "")
+        with open_run(host, *places) as run, recorded(work_on("plan_comparison", values), run, record, chain):
+            cells = checked_plan(values, run.unrecorded())
         logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
         return [cell.document for cell in cells]
 
@@ -62,7 +65,7 @@ def most_requests(cells: Sequence[Cell]) -> int:
     return total
 
 
-def checked_plan(values: Mapping[str, object]) -> list[Cell]:
+def checked_plan(values: Mapping[str, object], run: Run) -> list[Cell]:
     """All cells, after every task and every endpoint was tried once.
 
     Raises:
@@ -70,14 +73,15 @@ def checked_plan(values: Mapping[str, object]) -> list[Cell]:
     """
     cells = plan(values)
     runs = [parse_parameters(cell.parameters) for cell in cells]
-    trials = check(*runs)
+    trials = check(*runs, run=run)
     pinned: dict[tuple[EndpointConfig, str], str] = {}
     continued = []
-    for cell, run in zip(cells, runs, strict=True):
-        key = run.endpoint, run.run.store_uri
+    for cell, parameters in zip(cells, runs, strict=True):
+        key = parameters.endpoint, parameters.run.store_uri
         if key not in pinned:
-            pinned[key] = current_answers(run, trials) if run.run.store_uri else ""
-        passed = {"answers": pinned[key], "ledger": _ledger(values, run)}
+            with open_run(run.host, *run_of(parameters)) as own:
+                pinned[key] = current_answers(parameters, trials, own) if own.store else ""
+        passed = {"answers": pinned[key], "ledger": _ledger(values, parameters)}
         continued.append(
             replace(cell, parameters=cell.parameters | {name: each for name, each in passed.items() if each})
         )

@@ -12,6 +12,7 @@ from ease_lib.config.sections import PrefilterConfig, ShardConfig
 from ease_lib.errors import ContractError
 from ease_lib.prefilter import Tops
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 
@@ -34,7 +35,7 @@ class Config:
     parts: ShardConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Filter the pool; what `rank_pool` had nothing to rank of is passed on whole.
 
     Raises:

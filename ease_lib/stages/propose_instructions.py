@@ -31,8 +31,8 @@ from ease_lib.config.sections import (
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.usage import Usage, usage_of
-from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.seeding import rng
 from ease_lib.study.ledger import PROPOSALS
 from ease_lib.tasks.base import Exemplar
@@ -61,7 +61,7 @@ class Config:
     continuation: ContinuationConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Ask for the instructions, or read them from `instructions_uri`; by default there is only the empty one.
 
     Raises:
@@ -71,10 +71,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
     """
     usage, new_requests, texts = Usage(), 0, [""]
     if config.instructions.instructions_uri:
-        texts = read_instruction_file(config.instructions.instructions_uri)
+        texts = read_instruction_file(config.instructions.instructions_uri, run.sources)
     elif config.instructions.instructions:
         pool = read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)
-        texts, usage, new_requests = _proposed(pool, config)
+        texts, usage, new_requests = _proposed(pool, config, run)
     instructions = distinct_instructions(texts)
     rows = [contracts.InstructionRow(number, text) for number, text in enumerate(instructions)]
     metadata = {"usage": json.dumps(asdict(usage)), "new_requests": str(new_requests)}
@@ -104,7 +104,7 @@ def read_instructions(path: Path) -> Instructions:
     )
 
 
-def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, int]:
+def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str], Usage, int]:
     """One instruction per answer, what they cost, and how many answers this process had from the endpoint."""
     wanted, cap = config.instructions.instructions, config.caps.max_llm_requests
     if cap and wanted >= cap:
@@ -123,11 +123,11 @@ def _proposed(pool: list[Exemplar], config: Config) -> tuple[list[str], Usage, i
     completions: list[Completion] = []
     account = f"instructions/{config.run.seed}"
     start = time.perf_counter()
-    with open_account(config, sampling, PROPOSALS) as (black_box, ledger):
+    with run.llm(config, sampling, PROPOSALS) as black_box:
         for first in range(0, wanted, PROPOSALS_PER_LINE):
             asked = prompts[first : first + PROPOSALS_PER_LINE]
-            completions += black_box.runner.run(complete_all(black_box.client, asked, account))
+            completions += black_box.loop.run(complete_all(black_box.client, asked, account))
             logger.info("%d of %d instructions proposed", len(completions), wanted)
     usage = usage_of(prompts, completions, time.perf_counter() - start)
-    ledger.book(PROPOSALS, usage)
-    return [instruction_of(completion.text) for completion in completions], usage, black_box.innermost.answered
+    run.ledger(config.continuation).book(PROPOSALS, usage)
+    return [instruction_of(completion.text) for completion in completions], usage, black_box.answered

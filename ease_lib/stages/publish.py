@@ -16,7 +16,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import REPORT
-from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.artifacts.store import Store, joined
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import (
     CapsConfig,
@@ -27,19 +27,18 @@ from ease_lib.config.sections import (
     PublishingConfig,
     RunConfig,
 )
-from ease_lib.errors import CapReached
+from ease_lib.errors import CapReached, LineageError
 from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.judge import rubric_of
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.lineage.attestation import UNSIGNED, Signer, needed_signer, signed_provenance
 from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import Attempt, current_attempt
+from ease_lib.lineage.recording import Attempt
 from ease_lib.publishing import gate
 from ease_lib.publishing.versions import (
     Latest,
@@ -52,8 +51,8 @@ from ease_lib.publishing.versions import (
     write_version,
 )
 from ease_lib.reporting.statistics import FEWEST_ROWS
-from ease_lib.running.accounts import open_account
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.running.under_way import ended
 from ease_lib.stages.evaluate import BEST
 from ease_lib.study.ledger import GATE
@@ -101,7 +100,7 @@ class Config:
     continuation: ContinuationConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Publish, or say why not.
 
     Raises:
@@ -109,17 +108,20 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         ConfigError: when `publish_signed` asks for a signature and there is no key.
     """
     key = needed_signer(is_needed=config.publishing.publish_signed)
-    if key and not current_attempt().link:  # a run in a cluster uploads its records after this stage
+    attempt = run.attempt
+    if attempt is None:
+        raise LineageError("publishing needs a recorded stage: run it in the pipeline")
+    if key and not attempt.link:  # a run in a cluster uploads its records after this stage
         logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
         key = None
-    work = _under_way() if key or config.publishing.publish_uri else None
+    work = _under_way(attempt) if key or config.publishing.publish_uri else None
     output_path(outputs.signed_provenance).write_bytes(_signed(key, work) if key and work else UNSIGNED)
     if work and config.publishing.publish_uri:
-        published = _publish(inputs, config, key, work)
+        published = _publish(inputs, config, key, work, run)
     else:
         published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
     write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
-    ended(config.run.store_uri, config.continuation)
+    ended(run.store, config.continuation)
     logger.info("%s: %s", published["state"], published["reason"])
     return StageReport(metrics={"is_latest": published["state"] == "published"})
 
@@ -133,8 +135,7 @@ class _UnderWay:
     chain: Chain
 
 
-def _under_way() -> _UnderWay:
-    attempt = current_attempt()
+def _under_way(attempt: Attempt) -> _UnderWay:
     results = next(part for part in attempt.inputs if part["name"] == "results")
     return _UnderWay(attempt=attempt, results=results, chain=chain_behind(results, "publish"))
 
@@ -145,8 +146,8 @@ def _signed(key: Signer, work: _UnderWay) -> bytes:
     return key.sign(signed_provenance(work.chain, work.results["files"]))
 
 
-def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay) -> dict[str, Any]:
-    store = open_store(config.publishing.publish_uri)
+def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay, run: Run) -> dict[str, Any]:
+    store = run.sources.store(config.publishing.publish_uri)
     results, chain = work.results, work.chain
     version = _version_name(chain)
     before = read_latest(store)
@@ -161,6 +162,7 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
         validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
         facts=_facts(chain, best, Path(inputs.results)),
         previous=before,
+        notes=run.notes,
         **(_signing(key, store, version, chain, results) if key else {}),
     )
     at: dict[str, Any] = {"version": version, "uri": joined(store.uri, "versions", version), "gate": None}
@@ -169,7 +171,7 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
     if config.publishing.publish_if == "better":
-        refusal, at["gate"] = _gate(inputs, config, store, before, best)
+        refusal, at["gate"] = _gate(inputs, config, store, before, best, run)
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
     if not make_latest(store, version, sha256, before):
@@ -220,7 +222,7 @@ def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
 
 
 def _gate(
-    inputs: Inputs, config: Config, store: Store, latest: Latest | None, best: dict[str, Any]
+    inputs: Inputs, config: Config, store: Store, latest: Latest | None, best: dict[str, Any], run: Run
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
     if latest is None:
@@ -236,26 +238,28 @@ def _gate(
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     new = [row["score"] for row in predictions if row["sequence"] == BEST]
     try:
-        old = _scores(inputs, config, current, [test[position] for position in fresh])
+        old = _scores(inputs, config, current, [test[position] for position in fresh], run)
     except CapReached as error:
         return f"{error.cap} leaves too few requests to compare it with {latest.version}", None
     return gate.compared([new[position] for position in fresh], old, latest)
 
 
-def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar]) -> list[float | None]:
+def _scores(
+    inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar], run: Run
+) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
     dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
-    metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
+    metric = run.metric(dataset["metric"], dataset["metric_sha256"]).score
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
     sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
     rubric = rubric_of(dataset)
-    with open_account(config, sampling, GATE, judged=rubric) as (black_box, ledger):
+    with run.llm(config, sampling, GATE, judged=rubric) as black_box:
         objective = Objective.of(black_box, rows, metric, template, rubric)
         question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
         evaluation = objective.evaluate(question)
-        ledger.book(GATE, evaluation.usage)
+        run.ledger(config.continuation).book(GATE, evaluation.usage)
         return list(evaluation.scores)
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig, ShardConfig
-from ease_lib.embedding.embedder import embedding_in_all
+from ease_lib.embedding.embedder import EmbeddingProgress
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Config:
     run: RunConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Rank one shard; nothing is ranked where the whole pool is kept anyway."""
     size, settings = count_rows(Path(inputs.pool), contracts.EXEMPLAR_POOL), config.prefilter
     part = shard_range(size, config.part.shard, config.part.shards)
@@ -45,7 +46,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
         tops = Tops(np.empty((0, 0), dtype=np.int64), np.empty((0, 0)))
     else:
         logger.info("ranking exemplars %d to %d of %d by %s", part.start, part.stop, size, settings.prefilter)
-        tops = _tops(inputs, config, part)
+        tops = _tops(inputs, config, part, run)
     rows, depth = tops.positions.shape
     columns = {
         "validation_row": np.repeat(np.arange(rows), depth),
@@ -69,15 +70,15 @@ def read_tops(path: Path) -> Tops:
     return Tops(table["position"].to_numpy().reshape(shape), table["similarity"].to_numpy().reshape(shape))
 
 
-def _tops(inputs: Inputs, config: Config, part: range) -> Tops:
+def _tops(inputs: Inputs, config: Config, part: range, run: Run) -> Tops:
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
     depth = config.prefilter.retained
     if config.prefilter.prefilter == "bm25":
         return tops_by_bm25(
             iterate_inputs(Path(inputs.pool), contracts.EXEMPLAR_POOL), part, [row.input for row in validation], depth
         )
-    embedder = open_embedder(config.embedding, config.hardware, config.run.store_uri)
+    embedder = open_embedder(config.embedding, config.hardware, notes=run.notes, store=run.store)
     texts = [exemplar_text(row) for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL, part)]
     vectors = embedder.embed([exemplar_text(row) for row in validation])
-    with embedding_in_all(len(texts)):
-        return tops_by_cosine(texts, part, vectors, depth, embedder.embed)
+    progress = EmbeddingProgress(len(texts))
+    return tops_by_cosine(texts, part, vectors, depth, lambda block: embedder.embed(block, progress))

@@ -18,6 +18,7 @@ from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.running.run import Run
 from ease_lib.study.search_artifacts import exemplar_of
 from ease_lib.tasks.base import row_hash
 
@@ -48,7 +49,7 @@ class Config:
     run: RunConfig
 
 
-def run(inputs: Inputs, outputs: Outputs, config: Config) -> StageReport:
+def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Write report, page and the folder with `result_files.RESULT_FILES`."""
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)

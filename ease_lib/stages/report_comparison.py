@@ -22,6 +22,7 @@ from ease_lib.running.execution import (
     user_errors,
     work_on,
 )
+from ease_lib.running.run import open_host, open_run
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
@@ -51,11 +52,11 @@ def execute(
         lineage: folder that takes the record.
         chain: takes a page about it.
     """
-    with user_errors("report_comparison"):
+    with user_errors("report_comparison"), open_host() as host, open_run(host, "", "") as unkept:
         made = {"page": page, "results": results}
         work = work_on("report_comparison", {}, inputs=parts(Inputs, {"cells": cells}), outputs=parts(Outputs, made))
         record = file_in(lineage, "report_comparison.json") if lineage else None
-        with recorded(work, "", record, chain, made=list(made.values())):
+        with recorded(work, unkept, record, chain, made=list(made.values())):
             run([read_document(Path(cell.path), contracts.COMPARISON_CELL) for cell in cells], Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
 

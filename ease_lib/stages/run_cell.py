@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.store import stores_are_waited_for
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
 from ease_lib.comparison import Cell
 from ease_lib.config.parsing import flat_parameters, parse_parameters
@@ -27,7 +27,8 @@ from ease_lib.running.execution import (
     work_on,
 )
 from ease_lib.running.inline import Workspace
-from ease_lib.running.supervision import is_last_attempt
+from ease_lib.running.run import open_host, open_run, run_of
+from ease_lib.running.run_context import is_last_attempt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,19 @@ def execute(
         lineage: folder that takes the record.
         chain: takes a page about it.
     """
-    with user_errors("run_cell"), stores_are_waited_for(), tempfile.TemporaryDirectory() as folder:
+    with (
+        user_errors("run_cell"),
+        tempfile.TemporaryDirectory() as folder,
+        open_host(patience_seconds=PATIENCE_SECONDS) as host,
+    ):
         wanted = Cell.of(cell)
         parameters = parse_parameters(wanted.parameters)
         work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
         record = file_in(lineage, "run_cell.json") if lineage else None
-        with recorded(work, parameters.lineage_root, record, chain, made=[result]):
-            measured = attempted(wanted, Workspace(Path(folder)), is_last=is_last_attempt())[0]
+        with (
+            open_run(host, *run_of(parameters)) as run,
+            recorded(work, run, record, chain, made=[result]) as given,
+        ):
+            at = Workspace(Path(folder))
+            measured = attempted(wanted, at, host, notes=given.notes, is_last=is_last_attempt())[0]
             write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.tables import sha256_of_files
-from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.endpoint_notes import FIRST
-from ease_lib.black_box.opening import BlackBox
+from ease_lib.black_box.asked import FIRST
+from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import ROW_METHODS, EmbeddingConfig, OptimizerConfig
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.optimizers.registry import BUDGET_METHODS
+
+
+def judge_identity(black_box: BlackBox) -> list[Any] | None:
+    """What the judge is the same by; None where no LLM judges."""
+    if black_box.judge is None:
+        return None
+    asked = black_box.judge.asked
+    return [asked.endpoint, asked.model, dict(asked.extra), asked.sampling.max_tokens]
 
 
 def journal_key(
@@ -25,7 +32,6 @@ def journal_key(
     optimizer: OptimizerConfig,
     embedding: EmbeddingConfig,
     black_box: BlackBox,
-    sampling: Sampling,
     instructions: Sequence[str],
     template: PromptTemplate,
     seed: int,
@@ -39,7 +45,7 @@ def journal_key(
         files: pool, validation set and what is said of the data.
         answers: that the search plans for; a method that chooses rows spreads them.
     """
-    settings = dataclasses.asdict(optimizer)
+    asked, settings = black_box.asked, dataclasses.asdict(optimizer)
     settings["initial_design"] = optimizer.scaled_design
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
     del settings["order_report"], settings["warm_start"]
@@ -51,17 +57,17 @@ def journal_key(
         "files": sha256_of_files(list(files)),
         "optimizer": settings,
         "embedder": [dataclasses.astuple(embedding), embedder_identity(embedding)],
-        "endpoint": [black_box.endpoint, black_box.model, black_box.api, sampling.identity],
+        "endpoint": [asked.endpoint, asked.model, asked.api, asked.sampling.identity],
         "instructions": list(instructions),
         "template": template.identity,
         "seed": seed,
     }
-    if black_box.extra:
-        identity["extra"] = dict(black_box.extra)
-    if black_box.judge:
-        identity["judge"] = black_box.judge.identity
-    if black_box.answers != FIRST:
-        identity["answers"] = black_box.answers
+    if asked.extra:
+        identity["extra"] = dict(asked.extra)
+    if judge := judge_identity(black_box):
+        identity["judge"] = judge
+    if asked.generation != FIRST:
+        identity["answers"] = asked.generation
     if black_box.failures.kind == "zero":  # the others leave the same scores where nothing was refused
         identity["failures"] = "zero"
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]

@@ -22,12 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, cast
 
-from ease_lib import observations
-from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, is_s3, joined
+from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, Store
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
+from ease_lib.notes import Notes
 from ease_lib.optimizers.history import Candidate, Observation
 
 VERSION = "ease_journal/2"
@@ -90,28 +90,30 @@ class Journal(Protocol):
 
 
 @contextmanager
-def open_journal(store_uri: str, key: str) -> Iterator[Journal]:
+def open_journal(store: Store, key: str, notes: Notes) -> Iterator[Journal]:
     """Open or create the journal of the search with this key.
 
     Args:
-        store_uri: folder or `s3://bucket/prefix`; journals lie below it in `journals/`.
+        store: the run's; journals lie below it in `journals/`.
+        notes: of the stage that writes it.
 
     Raises:
         JournalError: when it is in use, damaged, or of another search.
         StoreError: when the store cannot be used for journals.
     """
-    if is_s3(store_uri):
-        yield ObjectJournal(S3Store(joined(store_uri, FOLDER, key)), key)
+    if store.folder is None:
+        yield ObjectJournal(cast(S3Store, store.below(FOLDER, key)), key, notes)
     else:
-        with _locked_file(Path(store_uri) / FOLDER / f"{key}.jsonl") as (file, path):
-            yield FileJournal(file, path, key)
+        with _locked_file(store.folder / FOLDER / f"{key}.jsonl") as (file, path):
+            yield FileJournal(file, path, key, notes)
 
 
 class FileJournal:
     """JSON Lines behind a header line, in an open and locked file."""
 
-    def __init__(self, file: IO[bytes], path: Path, key: str) -> None:
+    def __init__(self, file: IO[bytes], path: Path, key: str, notes: Notes) -> None:
         self._file = file
+        self._notes = notes
         self._path = path
         self._lines = 0
         self._records, self._candidates = self._recover(key)
@@ -162,7 +164,7 @@ class FileJournal:
 
     def _note(self, line: bytes) -> None:
         self._lines += 1
-        observations.entry(str(self._path.absolute()), str(self._lines), line)
+        self._notes.entry(str(self._path.absolute()), str(self._lines), line)
 
 
 @contextmanager
@@ -189,17 +191,18 @@ def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
 class ObjectJournal:
     """A header object, and one object per record and per batch of proposals, below a prefix of a bucket."""
 
-    def __init__(self, store: S3Store, key: str) -> None:
+    def __init__(self, store: S3Store, key: str, notes: Notes) -> None:
         self._store = store
+        self._notes = notes
         store.check()
         if not store.create(HEADER, _header(key)):
             _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
         names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
         with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
             contents = list(readers.map(store.read, names))
-        observations.entry(store.uri, HEADER, _header(key))
+        notes.entry(store.uri, HEADER, _header(key))
         for name, content in zip(names, contents, strict=True):
-            observations.entry(store.uri, name, content or b"")
+            notes.entry(store.uri, name, content or b"")
         found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
         self._records, self._candidates = _sorted_out(found, store.uri)
 
@@ -221,7 +224,7 @@ class ObjectJournal:
                 f"{self._store.uri}{name} was written by another run of the same search; "
                 "wait for that one to end and run again, or give this run another store_uri"
             )
-        observations.entry(self._store.uri, name, content)
+        self._notes.entry(self._store.uri, name, content)
 
 
 def _header(key: str) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
 
@@ -54,11 +54,14 @@ class Ledger:
         return {name.removesuffix(".json"): _usage(content) for name, content in zip(names, contents, strict=True)}
 
 
-def open_ledger(store_uri: str, name: str, owner: str = "") -> Ledger:
-    """The ledger of this name; without a name, or without a store, one of this process."""
-    if not (store_uri and name):
-        return Ledger(owner=owner)
-    return Ledger(open_store(joined(store_uri, FOLDER, name)), owner)
+def open_ledger(store: Store | None, named: str) -> Ledger:
+    """The ledger of this name in the run's store; without a name, or without a store, one of this process.
+
+    Args:
+        named: its name; behind a slash the owner of its entries, where the runs of a comparison share one.
+    """
+    name, _, owner = named.partition("/")
+    return Ledger(store.below(FOLDER, name) if store and name else None, owner)
 
 
 def _usage(content: bytes | None) -> Usage:

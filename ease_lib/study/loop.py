@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -349,7 +350,8 @@ class _Beside:
         if not isinstance(self._optimizer, PreparingOptimizer):
             return
         if self._preparing is None or self._preparing[0] != iterations:
-            self._preparing = iterations, self._thread.submit(self._optimizer.prepare, iterations, told)
+            context = copy_context()  # by which its lines are told from those of another run
+            self._preparing = iterations, self._thread.submit(context.run, self._optimizer.prepare, iterations, told)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -358,7 +360,7 @@ class _Beside:
         """In the thread, behind what is prepared there."""
         if self._preparing:
             self._evaluations.beside(self._preparing[1].result)
-        return self._evaluations.beside(self._thread.submit(work).result)
+        return self._evaluations.beside(self._thread.submit(copy_context().run, work).result)
 
 
 class _Purse:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from ease_lib.ambient import Ambient
-from ease_lib.black_box.opening import BlackBox
+from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, Recommendation, RowAllocating
 from ease_lib.optimizers.history import History
@@ -15,8 +14,6 @@ from ease_lib.study.journal import Record
 
 logger = logging.getLogger("ease")
 
-WATCHER: Ambient[Callable[[int, int, float], None]] = Ambient(lambda answered, planned, best: None)
-"""Called after every evaluation with the answers until then, those that are planned, and the best score until then."""
 PARTS = 20
 """Of a search, that the log has a line for each."""
 
@@ -49,8 +46,8 @@ def announce(
     logger.info(
         "%s asks %s (%s): at most %s%d requests, %s; then %d for the test set",
         settings.method,
-        black_box.model,
-        black_box.endpoint,
+        black_box.asked.model,
+        black_box.asked.endpoint,
         "" if spreads else f"{left} x {rows} = ",
         requests,
         caps.described(requests),
@@ -59,9 +56,20 @@ def announce(
 
 
 class Progress:
-    """A line for each evaluation, or for every part of a search whose evaluations are of a few rows each."""
+    """A line for each evaluation, or for every part of a search whose evaluations are of a few rows each.
 
-    def __init__(self, optimizer: ExemplarOptimizer, settings: OptimizerConfig, problem: Problem) -> None:
+    Args:
+        tell: called after every evaluation with the answers until then, those that are planned, and the best score.
+    """
+
+    def __init__(
+        self,
+        optimizer: ExemplarOptimizer,
+        settings: OptimizerConfig,
+        problem: Problem,
+        tell: Callable[[int, int, float], None],
+    ) -> None:
+        self._tell = tell
         self._optimizer = optimizer
         self._budget = settings.budget
         self._answers = problem.answers
@@ -78,7 +86,7 @@ class Progress:
         else:
             self._best = _best_of(record, history)
             _log_evaluation(record, self._best, self._budget)
-        WATCHER.value(self._asked, self._answers, self._best)
+        self._tell(self._asked, self._answers, self._best)
 
     def _log_part(self, best: Recommendation | None, history: History) -> None:
         if best is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_records
-from ease_lib.black_box.opening import BlackBox
+from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
@@ -64,10 +64,10 @@ def write_best_sequence(
         "instruction": instructions[outcome.candidate.instruction],
         "template": PromptTemplate.of(dataset["template"]).identity,
         "prompt": dataset["template"],
-        "llm_model": black_box.model,
-        "llm_endpoint": black_box.endpoint,
-        "llm_api": black_box.api,
-        "request": black_box.innermost.settings,
+        "llm_model": black_box.asked.model,
+        "llm_endpoint": black_box.asked.endpoint,
+        "llm_api": black_box.asked.api,
+        "request": black_box.answering.wire.settings,
     }
     write_document(path, contracts.BEST_SEQUENCE, document)
 
@@ -115,15 +115,15 @@ def search_summary(
         "stopped": study.stopped,
         "resumed": study.replayed > 0,
         "replayed": study.replayed,
-        "simulated": black_box.simulated,
+        "simulated": black_box.is_function,
         "representation": settings.representation,
         "truncated_sequences": truncated,
         "instructions": instructions,
         "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
         "oldest_answer": usage.oldest_answer,
         "llm": {
-            "endpoint": black_box.endpoint,
-            "model": black_box.model,
+            "endpoint": black_box.asked.endpoint,
+            "model": black_box.asked.model,
             "new_requests": new_requests,
             **usage.counts(**prices),
         },

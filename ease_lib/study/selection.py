@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ease_lib.black_box.asking import complete_all
-from ease_lib.black_box.opening import BlackBox
+from ease_lib.black_box.chain import BlackBox
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.study.ledger import SELECTION, Ledger
 
@@ -21,7 +21,7 @@ class Selection:
 
     def ask(self, prompt: str) -> str:
         start = time.perf_counter()
-        answers = self._black_box.runner.run(complete_all(self._black_box.client, [prompt], self._account))
+        answers = self._black_box.loop.run(complete_all(self._black_box.client, [prompt], self._account))
         self.usage += usage_of([prompt], answers, time.perf_counter() - start)
         self._ledger.book(SELECTION, self.usage)
         return answers[0].text

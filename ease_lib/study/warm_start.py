@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ease_lib import observations
-from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.artifacts.store import Store
 from ease_lib.errors import StoreError
+from ease_lib.notes import Notes
 from ease_lib.surrogate.answers import Answered, Answers
 from ease_lib.tasks.base import Exemplar
 
@@ -71,11 +71,13 @@ class Memory:
     """Of a subject.
 
     Args:
+        store: the run's.
         subject: digest of what answers depend on beside prompts.
     """
 
-    def __init__(self, store_uri: str, subject: str) -> None:
-        self._store: Store = open_store(joined(store_uri, FOLDER, subject))
+    def __init__(self, store: Store, subject: str, notes: Notes) -> None:
+        self._store = store.below(FOLDER, subject)
+        self._notes = notes
 
     def recall(self, search: str, names: Names) -> Recalled:
         """What the last search on other data was answered.
@@ -92,7 +94,7 @@ class Memory:
         if content is None:
             return Recalled()
         sha256 = hashlib.sha256(content).hexdigest()
-        observations.digest_read(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
+        self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
         return Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
 
     def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from ease_lib import observations
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks import table
@@ -223,10 +223,23 @@ def _limits(config: TaskConfig, seed: int) -> Callable[[str], Limit]:
     return limit
 
 
+SHIPPED = "ease_lib.tasks/data/customer_feedback.csv"
+"""The file of the shipped task: package, and path in it."""
+
+
+def shipped_file(config: TaskConfig) -> Traversable | None:
+    """The file of a task that the package carries; None of any other."""
+    return _shipped() if config.task == "customer_feedback" else None
+
+
+def _shipped() -> Traversable:
+    package, _, path = SHIPPED.partition("/")
+    return resources.files(package).joinpath(path)
+
+
 def customer_feedback() -> TaskSource:
     """The shipped task: short customer feedback to be sorted by kind. See `data/README.md` for origin and licence."""
-    with resources.as_file(resources.files("ease_lib.tasks") / "data" / "customer_feedback.csv") as path:
-        observations.file_read(f"{observations.PACKAGE}ease_lib.tasks/data/{path.name}", path)
+    with resources.as_file(_shipped()) as path:
         rows = table.read_rows(path, Columns.parse("text", "kind"))
     return TaskSource(
         name="customer_feedback",

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 
 from tests.benchmarks.endpoint import MODEL, endpoint
+from tests.support.runs import open_black_box
 
 IN_FLIGHT = (20, 100, 400)
 Ask = Callable[[str], Awaitable[object]]
@@ -91,13 +92,12 @@ Measure = Callable[[Ask], Awaitable[float]]
 
 def ours(url: str, folder: str, in_flight: int, stack: ExitStack, measure: Measure, cached: bool = False) -> float:
     from ease_lib.black_box.client import Sampling
-    from ease_lib.black_box.opening import open_black_box
     from ease_lib.config.sections import EndpointConfig
 
     config = EndpointConfig(llm_base_url=url, llm_model=MODEL, llm_api="chat", llm_concurrency=in_flight)
     sampling = Sampling(max_tokens=8, stop="\n")
     box = stack.enter_context(open_black_box(config, sampling=sampling, store_uri=folder if cached else ""))
-    return box.runner.run(measure(box.client.complete))
+    return box.loop.run(measure(box.client.complete))
 
 
 def ours_cached(url: str, folder: str, in_flight: int, stack: ExitStack, measure: Measure) -> float:

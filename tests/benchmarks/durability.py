@@ -14,16 +14,18 @@ from os import environ
 from pathlib import Path
 from unittest.mock import patch
 
+from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
+from ease_lib.notes import Notes
 from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.tasks.base import Exemplar
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from tests.s3_server import S3Server
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROWS = [Exemplar(number, f"query {number}", ("yes",)) for number in range(20)]
 ROUNDS = 60
@@ -71,13 +73,14 @@ class _Evaluations(ExitStack):
             key="",
             sampling=Sampling(max_tokens=8, stop="\n"),
             timeout_seconds=60,
+            notes=Notes(),
         )
         self.callback(lambda: runner.run(client.close()))
         asking = AdaptiveClient(client, maximum=20)
         if place:
-            asking = CachingClient(asking, self.enter_context(open_cache(place)), {})
+            asking = CachingClient(asking, self.enter_context(open_cache(open_store(place))), {})
         self._objective = Objective(asking, runner, ROWS, metric="exact_match")
-        self._journal = self.enter_context(open_journal(place, "key")) if place else None
+        self._journal = self.enter_context(open_journal(open_store(place), "key", Notes())) if place else None
 
     def evaluate(self, number: int) -> Evaluation:
         candidate = Candidate(sequence=(number,), phase="search")

@@ -18,6 +18,8 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
+from tests.simulation.models import SIMULATED
+from tests.support.runs import run_stages
 
 TASKS = ("lr", "lp_variant", "customer_feedback")
 NOISE = (0.1, 0.3, 0.5)
@@ -42,11 +44,11 @@ def main() -> int:
 def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ...]:
     """Share of corrupted exemplars, number listed, precision, and recall of all and of those tried."""
     parameters = parse_parameters(
-        {"task": task, "noise_ratio": noise, "seed": seed, "budget": budget, "llm_base_url": "simulated"}
+        {"task": task, "noise_ratio": noise, "seed": seed, "budget": budget, "llm_base_url": SIMULATED}
     )
     with tempfile.TemporaryDirectory() as folder:
         at = Workspace(Path(folder))
-        at.run(parameters, *modules_between("", "optimize"), optimize)
+        run_stages(at, parameters, *modules_between("", "optimize"), optimize)
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         history = read_table(Path(at.history), contracts.HISTORY)
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.simulation.models import SIMULATED
+from tests.support.runs import opened_run
+
 WORDS = [f"{first}{second}" for first in ("be", "do", "ka", "lu", "mi", "ro", "sa", "te") for second in "abcdefghijklm"]
 DISTINCT = 20_000
 WORDS_PER_TEXT = 60
@@ -74,14 +77,15 @@ def measured(path: str, pool_size: int) -> dict[str, float]:
     from ease_lib.stages import build_dataset
 
     values = {"task": "table", "task_uri": path, "input_columns": "text", "output_column": "label"}
-    parameters = parse_parameters({**values, "pool_size": pool_size, "llm_base_url": "simulated"})
+    parameters = parse_parameters({**values, "pool_size": pool_size, "llm_base_url": SIMULATED})
     config = stage_config(build_dataset.Config, flat_parameters(parameters))
     with tempfile.TemporaryDirectory() as folder:
         outputs = build_dataset.Outputs(
             **{name: f"{folder}/{name}" for name in ("pool", "validation", "test", "summary")}
         )
         before, start = peak(), time.perf_counter()
-        build_dataset.run(build_dataset.Inputs(), outputs, config)
+        with opened_run() as run:
+            build_dataset.run(build_dataset.Inputs(), outputs, config, run)
         return {"seconds": time.perf_counter() - start, "added": peak() - before, "peak": peak()}
 
 

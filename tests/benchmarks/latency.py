@@ -17,6 +17,7 @@ from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
 from tests.benchmarks.endpoint import MODEL, endpoint
+from tests.support.runs import run_stages
 
 SETTINGS = (
     *((method, 1) for method in ("best_of_n", "influence", "cosine", "bm25", "active", "evolution", "ease")),
@@ -74,7 +75,7 @@ def searched(
                 **{"method": method, "budget": budget, "parallel": parallel},
             }
         )
-        at.run(parameters, *modules_between("", "optimize"), optimize)
+        run_stages(at, parameters, *modules_between("", "optimize"), optimize)
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
         table = read_table(Path(at.history), contracts.HISTORY)
         history = [(row["exemplar_ids"], row["score"]) for row in table.to_pylist()]

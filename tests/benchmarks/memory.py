@@ -18,6 +18,7 @@ from ease_lib.running.graph import RUN, STAGES
 from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from tests.benchmarks.scale import resident_mebibytes
+from tests.simulation.models import SIMULATED
 
 WORDS_PER_TEXT = 12
 DISTINCT_WORDS = 5_000
@@ -57,7 +58,7 @@ def parameters_of(folder: str) -> Parameters:
     return parse_parameters(
         {
             **{"task": "table", "task_uri": f"{folder}/table.csv", "input_columns": "text", "output_column": "label"},
-            **{"pool_size": 0, "prefilter": "bm25", "retained": 1_000, "llm_base_url": "simulated", "budget": 50},
+            **{"pool_size": 0, "prefilter": "bm25", "retained": 1_000, "llm_base_url": SIMULATED, "budget": 50},
             **{"store_uri": f"{folder}/store"},
         }
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.transport import Transport
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
@@ -24,6 +23,7 @@ from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from ease_lib.stages import build_dataset
+from tests.support.runs import open_black_box, run_stages
 
 ROWS = 20
 
@@ -54,7 +54,7 @@ def evaluated(count: int, at_once: int) -> int:
     parameters = parse_parameters({"task": "customer_feedback", "llm_base_url": "local", "validation_size": ROWS})
     with tempfile.TemporaryDirectory() as folder:
         at = Workspace(Path(folder))
-        at.run(parameters, build_dataset)
+        run_stages(at, parameters, build_dataset)
         pool = read_exemplars(Path(at.pool), contracts.EXEMPLAR_POOL)
         rows = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
     sequences = SequenceSpace(len(pool), 5).sample(rng(0, "prefix cache"), count)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 RUN = """
 import json, sys

@@ -13,8 +13,8 @@ import pytest
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.deletion.verification import verify_place
 from ease_lib.lineage.chain import follow
-from ease_lib.testing.faulty_endpoint import faulty_endpoint
 from pipelines.containers import Containers, with_absolute_paths
+from tests.support.faulty_endpoint import faulty_endpoint
 
 QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from pathlib import Path
 
 import docstring_parser
 import pytest
@@ -13,15 +14,17 @@ import components
 from components import images
 from ease_lib.comparison import plan
 from ease_lib.config.forms import comparison_form, run_form
+from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.config.sections import ComparisonAxes
 from ease_lib.running.graph import CHECK, COMPONENTS, STAGES, folder_of
-from pipelines import parameter_sets
 from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, compile_all, params_readme
 from pipelines.arguments import form_arguments
 from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.placement import Placement
+
+SETS = Path(__file__).parents[1] / "benchmarks" / "sets"
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +229,7 @@ def test_changed_parameters_travel_by_form_or_advanced():
 
 @pytest.mark.parametrize("name", ["demo", "smoke", "paper"])
 def test_named_parameter_sets_are_valid(name):
-    assert parse_parameters(parameter_sets.read_parameter_set(name))
+    assert parse_parameters(read_parameter_set(name))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +237,7 @@ def test_named_parameter_sets_are_valid(name):
     [("paper-tables", 18 * 3 * 15), ("knowledge", 2 * 2 * 5 * 3), ("equal-requests", 10 * 4 * 5)],
 )
 def test_named_comparisons_are_valid(name, cells):
-    assert len(plan({"task_uri": "folder", **parameter_sets.read_parameter_set(name)})) == cells
+    assert len(plan({"task_uri": "folder", **read_parameter_set(str(SETS / f"{name}.yaml"))})) == cells
 
 
 def test_readme_lists_every_parameter_as_declared():

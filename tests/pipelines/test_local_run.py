@@ -17,7 +17,7 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import EXIT_STOPPED
 from ease_lib.lineage.chain import follow, is_record
-from ease_lib.testing.faulty_endpoint import body, faulty_endpoint, status
+from tests.support.faulty_endpoint import body, faulty_endpoint, status
 
 QUICK = (
     *("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7"),

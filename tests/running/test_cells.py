@@ -7,10 +7,13 @@ import pytest
 
 from ease_lib.cli import __main__ as cli
 from ease_lib.comparison import plan
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import Overloaded
 from ease_lib.running import cells
 from ease_lib.running.inline import Workspace
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from ease_lib.running.run import open_host
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.support.runs import opened_run
 
 SMALL = {
     "pool_size": 12,
@@ -37,6 +40,17 @@ def table(tmp_path):
     return path
 
 
+def finished(cell, at):
+    """The result of a cell, and whether it was there already."""
+    with opened_run(parse_parameters(cell.parameters)) as run:
+        return cells.run_cell(cell, at, run)
+
+
+def attempted(cell, folder, **more):
+    with open_host() as host:
+        return cells.attempted(cell, Workspace(folder), host, **more)
+
+
 def planned(server, table, tmp_path, **changes):
     values = {"task": "table", "task_uri": str(table), "llm_base_url": server.base_url, "llm_model": MODEL}
     return plan(
@@ -45,7 +59,7 @@ def planned(server, table, tmp_path, **changes):
 
 
 def run(cell, tmp_path, number=0):
-    return cells.run(cell, Workspace(tmp_path / f"artifacts {number}"))
+    return finished(cell, Workspace(tmp_path / f"artifacts {number}"))
 
 
 def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
@@ -74,12 +88,12 @@ def test_changed_data_or_parameters_run_it_again(server, table, tmp_path):
 def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
     at = Workspace(tmp_path / "artifacts")
     first, second = planned(server, table, tmp_path, methods="best_of_n, dpp")
-    cells.run(first, at)
+    finished(first, at)
     written = Path(at.embeddings).stat().st_mtime_ns
-    cells.run(second, at)
+    finished(second, at)
     assert Path(at.embeddings).stat().st_mtime_ns == written
     (other,) = planned(server, table, tmp_path, seed=1)
-    cells.run(other, at)
+    finished(other, at)
     assert Path(at.embeddings).stat().st_mtime_ns > written
 
 
@@ -170,6 +184,6 @@ def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table,
     (cell,) = planned(server, table, tmp_path, llm_deadline_seconds=0)
     server.script.faults = [status(503)] * 40
     with pytest.raises(Overloaded):
-        cells.attempted(cell, Workspace(tmp_path / "first"), is_last=False)
-    failed, kept = cells.attempted(cell, Workspace(tmp_path / "last"))
+        attempted(cell, tmp_path / "first", is_last=False)
+    failed, kept = attempted(cell, tmp_path / "last")
     assert (kept, "503" in failed["failure"]) == (False, True)

@@ -8,12 +8,13 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running import doctor
-from ease_lib.running.prerequisites import check, findings
 from tests.s3_server import free_ports
+from tests.simulation.models import SIMULATED
+from tests.support.runs import check, findings, opened_run
 
 
 def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
-    options = ("--llm-base-url", "simulated", "--store-uri", s3_prefix, "--output-dir", str(tmp_path / "new"))
+    options = ("--llm-base-url", SIMULATED, "--store-uri", s3_prefix, "--output-dir", str(tmp_path / "new"))
     assert cli.main(["doctor", *options]) == 0
     shown = capsys.readouterr().out
     assert f"ok    store           {s3_prefix}" in shown
@@ -47,7 +48,8 @@ def test_every_problem_is_found_with_its_remedy(s3_prefix, tmp_path, capsys, mon
 
 def test_values_of_keys_are_never_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("EASE_LLM_API_KEY", "canary-4711")
-    found = list(doctor.examine(parse_parameters({"llm_base_url": "simulated"}), tmp_path))
+    with opened_run() as run:
+        found = list(doctor.examine(parse_parameters({"llm_base_url": SIMULATED}), tmp_path, run))
     assert any("EASE_LLM_API_KEY" in finding.which for finding in found)
     assert "canary" not in repr(found)
 

@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.streams import BLOCK_BYTES, RemoteFile
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError
 from ease_lib.running import task_data
-from ease_lib.running.prerequisites import check, findings, with_service_for_local
+from ease_lib.running.prerequisites import with_service_for_local
+from tests.simulation.models import SIMULATED
+from tests.support.runs import check, findings
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def healthy_service():
 def test_the_default_endpoint_where_it_is_not_is_refused_with_the_remedy_of_that_place(image, remedies, monkeypatch):
     monkeypatch.setenv("EASE_IMAGE", image)
     with pytest.raises(ConfigError) as refused:
-        check(with_service_for_local(parse_parameters({})))
+        check(with_service_for_local(parse_parameters({}), Sources()))
     (problem,) = refused.value.problems
     for remedy in remedies:
         assert remedy in problem
@@ -63,18 +66,18 @@ def test_the_default_endpoint_where_it_is_not_is_refused_with_the_remedy_of_that
 def test_the_default_endpoint_is_the_clusters_service_of_it_where_that_answers(monkeypatch):
     with healthy_service() as url:
         monkeypatch.setattr(local, "SERVICE", url)
-        endpoint = with_service_for_local(parse_parameters({})).endpoint
+        endpoint = with_service_for_local(parse_parameters({}), Sources()).endpoint
         assert (endpoint.llm_base_url, endpoint.llm_api) == (f"{url}/v1", "completions")
-        other = parse_parameters({"llm_base_url": "simulated"})
-        assert with_service_for_local(other) is other
+        other = parse_parameters({"llm_base_url": SIMULATED})
+        assert with_service_for_local(other, Sources()) is other
 
 
 def test_the_default_endpoint_stays_where_its_packages_are():
     parameters = parse_parameters({})
-    assert with_service_for_local(parameters) is parameters
+    assert with_service_for_local(parameters, Sources()) is parameters
 
 
-TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "llm_base_url": "simulated"}
+TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "llm_base_url": SIMULATED}
 
 
 def problems_of(**values):

@@ -5,20 +5,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.under_way import ended
-from ease_lib.stages import check_prerequisites, evaluate, optimize
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from ease_lib.stages import evaluate, optimize
 from tests.recorded_run import RecordedRun
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.support.runs import checked
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @pytest.fixture
 def notes(tmp_path):
-    return EndpointNotes(str(tmp_path), "https://host/v1", "m", "chat")
+    asked = Asked(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
+    return EndpointNotes(open_store(str(tmp_path)), asked)
 
 
 def refreshed(notes, policy, revision="", probe=(), days=0):
@@ -88,7 +93,7 @@ def server(model):
 def begun(server, tmp_path, **changes):
     """The parameters of a run behind its first stage."""
     values = {"llm_base_url": server.base_url, "llm_model": MODEL, "store_uri": str(tmp_path / "store"), **changes}
-    return check_prerequisites.run(parse_parameters(values))
+    return checked(parse_parameters(values))
 
 
 def test_a_run_that_was_killed_goes_on_with_its_ledger_and_its_answers(server, tmp_path):
@@ -110,7 +115,7 @@ def test_runs_without_caps_that_refresh_nothing_leave_nothing(server, tmp_path):
 def test_a_cap_needs_a_place_for_its_ledger(server):
     parameters = parse_parameters({"llm_base_url": server.base_url, "llm_model": MODEL, "max_llm_requests": 10})
     with pytest.raises(Exception, match="max_llm_requests=10 needs store_uri"):
-        check_prerequisites.run(parameters)
+        checked(parameters)
 
 
 def recorded(server, tmp_path, name, **changes):
@@ -122,7 +127,7 @@ def recorded(server, tmp_path, name, **changes):
         method="best_of_n",
         **changes,
     )
-    run.parameters = check_prerequisites.run(run.parameters)
+    run.parameters = checked(run.parameters)
     return run
 
 

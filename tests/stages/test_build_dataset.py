@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,29 +15,33 @@ import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts import store as store_module
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.artifacts.streams import RemoteFile
 from ease_lib.artifacts.tables import read_exemplars
 from ease_lib.config.parsing import flat_parameters, parse_parameters, stage_config
 from ease_lib.errors import ConfigError, DataError, StoreError
-from ease_lib.observations import collecting
+from ease_lib.notes import Notes
 from ease_lib.running import task_data
 from ease_lib.stages import build_dataset
 from ease_lib.tasks import catalog
 from tests.benchmarks.large_table import make_table
+from tests.simulation.models import SIMULATED
+from tests.support.runs import opened_run
 
-TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "llm_base_url": "simulated"}
+TABLE = {"task": "table", "input_columns": "text", "output_column": "label", "llm_base_url": SIMULATED}
 
 SPLITS = {"pool": contracts.EXEMPLAR_POOL, "validation": contracts.VALIDATION_SET, "test": contracts.TEST_SET}
 
 
-def built(folder, **values):
+def built(folder, notes=None, **values):
     """The pool's bytes and the data's summary."""
     parameters = parse_parameters({**TABLE, "pool_size": 40, "test_size": 20, **values})
     config = stage_config(build_dataset.Config, flat_parameters(parameters))
     names = ("pool", "validation", "test", "summary")
     outputs = build_dataset.Outputs(**{name: str(folder / name) for name in names})
-    build_dataset.run(build_dataset.Inputs(), outputs, config)
+    with opened_run() as run:
+        build_dataset.run(build_dataset.Inputs(), outputs, config, replace(run, notes=notes or Notes()))
     return (folder / "pool").read_bytes(), (folder / "summary").read_text()
 
 
@@ -73,8 +78,8 @@ def test_an_object_gives_what_the_same_file_gives_without_a_copy_and_is_noted_as
     monkeypatch.setattr(S3Store, "fetch", None)
     (tmp_path / "local").mkdir()
     (tmp_path / "remote").mkdir()
-    with collecting() as noted:
-        remote = built(tmp_path / "remote", task_uri=f"{s3_prefix}/{path.name}")
+    noted = Notes()
+    remote = built(tmp_path / "remote", noted, task_uri=f"{s3_prefix}/{path.name}")
     assert remote == built(tmp_path / "local", task_uri=str(path))
     assert "were kept to draw from, by seed" in remote[1]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -101,9 +106,7 @@ def test_parts_that_are_read_back_and_forth_are_those_of_the_object():
         assert opened.read() == content[-10:]
         opened.seek(300)
         assert opened.read(7) == content[300:307]
-    with collecting() as noted:
-        file.note()
-    assert noted.files_read == {"s3://b/t.bin": (hashlib.sha256(content).hexdigest(), len(content))}
+    assert (str(file), file.sha256()) == ("s3://b/t.bin", hashlib.sha256(content).hexdigest())
 
 
 def test_all_rows_of_too_large_a_table_are_refused_with_limit_and_remedy(tmp_path, monkeypatch):
@@ -149,8 +152,8 @@ def test_validation_and_test_rows_come_from_files_apart_and_are_noted(s3, s3_pre
     }
     table_of(tmp_path / "test.csv", [f"unseen {n}" for n in range(25)])
     open_store(s3_prefix).write("t.csv", (tmp_path / "test.csv").read_bytes())
-    with collecting() as noted:
-        built(tmp_path, **files)
+    noted = Notes()
+    built(tmp_path, noted, **files)
     assert set(noted.files_read) == set(files.values())
     rows = {split: read_exemplars(tmp_path / split, contract) for split, contract in SPLITS.items()}
     assert {split: {row.input.split()[0] for row in there} for split, there in rows.items()} == {
@@ -182,7 +185,7 @@ def test_a_validation_file_that_does_not_fit_is_said_before_a_run(tmp_path, give
     rows = table_of(tmp_path / "t.csv", [f"pool {n}" for n in range(200)])
     task = parse_parameters({**TABLE, "task_uri": rows, "validation_uri": uri}).task
     with pytest.raises((DataError, ConfigError, StoreError), match=message):
-        task_data.check_data(task)
+        task_data.check_data(task, Sources())
 
 
 def test_a_split_that_is_given_twice_is_refused(tmp_path):
@@ -214,8 +217,8 @@ def test_a_spreadsheet_on_a_store_is_read_where_it_is_and_noted_as_whole(s3, s3_
         book.active.append([f"text {number}", number % 2, datetime(2026, 1, 1) + timedelta(days=number)])
     book.save(tmp_path / "t.xlsx")
     open_store(s3_prefix).write("t.xlsx", (tmp_path / "t.xlsx").read_bytes())
-    with collecting() as noted:
-        remote = built(tmp_path, task_uri=f"{s3_prefix}/t.xlsx", time_column="when")
+    noted = Notes()
+    remote = built(tmp_path, noted, task_uri=f"{s3_prefix}/t.xlsx", time_column="when")
     newest = {int(row.input.split()[1]) for row in read_exemplars(tmp_path / "test", contracts.TEST_SET)}
     assert newest == set(range(180, 200))
     assert remote == built(tmp_path, task_uri=str(tmp_path / "t.xlsx"), time_column="when")

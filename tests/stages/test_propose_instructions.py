@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.parsing import parse_parameters
@@ -13,7 +14,8 @@ from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
 from ease_lib.stages.propose_instructions import read_instructions
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.runs import run_stages
 
 SMALL = {
     "method": "ease",
@@ -40,7 +42,7 @@ def answer(prompt):
 
 def run(at, server, *stages, **changes):
     parameters = parse_parameters({**SMALL, "llm_base_url": server.base_url, "store_uri": at.store, **changes})
-    return at.run(parameters, *stages)
+    return run_stages(at, parameters, *stages)
 
 
 def test_proposals_are_deduplicated_counted_and_never_paid_for_twice(tmp_path):
@@ -121,7 +123,7 @@ def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path)
 def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
-        read_instruction_file(str(tmp_path / name))
+        read_instruction_file(str(tmp_path / name), Sources())
 
 
 def test_instructions_are_for_methods_that_search_them():

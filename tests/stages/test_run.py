@@ -22,7 +22,9 @@ from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import build_dataset, check_prerequisites, optimize, prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.simulation.models import SIMULATED
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.support.runs import checked, run_stages
 
 SMOKE = {
     "method": "ease",
@@ -34,7 +36,7 @@ SMOKE = {
     "initial_design": 6,
     "sampled_candidates": 500,
     "shortlist_size": 50,
-    "llm_base_url": "simulated",
+    "llm_base_url": SIMULATED,
 }
 
 
@@ -43,7 +45,7 @@ def render_prompt(exemplars, query, instruction=""):
 
 
 def run(at, *stages, **changes):
-    return at.run(parse_parameters({**SMOKE, **changes}), *stages)
+    return run_stages(at, parse_parameters({**SMOKE, **changes}), *stages)
 
 
 def run_optimize(at, **changes):
@@ -409,7 +411,7 @@ def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
 
 
 def check(**values):
-    check_prerequisites.run(parse_parameters({**SMOKE, **values}))
+    checked(parse_parameters({**SMOKE, **values}))
 
 
 def test_prerequisites_list_every_problem(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from ease_lib.comparison import plan
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import ConfigError
+from tests.simulation.models import SIMULATED
 
 SMALL = {"budget": 10, "initial_design": 5}
 
@@ -14,7 +15,7 @@ def labels(cells, name):
 
 
 def test_by_default_all_methods_are_compared_on_the_runs_own_task_three_times():
-    cells = plan({"task": "lr", "llm_base_url": "simulated", **SMALL})
+    cells = plan({"task": "lr", "llm_base_url": SIMULATED, **SMALL})
     assert labels(cells, "method") == list(declared_parameters()["method"].choices)
     assert labels(cells, "task") == ["lr"]
     assert labels(cells, "endpoint") == ["simulated"]

@@ -16,8 +16,9 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ResponseStreamingError
 
 from ease_lib.artifacts import store as store_module
-from ease_lib.artifacts.store import PART_BYTES, PATIENCE_SECONDS, S3Store, open_store, stores_are_waited_for
+from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store
 from ease_lib.errors import StoreError, StoreUnavailable
+from ease_lib.notes import Notes
 from ease_lib.seeding import rng
 from ease_lib.study.journal import open_journal
 from tests.s3_server import S3Server, free_ports
@@ -232,12 +233,11 @@ def test_an_answer_that_breaks_off_within_its_body_is_asked_for_again_by_every_r
     assert store.read("a") == b"two"
 
 
-def test_every_store_that_is_opened_inside_is_waited_for(monkeypatch):
+def test_what_lies_below_a_store_is_waited_for_as_long_as_the_store(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    with stores_are_waited_for():
-        assert open_store("s3://bucket")._patience_seconds == PATIENCE_SECONDS
-        assert S3Store("s3://bucket")._patience_seconds == PATIENCE_SECONDS
-        assert open_store("s3://bucket", patience_seconds=1)._patience_seconds == 1
+    store = open_store("s3://bucket/a", patience_seconds=7)
+    assert store.below("b", "c")._patience_seconds == 7
+    assert store.below("b", "c").uri == "s3://bucket/a/b/c/"
     assert open_store("s3://bucket")._patience_seconds == 0
 
 
@@ -246,7 +246,7 @@ def test_a_store_that_overwrites_is_refused(tmp_path, monkeypatch):
     with overwriting_store(tmp_path, monkeypatch) as uri:
         with pytest.raises(StoreError, match="ignores If-None-Match"):
             S3Store(uri).check()
-        with pytest.raises(StoreError, match="ignores If-None-Match"), open_journal(uri, "key"):
+        with pytest.raises(StoreError, match="ignores If-None-Match"), open_journal(open_store(uri), "key", Notes()):
             pass
 
 

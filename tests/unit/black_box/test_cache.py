@@ -2,14 +2,18 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, open_cache, response_key
-from ease_lib.black_box.client import Completion
+from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, open_cache
+from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.errors import Overloaded, StoreError
+from ease_lib.notes import Notes
 
-IDENTITY = {"endpoint": "e", "model": "m", "temperature": 0}
+ASKED = Asked(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
 
 
 class CountingClient:
@@ -30,9 +34,9 @@ def store(request, tmp_path):
     return str(tmp_path) if request.param == "folder" else request.getfixturevalue("s3_prefix")
 
 
-def ask(store, client, prompt="hi", **identity):
-    with open_cache(str(store)) as cache:
-        return asyncio.run(CachingClient(client, cache, {**IDENTITY, **identity}).complete(prompt))
+def ask(store, client, prompt="hi", **changes):
+    with open_cache(open_store(str(store))) as cache:
+        return asyncio.run(CachingClient(client, cache, replace(ASKED, **changes), Notes()).complete(prompt))
 
 
 def test_an_answer_is_asked_once_over_processes_and_time(store):
@@ -43,7 +47,9 @@ def test_an_answer_is_asked_once_over_processes_and_time(store):
     assert second.text == first.text
 
 
-@pytest.mark.parametrize("change", [{"endpoint": "x"}, {"model": "x"}, {"temperature": 1}, {"prompt": "hi "}])
+@pytest.mark.parametrize(
+    "change", [{"endpoint": "x"}, {"model": "x"}, {"sampling": Sampling(max_tokens=9, stop="\n")}, {"prompt": "hi "}]
+)
 def test_any_other_question_is_asked(tmp_path, change):
     client = CountingClient()
     ask(tmp_path, client)
@@ -55,10 +61,10 @@ def test_equal_questions_at_once_are_asked_once(store):
     client = CountingClient()
 
     async def twenty_at_once(cache):
-        asking = CachingClient(client, cache, IDENTITY)
+        asking = CachingClient(client, cache, ASKED, Notes())
         return await asyncio.gather(*(asking.complete("hi") for _ in range(20)))
 
-    with open_cache(store) as cache:
+    with open_cache(open_store(store)) as cache:
         answers = asyncio.run(twenty_at_once(cache))
     assert client.calls == 1
     assert sorted(answer.cached for answer in answers) == [False] + [True] * 19
@@ -109,14 +115,16 @@ def test_fifty_processes_share_one_cache(tmp_path):
     code = (
         "import asyncio, sys\n"
         "from ease_lib.black_box.client import Completion\n"
+        "from ease_lib.artifacts.store import open_store\n"
         "from ease_lib.black_box.cache import open_cache\n"
+        "from ease_lib.notes import Notes\n"
         "async def fill(cache, writer):\n"
         "    for n in range(40):\n"
         "        for key in (f'common {n}', f'{writer} {n}'):\n"
-        "            if await cache.get(key) is None:\n"
+        "            if await cache.get(key, Notes()) is None:\n"
         "                answer = Completion(text=key, prompt_tokens=1, completion_tokens=1, model='m')\n"
-        "                await cache.put(key, answer)\n"
-        "with open_cache(sys.argv[1]) as cache:\n"
+        "                await cache.put(key, answer, Notes())\n"
+        "with open_cache(open_store(sys.argv[1])) as cache:\n"
         "    asyncio.run(fill(cache, sys.argv[2]))\n"
     )
     writers = [
@@ -125,12 +133,8 @@ def test_fifty_processes_share_one_cache(tmp_path):
     ]
     assert [writer.communicate()[1] for writer in writers] == [""] * 50
     keys = [f"{writer} {n}" for writer in ["common", *range(50)] for n in range(40)]
-    with open_cache(str(tmp_path)) as cache, asyncio.Runner() as runner:
-        assert [runner.run(cache.get(key)).text for key in keys] == keys
-
-
-def test_keys_do_not_depend_on_the_order_of_settings():
-    assert response_key({"a": 1, "b": 2}, "p") == response_key({"b": 2, "a": 1}, "p")
+    with open_cache(open_store(str(tmp_path))) as cache, asyncio.Runner() as runner:
+        assert [runner.run(cache.get(key, Notes())).text for key in keys] == keys
 
 
 def answer(text):
@@ -139,37 +143,44 @@ def answer(text):
 
 def test_an_answer_that_was_put_survives_a_kill(tmp_path):
     code = (
-        "import asyncio, os, sys; from ease_lib.black_box.cache import open_cache;"
+        "import asyncio, os, sys\n"
+        "from ease_lib.artifacts.store import open_store\n"
+        "from ease_lib.black_box.cache import open_cache\n"
+        "from ease_lib.notes import Notes\n"
         "from ease_lib.black_box.client import Completion\n"
         "async def store(cache):\n"
         "    one = lambda n: Completion(text=str(n), prompt_tokens=1, completion_tokens=1, model='m')\n"
-        "    await asyncio.gather(*(cache.put(str(n), one(n)) for n in range(500)))\n"
+        "    await asyncio.gather(*(cache.put(str(n), one(n), Notes()) for n in range(500)))\n"
         "    os.kill(os.getpid(), 9)\n"
-        "with open_cache(sys.argv[1]) as cache:\n"
+        "with open_cache(open_store(sys.argv[1])) as cache:\n"
         "    asyncio.run(store(cache))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
-    with open_cache(str(tmp_path)) as cache:
-        assert [asyncio.run(cache.get(str(number))).text for number in range(500)] == [str(n) for n in range(500)]
+    with open_cache(open_store(str(tmp_path))) as cache:
+        assert [asyncio.run(cache.get(str(number), Notes())).text for number in range(500)] == [
+            str(n) for n in range(500)
+        ]
 
 
 def test_an_answer_that_nobody_waits_for_any_more_is_kept(store):
     async def give_up(cache):
-        putting = asyncio.create_task(cache.put("a" * 64, answer("paid for")))
+        putting = asyncio.create_task(cache.put("a" * 64, answer("paid for"), Notes()))
         await asyncio.sleep(0)
         putting.cancel()
 
-    with open_cache(store) as cache:
+    with open_cache(open_store(store)) as cache:
         asyncio.run(give_up(cache))
-    with open_cache(store) as cache:
-        assert asyncio.run(cache.get("a" * 64)).text == "paid for"
+    with open_cache(open_store(store)) as cache:
+        assert asyncio.run(cache.get("a" * 64, Notes())).text == "paid for"
 
 
 def test_who_puts_an_answer_learns_that_it_cannot_be_written(tmp_path):
     async def put_some(cache):
-        return await asyncio.gather(*(cache.put(str(n), answer("x")) for n in range(3)), return_exceptions=True)
+        return await asyncio.gather(
+            *(cache.put(str(n), answer("x"), Notes()) for n in range(3)), return_exceptions=True
+        )
 
-    with open_cache(str(tmp_path)) as cache:
+    with open_cache(open_store(str(tmp_path))) as cache:
         with sqlite3.connect(tmp_path / FILE) as other:
             other.execute("DROP TABLE responses")
         failures = asyncio.run(put_some(cache))

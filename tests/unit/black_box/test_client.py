@@ -12,12 +12,14 @@ from email.utils import formatdate
 import pytest
 
 from ease_lib import errors
-from ease_lib.black_box.cache import open_cache, response_key
+from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.cache import open_cache
 from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of
-from ease_lib.black_box.opening import answer_identity, open_black_box
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.testing.faulty_endpoint import (
+from ease_lib.notes import Notes
+from tests.support.faulty_endpoint import (
     MODEL,
     FaultyHandler,
     body,
@@ -27,7 +29,8 @@ from ease_lib.testing.faulty_endpoint import (
     reset_mid_body,
     status,
 )
-from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.runs import open_black_box
 
 
 def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **more):
@@ -39,6 +42,7 @@ def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **
             key="",
             sampling=Sampling(max_tokens=max_tokens, stop="\n"),
             timeout_seconds=timeout_seconds,
+            notes=Notes(),
             **more,
         )
         try:
@@ -143,7 +147,14 @@ def ask_at_once(base_url, prompts, api="chat", **more):
     async def all_at_once():
         sampling = Sampling(max_tokens=8, stop="\n")
         client = OpenAIClient(
-            base_url=base_url, model=MODEL, api=api, key="", sampling=sampling, timeout_seconds=5.0, **more
+            base_url=base_url,
+            model=MODEL,
+            api=api,
+            key="",
+            sampling=sampling,
+            timeout_seconds=5.0,
+            notes=Notes(),
+            **more,
         )
         answers = await asyncio.gather(*(client.complete(prompt) for prompt in prompts))
         await client.close()
@@ -191,7 +202,15 @@ def test_a_raw_completion_goes_without_its_stop():
 def sent_for(prompt, api="chat", **sampling):
     async def once():
         drawn = Sampling(max_tokens=8, stop="\n", **sampling)
-        client = OpenAIClient(base_url=server.base_url, model=MODEL, api=api, key="", sampling=drawn, timeout_seconds=5)
+        client = OpenAIClient(
+            base_url=server.base_url,
+            model=MODEL,
+            api=api,
+            key="",
+            sampling=drawn,
+            timeout_seconds=5,
+            notes=Notes(),
+        )
         await client.complete(prompt)
         await client.close()
 
@@ -218,7 +237,7 @@ def asked_with(tmp_path, **endpoint):
         config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, **endpoint)
         sampling = Sampling(max_tokens=8, stop="\n")
         with open_black_box(config, sampling=sampling, store_uri=str(tmp_path)) as black_box:
-            completion = black_box.runner.run(black_box.client.complete("hi"))
+            completion = black_box.loop.run(black_box.client.complete("hi"))
     return server, completion
 
 
@@ -233,17 +252,17 @@ def test_what_a_request_says_beside_its_prompt_is_known(tmp_path):
     with picky_endpoint("max_tokens") as server:
         config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, llm_extra='{"seed": 1}')
         with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
-            black_box.runner.run(black_box.client.complete("hi"))
-            said = {**content_of("hi", black_box.api), **black_box.innermost.settings}
+            black_box.loop.run(black_box.client.complete("hi"))
+            said = {**content_of("hi", black_box.asked.api), **black_box.answering.wire.settings}
     assert said == server.requests[-1]
     assert said["max_completion_tokens"] == 8
 
 
 def test_answers_with_other_extras_are_other_answers():
     sampling = Sampling(max_tokens=8, stop="\n")
-    plain = answer_identity("u", "m", "chat", sampling)
-    assert answer_identity("u", "m", "chat", sampling, extra={}) == plain
-    assert answer_identity("u", "m", "chat", sampling, extra={"seed": 1}) != plain
+    plain = Asked(endpoint="u", model="m", api="chat", sampling=sampling)
+    assert replace(plain, extra={}).identity() == plain.identity()
+    assert replace(plain, extra={"seed": 1}).answer_key("hi") != plain.answer_key("hi")
 
 
 def test_headers_take_their_values_from_the_environment(tmp_path, monkeypatch):
@@ -292,13 +311,13 @@ def test_what_was_refused_is_kept_for_the_next_run_and_tells_its_answers_apart(t
         config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL)
         for _ in range(2):
             with open_black_box(config, sampling=sampling, store_uri=str(tmp_path)) as black_box:
-                completion = black_box.runner.run(black_box.client.complete("hi"))
-                assert black_box.innermost.left_out == {"temperature"}
+                completion = black_box.loop.run(black_box.client.complete("hi"))
+                assert black_box.answering.wire.left_out == {"temperature"}
     assert (completion.cached, len(server.sent)) == (True, 2)
-    identity = answer_identity(server.base_url, MODEL, "chat", sampling)
-    with open_cache(str(tmp_path)) as cache:
-        assert asyncio.run(cache.get(response_key(identity, "hi"))) is None
-        assert asyncio.run(cache.get(response_key({**identity, "left_out": ["temperature"]}, "hi")))
+    asked = Asked(endpoint=server.base_url, model=MODEL, api="chat", sampling=sampling)
+    with open_cache(open_store(str(tmp_path))) as cache:
+        assert asyncio.run(cache.get(asked.answer_key("hi"), Notes())) is None
+        assert asyncio.run(cache.get(asked.answer_key("hi", ["temperature"]), Notes()))
 
 
 def test_a_query_of_the_address_goes_with_every_request():

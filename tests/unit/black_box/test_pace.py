@@ -10,11 +10,11 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.client import Completion, Sampling
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.pace import FOLDER, STRETCH_SECONDS, PacedClient, Schedule
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import StoreError
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.runs import open_black_box
 
 
 class Clock:
@@ -127,7 +127,7 @@ def test_an_endpoint_is_sent_no_more_than_its_limit(tmp_path):
             async def ask():
                 await asyncio.gather(*(black_box.client.complete(f"prompt {number}") for number in range(16)))
 
-            black_box.runner.run(ask())
+            black_box.loop.run(ask())
     assert len(moments) == 16
     assert max(moments) - min(moments) >= 1.4
     (schedule,) = (tmp_path / FOLDER).iterdir()

@@ -4,14 +4,14 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.testing.faulty_endpoint import (
+from tests.support.faulty_endpoint import (
     MODEL,
     FaultyHandler,
     faulty_endpoint,
 )
+from tests.support.runs import open_black_box
 
 
 def listed(base_url, deadline_seconds=0.0):
@@ -44,5 +44,5 @@ def test_a_key_that_may_not_list_models_is_told_to_name_one_and_a_named_one_is_n
         assert server.asked == 2
         config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL)
         with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
-            assert black_box.runner.run(black_box.client.complete("hi")).text == "fine"
+            assert black_box.loop.run(black_box.client.complete("hi")).text == "fine"
         assert server.asked == 2

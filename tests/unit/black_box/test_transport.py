@@ -11,11 +11,11 @@ import certifi
 import pytest
 
 from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.transport import Transport, proxy_of, trusted_authorities
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import AuthenticationFailed
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.runs import open_black_box
 
 
 def posted(base_url):
@@ -104,7 +104,7 @@ def test_an_endpoint_with_a_private_authority_is_asked_once_that_is_trusted(priv
 
 def answered(config):
     with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
-        return black_box.runner.run(black_box.client.complete("hi")).text
+        return black_box.loop.run(black_box.client.complete("hi")).text
 
 
 def test_a_compressed_answer_is_read():

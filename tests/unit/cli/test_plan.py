@@ -1,13 +1,16 @@
 """`ease plan`: what a run will ask."""
 
+from pathlib import Path
+
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.planning import planned
 from ease_lib.stages import optimize
+from tests.simulation.models import SIMULATED
+from tests.support.runs import planned, run_stages
 
 SMALL = {
     "pool_size": 20,
@@ -15,7 +18,7 @@ SMALL = {
     "test_size": 9,
     "budget": 6,
     "evaluation_rows": 10,
-    "llm_base_url": "simulated",
+    "llm_base_url": SIMULATED,
 }
 
 
@@ -26,8 +29,8 @@ def requests(**values):
 def test_a_run_asks_what_was_planned(tmp_path):
     at = Workspace(tmp_path)
     parameters = parse_parameters({**SMALL, "method": "best_of_n", "order_report": 2})
-    at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
-    report = read_document(tmp_path / "numbers", contracts.REPORT)
+    run_stages(at, parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
+    report = read_document(Path(at.numbers), contracts.REPORT)
     plan = requests(method="best_of_n", order_report=2)
     assert plan == {"trial questions": 1, "search": 60, "order report": 30, "test set": 45}
     assert plan["search"] + plan["test set"] <= report["llm"]["requests"] <= sum(plan.values()) - 1

@@ -17,12 +17,14 @@ from ease_lib.embedding import embedder as embedder_module
 from ease_lib.embedding import endpoint
 from ease_lib.embedding.endpoint import EndpointEmbedder
 from ease_lib.embedding.opening import check_embedder, open_embedder
+from ease_lib.notes import Notes
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.prerequisites import check
 from ease_lib.stages import optimize
-from ease_lib.testing.faulty_endpoint import body, reset_mid_body, status
-from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.simulation.models import SIMULATED
+from tests.support.faulty_endpoint import body, reset_mid_body, status
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.runs import check, opened_run, run_stages
 
 MODEL = "small"
 KEY = "sk-canary-123"
@@ -192,7 +194,7 @@ def test_the_key_comes_from_the_environment(environment, sent, monkeypatch):
         monkeypatch.setenv(name, value)
     with embedding_server() as server:
         config = EmbeddingConfig(embedder="openai:small", embedder_base_url=server.base_url)
-        open_embedder(config, HardwareConfig()).embed(["a"])
+        open_embedder(config, HardwareConfig(), notes=Notes()).embed(["a"])
     assert server.keys == {f"Bearer {sent}"}
 
 
@@ -200,7 +202,9 @@ def test_without_a_url_the_librarys_own_is_asked(monkeypatch):
     """The default of `embedder_base_url`."""
     with embedding_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert open_embedder(EmbeddingConfig(embedder="openai:small"), HardwareConfig()).embed(["a"]).shape == (1, 3)
+        assert open_embedder(EmbeddingConfig(embedder="openai:small"), HardwareConfig(), notes=Notes()).embed(
+            ["a"]
+        ).shape == (1, 3)
 
 
 def test_the_check_asks_for_one_short_embedding():
@@ -216,11 +220,11 @@ def test_the_check_reports_an_embedder_beside_other_problems(tmp_path):
                 "embedder": "openai:large",
                 "embedder_base_url": server.base_url,
                 "store_uri": "ftp://x",
-                "llm_base_url": "simulated",
+                "llm_base_url": SIMULATED,
             }
         )
-        with pytest.raises(errors.ConfigError) as raised:
-            check(parameters)
+        with pytest.raises(errors.ConfigError) as raised, opened_run() as run:
+            check(parameters, run=run)
     assert "the model large does not exist; check embedder=openai:large and embedder_base_url" in str(raised.value)
     assert "store_uri=ftp://x: unknown scheme" in str(raised.value)
 
@@ -238,7 +242,7 @@ SMALL_RUN = {
     "initial_design": 4,
     "sampled_candidates": 200,
     "shortlist_size": 20,
-    "llm_base_url": "simulated",
+    "llm_base_url": SIMULATED,
 }
 
 
@@ -249,9 +253,9 @@ def test_every_stage_takes_it_and_no_artifact_has_the_key(tmp_path, monkeypatch)
         parameters = parse_parameters(
             {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
         )
-        assert at.run(parameters, *modules_between("", "optimize")).metrics["truncated_exemplars"] == 0
+        assert run_stages(at, parameters, *modules_between("", "optimize")).metrics["truncated_exemplars"] == 0
         before = len(server.requests)
-        at.run(parameters, optimize)
+        run_stages(at, parameters, optimize)
         assert len(server.requests) > before, "the search embeds whole sequences"
     assert server.keys == {f"Bearer {KEY}"}
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -267,6 +271,6 @@ def test_another_embedding_endpoint_is_another_search(tmp_path):
             parameters = parse_parameters(
                 {**SMALL_RUN, "embedder_base_url": server.base_url, "store_uri": str(tmp_path / "store")}
             )
-            at.run(parameters, *modules_between("", "optimize"), optimize)
+            run_stages(at, parameters, *modules_between("", "optimize"), optimize)
             replayed.append(read_document(Path(at.search), contracts.SEARCH_SUMMARY)["replayed"])
     assert replayed == [0, 6, 0]

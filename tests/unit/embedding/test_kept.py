@@ -8,7 +8,7 @@ from ease_lib.config.sections import EmbeddingConfig, HardwareConfig
 from ease_lib.embedding import opening as stage
 from ease_lib.embedding.kept import KeptEmbedder
 from ease_lib.embedding.opening import embedder_identity, open_embedder
-from ease_lib.observations import collecting
+from ease_lib.notes import Notes
 
 TEXTS = ["a", "b", "ü \U0001f600"]
 
@@ -19,7 +19,7 @@ class Counting:
     def __init__(self):
         self.calls = 0
 
-    def embed(self, texts):
+    def embed(self, texts, progress=None):
         self.calls += 1
         return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
 
@@ -39,7 +39,7 @@ def embedder():
 
 
 def kept(store, embedder, **identity):
-    return KeptEmbedder("counting", {"files_sha256": "1", **identity}, store, lambda: embedder)
+    return KeptEmbedder("counting", {"files_sha256": "1", **identity}, store, Notes(), lambda: embedder)
 
 
 def test_vectors_and_counts_are_computed_once_over_runs(store, embedder):
@@ -69,9 +69,11 @@ def test_damaged_vectors_are_made_anew(tmp_path, embedder, damage):
 
 def test_the_model_is_not_even_loaded_for_what_is_kept(tmp_path, monkeypatch):
     config, hardware = EmbeddingConfig(), HardwareConfig(device="cpu")
-    vectors = open_embedder(config, hardware, str(tmp_path)).embed(["a", "b"])
+    vectors = open_embedder(config, hardware, notes=Notes(), store=open_store(str(tmp_path))).embed(["a", "b"])
     monkeypatch.setattr(stage, "load_embedder", lambda *given: pytest.fail("it was loaded"))
-    np.testing.assert_array_equal(open_embedder(config, hardware, str(tmp_path)).embed(["a", "b"]), vectors)
+    np.testing.assert_array_equal(
+        open_embedder(config, hardware, notes=Notes(), store=open_store(str(tmp_path))).embed(["a", "b"]), vectors
+    )
 
 
 def test_other_weights_in_the_same_folder_are_another_embedder(tmp_path):
@@ -88,8 +90,9 @@ def test_vectors_of_another_precision_are_others_and_the_record_says_so(tmp_path
     found = {}
     for precision in ("float32", "bfloat16"):
         hardware = HardwareConfig(device="cpu", embedder_precision=precision)
-        with collecting() as observed:
-            found[precision] = open_embedder(EmbeddingConfig(), hardware, str(tmp_path)).embed(["a", "b"])
+        observed = Notes()
+        embedder = open_embedder(EmbeddingConfig(), hardware, notes=observed, store=open_store(str(tmp_path)))
+        found[precision] = embedder.embed(["a", "b"])
         assert observed.embedder.get("precision", "float32") == precision
     assert not np.array_equal(found["float32"], found["bfloat16"])
 
@@ -97,6 +100,6 @@ def test_vectors_of_another_precision_are_others_and_the_record_says_so(tmp_path
 @pytest.mark.parametrize("has_it", [True, False])
 def test_a_cpu_computes_in_what_it_has_instructions_for(monkeypatch, has_it):
     monkeypatch.setattr(stage, "computes_in_bfloat16", lambda: has_it)
-    with collecting() as observed:
-        open_embedder(EmbeddingConfig(), HardwareConfig(device="cpu"))
+    observed = Notes()
+    open_embedder(EmbeddingConfig(), HardwareConfig(device="cpu"), notes=observed)
     assert ("precision" in observed.embedder) == has_it

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from ease_lib.endpoints import child as child_module
-from ease_lib.endpoints.child import running_endpoint
+from ease_lib.endpoints.child import child_endpoint
 from ease_lib.errors import ConnectionFailed
 
 
@@ -33,7 +33,7 @@ def broken(monkeypatch):
 
 
 def test_endpoint_answers_and_ends_with_its_context(tmp_path):
-    with running_endpoint("local", tmp_path / "log") as url:
+    with child_endpoint("local", tmp_path / "log") as url:
         model = models(url)[0]
         prompt = "Input: great\nOutput: good\n\nInput: awful\nOutput: bad\n\nInput: great\nOutput:"
         answer = post(url, model=model, prompt=prompt, max_tokens=4, temperature=0, stop=["\n"])
@@ -48,7 +48,7 @@ def test_local_answers_do_not_depend_on_its_prompt_cache(tmp_path):
     prompts = [f"{prefix}Input: {text}\nOutput:" for text in ("so soft", "arrived late", "lovely", "the zip tore")]
     answers = []
     for order in (prompts, prompts[::-1]):
-        with running_endpoint("local", tmp_path / "log") as url:
+        with child_endpoint("local", tmp_path / "log") as url:
             said = {p: post(url, model="m", prompt=p, max_tokens=4, temperature=0, stop=["\n"]) for p in order}
         answers.append([said[p]["choices"][0]["text"] for p in prompts])
     assert answers[0] == answers[1]
@@ -56,8 +56,8 @@ def test_local_answers_do_not_depend_on_its_prompt_cache(tmp_path):
 
 def test_no_endpoint_outlives_a_killed_run(tmp_path):
     code = (
-        "import time; from pathlib import Path; from ease_lib.endpoints.child import running_endpoint\n"
-        f"with running_endpoint('local', Path({str(tmp_path / 'log')!r})) as url:\n"
+        "import time; from pathlib import Path; from ease_lib.endpoints.child import child_endpoint\n"
+        f"with child_endpoint('local', Path({str(tmp_path / 'log')!r})) as url:\n"
         "    print(url, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
@@ -75,7 +75,7 @@ def test_no_endpoint_outlives_a_killed_run(tmp_path):
 
 
 def test_an_endpoint_that_does_not_start_says_why(broken, tmp_path):
-    starting = running_endpoint(broken, tmp_path / "log")
+    starting = child_endpoint(broken, tmp_path / "log")
     with pytest.raises(ConnectionFailed, match=r"the broken endpoint did not start: .*No module named"), starting:
         pass
 
@@ -83,7 +83,7 @@ def test_an_endpoint_that_does_not_start_says_why(broken, tmp_path):
 def test_without_a_log_nothing_is_kept_and_the_reason_is_still_said(broken, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    starting = running_endpoint(broken)
+    starting = child_endpoint(broken)
     with pytest.raises(ConnectionFailed, match=r"did not start: .*No module named [^;]*$"), starting:
         pass
     assert list(tmp_path.iterdir()) == []
@@ -103,5 +103,5 @@ def test_an_endpoint_starts_in_a_folder_with_a_module_named_like_one_of_pythons(
     (tmp_path / "html.py").write_text("raise RuntimeError('mine')")
     (tmp_path / "http.py").write_text("raise RuntimeError('mine')")
     monkeypatch.chdir(tmp_path)
-    with running_endpoint("local", tmp_path / "log") as url:
+    with child_endpoint("local", tmp_path / "log") as url:
         assert models(url)

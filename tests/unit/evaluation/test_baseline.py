@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.chat import messages_of
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.baseline import Baseline, read_baseline
@@ -14,7 +15,7 @@ ROW = Exemplar(0, "a {b}", ("x",), fields=(("subject", "{input}"),))
 
 def written(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    return read_baseline(str(tmp_path / name))
+    return read_baseline(str(tmp_path / name), Sources())
 
 
 def test_a_text_is_sent_as_it_is_with_the_query_in_it(tmp_path):
@@ -35,7 +36,7 @@ def test_messages_keep_their_roles_and_values_are_never_fields(tmp_path, name):
 
 
 def test_none_is_none():
-    assert read_baseline("") is None
+    assert read_baseline("", Sources()) is None
 
 
 @pytest.mark.parametrize(

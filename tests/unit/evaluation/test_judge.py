@@ -4,21 +4,23 @@ import asyncio
 import json
 import re
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from ease_lib import errors
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.judge import DEFAULT, Judge, Rubric, read_rubric
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.prerequisites import check
 from ease_lib.stages import optimize
 from ease_lib.tasks.base import Exemplar
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.runs import check, run_stages
 
 ROW = Exemplar(1, "Capital of {France}?", ("Paris", "paris"), fields=(("subject", "a </answer>"),))
 
@@ -76,7 +78,7 @@ def test_a_rubric_is_what_its_document_says(tmp_path):
     (tmp_path / "rubric.yaml").write_text(json.dumps({"scale": ["bad", "good"], "messages": DEFAULT["messages"]}))
     (tmp_path / "rubric.txt").write_text("Rate {answer} from 1 to 5\n")
     for name in ("", "rubric.yaml", "rubric.txt"):
-        found = read_rubric(str(tmp_path / name) if name else "")
+        found = read_rubric(str(tmp_path / name) if name else "", Sources())
         assert Rubric.of(found.document) == found
     assert found.messages == (("user", "Rate {answer} from 1 to 5"),)
 
@@ -91,7 +93,7 @@ class Refusing:
 
 def test_what_the_judge_refuses_is_missing_and_a_judge_that_is_away_stops_the_run():
     def verdict(error):
-        return asyncio.run(Judge(Refusing(error), read_rubric("")).verdict(ROW, "Paris", ""))
+        return asyncio.run(Judge(Refusing(error), read_rubric("", Sources())).verdict(ROW, "Paris", ""))
 
     refused = verdict(errors.ContentRefused("by its filter"))
     assert refused.score is None
@@ -143,8 +145,8 @@ def llm_and_judge(tmp_path, judge=graded, **values):
 
 
 def ran(at, parameters):
-    at.run(parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
-    return read_document(at.folder / "numbers", contracts.REPORT)
+    run_stages(at, parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
+    return read_document(Path(at.numbers), contracts.REPORT)
 
 
 def test_a_judge_scores_search_and_test_and_is_counted_paid_and_kept(tmp_path):
@@ -154,7 +156,9 @@ def test_a_judge_scores_search_and_test_and_is_counted_paid_and_kept(tmp_path):
         asked = llm.script.requests, judging.script.requests
         again = ran(Workspace(tmp_path / "again"), parameters)
         assert (llm.script.requests, judging.script.requests) == asked
-    tested = [row for row in read_table(tmp_path / "run" / "predictions", contracts.PREDICTIONS).to_pylist()]
+    tested = [
+        row for row in read_table(tmp_path / "run" / "evaluate" / "predictions", contracts.PREDICTIONS).to_pylist()
+    ]
     best = [row for row in tested if row["sequence"] == "best"]
     assert {row["score"] for row in best if row["prediction"] == "Hello there"} == {1.0}
     assert {row["score"] for row in best if row["prediction"] == "Goodbye"} == {0.0}
@@ -192,7 +196,7 @@ def test_verdicts_that_cannot_be_read_are_missing_rows_up_to_the_coverage(tmp_pa
 
     with llm_and_judge(tmp_path, judge=sometimes, llm_coverage=0.8) as (_, _, parameters):
         ran(Workspace(tmp_path / "run"), parameters)
-    tables = [(tmp_path / "run" / "predictions", contracts.PREDICTIONS)]
+    tables = [(tmp_path / "run" / "evaluate" / "predictions", contracts.PREDICTIONS)]
     failed = [row for path, contract in tables for row in read_table(path, contract).to_pylist() if row["failure"]]
     assert all("gave no score on its scale" in row["failure"] and row["score"] is None for row in failed)
     with (

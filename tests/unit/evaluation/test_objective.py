@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from ease_lib import errors
+from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
@@ -28,11 +30,14 @@ from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, estimated_usage
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.racing import Race
+from ease_lib.notes import Notes
 from ease_lib.tasks.base import Exemplar, row_hash
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
 
 ROWS = [Exemplar(number, f"query {number}", (str(number),)) for number in range(10)]
 SEQUENCE = [Exemplar(100, "a", ("b",))]
+
+ASKED = Asked(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
 
 
 def query_number(prompt):
@@ -48,13 +53,16 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, **setti
         key="",
         sampling=Sampling(max_tokens=8, stop="\n"),
         timeout_seconds=5.0,
+        notes=Notes(),
     )
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
         stack.callback(lambda: runner.run(client.close()))
         asking = AdaptiveClient(client, maximum=concurrency)
         if cache_folder:
-            asking = CachingClient(asking, stack.enter_context(open_cache(str(cache_folder))), {})
+            asking = CachingClient(
+                asking, stack.enter_context(open_cache(open_store(str(cache_folder)))), ASKED, Notes()
+            )
         yield Objective(asking, runner, rows, metric=exact_match, **settings)
 
 

@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import exact_match
@@ -22,24 +23,24 @@ def metric_file(tmp_path):
 
 
 def test_a_metric_of_ours_by_its_name():
-    assert load_metric("exact_match") == (exact_match, "")
+    assert load_metric("exact_match", Sources()) == (exact_match, "")
 
 
 def test_a_function_of_a_file_and_of_an_installed_module(metric_file):
     path = metric_file(HALF)
-    loaded = load_metric(f"{path}:score")
+    loaded = load_metric(f"{path}:score", Sources())
     assert loaded.score("a", ("a", "b")) == 0.5
     assert loaded.sha256 == hashlib.sha256(HALF.encode()).hexdigest()
-    assert load_metric("ease_lib.evaluation.metrics:rouge_l").score("a", ["a"]) == 1
+    assert load_metric("ease_lib.evaluation.metrics:rouge_l", Sources()).score("a", ["a"]) == 1
 
 
 def test_a_file_that_changed_since_the_data_was_made_is_refused(metric_file):
     path = metric_file(HALF)
-    sha256 = load_metric(f"{path}:score").sha256
-    load_metric(f"{path}:score", sha256)
+    sha256 = load_metric(f"{path}:score", Sources()).sha256
+    load_metric(f"{path}:score", Sources(), sha256=sha256)
     metric_file(HALF + "\n")
     with pytest.raises(ConfigError, match="changed since the data was made"):
-        load_metric(f"{path}:score", sha256)
+        load_metric(f"{path}:score", Sources(), sha256=sha256)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_a_file_that_changed_since_the_data_was_made_is_refused(metric_file):
 )
 def test_a_file_without_a_metric_says_so(metric_file, source, message):
     with pytest.raises(ConfigError, match=message):
-        load_metric(f"{metric_file(source)}:score")
+        load_metric(f"{metric_file(source)}:score", Sources())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_file_without_a_metric_says_so(metric_file, source, message):
     ],
 )
 def test_what_is_no_score_is_an_error_that_names_the_metric(metric_file, body, message):
-    loaded = load_metric(f"{metric_file(f'def score(answer, outputs): {body}')}:score")
+    loaded = load_metric(f"{metric_file(f'def score(answer, outputs): {body}')}:score", Sources())
     with pytest.raises(DataError, match=message):
         loaded.score("a", ["a"])
 
@@ -93,14 +94,14 @@ COSTS = "expected, Urgent, normal, *\nurgent, 0, 10, 5\n\nnormal, 1, 0, 5\n"
 )
 def test_an_answer_scores_by_what_it_costs(tmp_path, answer, output, score):
     (tmp_path / "costs.csv").write_text(COSTS)
-    metric = load_metric(str(tmp_path / "costs.csv"))
+    metric = load_metric(str(tmp_path / "costs.csv"), Sources())
     assert metric.score(answer, [output]) == pytest.approx(score)
     assert len(metric.sha256) == 64
 
 
 def test_without_a_column_for_them_other_answers_cost_as_the_dearest(tmp_path):
     (tmp_path / "costs.csv").write_text("expected,a,b\na,0,4\nb,2,0\n")
-    score = load_metric(str(tmp_path / "costs.csv")).score
+    score = load_metric(str(tmp_path / "costs.csv"), Sources()).score
     assert (score("c", ["a"]), score("c", ["b"]), score("c", ["a", "b"])) == (0, 0.5, 0.5)
 
 
@@ -119,14 +120,14 @@ def test_without_a_column_for_them_other_answers_cost_as_the_dearest(tmp_path):
 def test_what_is_no_matrix_of_costs_is_named(tmp_path, text, message):
     (tmp_path / "costs.csv").write_text(text)
     with pytest.raises(ConfigError, match=message):
-        load_metric(str(tmp_path / "costs.csv"))
+        load_metric(str(tmp_path / "costs.csv"), Sources())
 
 
 def test_an_output_without_a_line_is_named_and_a_changed_file_too(tmp_path):
     (tmp_path / "costs.csv").write_text(COSTS)
-    metric = load_metric(str(tmp_path / "costs.csv"))
+    metric = load_metric(str(tmp_path / "costs.csv"), Sources())
     with pytest.raises(DataError, match="no line for the output 'late'"):
         metric.score("urgent", ["late"])
     (tmp_path / "costs.csv").write_text(COSTS.replace("10", "11"))
     with pytest.raises(ConfigError, match="changed since the data was made"):
-        load_metric(str(tmp_path / "costs.csv"), metric.sha256)
+        load_metric(str(tmp_path / "costs.csv"), Sources(), sha256=metric.sha256)

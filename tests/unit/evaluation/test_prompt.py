@@ -4,10 +4,12 @@ import json
 
 import pytest
 
-from ease_lib.black_box.chat import as_text, messages_of, run_together
+from ease_lib.artifacts.sources import Sources
+from ease_lib.black_box.chat import as_text, messages_of
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.prompt import PAPER, PromptTemplate, read_template
 from ease_lib.tasks.base import Exemplar
+from tests.simulation.models import run_together
 
 
 def exemplars(*pairs, **fields):
@@ -85,7 +87,7 @@ def test_a_system_text_alone_makes_two_messages():
         {"role": "user", "content": "Input: a\nOutput: 1\n\nInput: c\nOutput:"},
     ]
     assert json.loads(prompt) == messages_of(prompt)
-    assert run_together(prompt) == "Be short.\n\nInput: a\nOutput: 1\n\nInput: c\nOutput:"
+    assert run_together(messages_of(prompt)) == "Be short.\n\nInput: a\nOutput: 1\n\nInput: c\nOutput:"
 
 
 def test_without_a_query_names_of_the_fields_stand_for_it():
@@ -126,11 +128,11 @@ def test_a_broken_template_says_which_entry_is_wrong(entries, message):
 
 def test_templates_are_read_from_yaml(tmp_path):
     (tmp_path / "p.yaml").write_text('exemplars: turns\nstop: "\\n"\n', encoding="utf-8")
-    assert read_template(str(tmp_path / "p.yaml")) == PromptTemplate.of({"exemplars": "turns", "stop": "\n"})
-    assert read_template("") == PromptTemplate()
+    assert read_template(str(tmp_path / "p.yaml"), Sources()) == PromptTemplate.of({"exemplars": "turns", "stop": "\n"})
+    assert read_template("", Sources()) == PromptTemplate()
     (tmp_path / "list.yaml").write_text("- a\n", encoding="utf-8")
     with pytest.raises(DataError, match="entries like"):
-        read_template(str(tmp_path / "list.yaml"))
+        read_template(str(tmp_path / "list.yaml"), Sources())
     (tmp_path / "broken.yaml").write_text("a: [\n", encoding="utf-8")
     with pytest.raises(DataError, match="not UTF-8 text in YAML"):
-        read_template(str(tmp_path / "broken.yaml"))
+        read_template(str(tmp_path / "broken.yaml"), Sources())

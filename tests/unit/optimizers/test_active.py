@@ -6,7 +6,7 @@ import pytest
 from ease_lib.optimizers.active import UPDATES, Active
 from ease_lib.optimizers.history import Observation
 from ease_lib.seeding import rng
-from ease_lib.testing.objectives import ordered_sum
+from tests.support.objectives import ordered_sum
 
 ROWS = 20
 

@@ -7,7 +7,7 @@ from ease_lib.optimizers.registry import create_optimizer
 from ease_lib.optimizers.retrieval import Retrieval
 from ease_lib.optimizers.zero_shot import ZeroShot
 from ease_lib.prefilter import bm25_similarities
-from ease_lib.testing.objectives import ordered_sum
+from tests.support.objectives import ordered_sum
 
 
 def observed(candidate, score):

@@ -6,7 +6,7 @@ from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.active import Active
 from ease_lib.optimizers.registry import OPTIMIZERS, create_optimizer
-from ease_lib.testing.conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
+from tests.support.conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
 
 METHODS = declared_parameters()["method"].choices
 SMALL = {"initial_design": 5, "sampled_candidates": 300, "shortlist_size": 40}

@@ -10,7 +10,7 @@ from ease_lib.optimizers.evolution import Evolution
 from ease_lib.optimizers.history import History, Observation
 from ease_lib.optimizers.registry import create_optimizer
 from ease_lib.seeding import rng
-from ease_lib.testing.objectives import ordered_sum
+from tests.support.objectives import ordered_sum
 
 SETTINGS = {"initial_design": 10, "sampled_candidates": 2000, "shortlist_size": 500, "nu": 0.1, "ridge": 0.1}
 

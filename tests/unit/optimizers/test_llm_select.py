@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from ease_lib.optimizers.llm_select import LlmSelect, parse_selection, selection_prompt
-from ease_lib.testing.objectives import ordered_sum
+from tests.support.objectives import ordered_sum
 
 
 def select(answer, n=20, k=3):

@@ -7,7 +7,7 @@ import ot
 import pytest
 
 from ease_lib.optimizers.subset import choose_by_dpp, choose_by_mmd, choose_by_ot, dpp_values, squared_mmd
-from ease_lib.testing.objectives import ordered_sum
+from tests.support.objectives import ordered_sum
 
 
 @pytest.fixture(params=range(3))

@@ -7,7 +7,7 @@ import pytest
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import FileStore
 from ease_lib.errors import LineageError
-from ease_lib.observations import collecting
+from ease_lib.notes import Notes
 from ease_lib.publishing.finding import find_row
 from ease_lib.publishing.verification import verify_versions
 from ease_lib.publishing.versions import (
@@ -37,7 +37,7 @@ class KillingStore(FileStore):
         super().write(name, content)
 
 
-def write(store, version="v1", rows=("a", "b"), previous=None):
+def write(store, version="v1", rows=("a", "b"), previous=None, notes=None):
     """Write a version whose exemplars are these texts; the SHA-256 of its manifest."""
     prompt = "".join(f"Input: {row}\nOutput: x\n\n" for row in rows).encode()
     return write_version(
@@ -50,6 +50,7 @@ def write(store, version="v1", rows=("a", "b"), previous=None):
         validation_rows=[],
         facts={"run": {"id": f"run of {version}"}},
         previous=previous,
+        notes=notes or Notes(),
     )
 
 
@@ -75,10 +76,9 @@ def test_a_publication_killed_at_any_write_is_whole_after_the_next_attempt(write
 
 def test_the_record_of_an_attempt_that_finds_a_version_names_what_the_killed_one_wrote(tmp_path):
     store = FileStore(str(tmp_path))
-    with collecting() as first:
-        write(store)
-    with collecting() as second:
-        write(store)
+    first, second = Notes(), Notes()
+    for notes in (first, second):
+        write(store, notes=notes)
     assert second.written == first.written
 
 

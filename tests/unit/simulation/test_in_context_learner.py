@@ -18,7 +18,13 @@ from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.seeding import rng
-from ease_lib.simulation.in_context_learner import (
+from ease_lib.tasks.base import Exemplar, TaskSource
+from ease_lib.tasks.catalog import customer_feedback
+from ease_lib.tasks.linear_rule import linear_rule
+from ease_lib.tasks.noise import inject_noise
+from ease_lib.tasks.pig_latin import pig_latin_variant, translate
+from ease_lib.tasks.splits import deal
+from tests.simulation.in_context_learner import (
     Rewriting,
     answer,
     best_line,
@@ -28,12 +34,6 @@ from ease_lib.simulation.in_context_learner import (
     read_prompt,
     word_confidence,
 )
-from ease_lib.tasks.base import Exemplar, TaskSource
-from ease_lib.tasks.catalog import customer_feedback
-from ease_lib.tasks.linear_rule import linear_rule
-from ease_lib.tasks.noise import inject_noise
-from ease_lib.tasks.pig_latin import pig_latin_variant, translate
-from ease_lib.tasks.splits import deal
 
 CLEAN = [("3", "-6"), ("480", "-1914"), ("120", "-474"), ("350", "-1394"), ("20", "-74")]  # y = -4x + 6
 NOISY = ("200", "992")  # y = 5x - 8
@@ -224,7 +224,7 @@ def test_equal_prompts_give_equal_answers_in_another_process_too() -> None:
         render_prompt(shown(*pairs), "Do you sell lamps?"),
         render_prompt(shown(("horse, hat", "horse"), ("lamp, cat", "cat")), "shoe, sheep"),
     ]
-    code = f"from ease_lib.simulation.in_context_learner import answer\nfor p in {prompts!r}: print(answer(p))"
+    code = f"from tests.simulation.in_context_learner import answer\nfor p in {prompts!r}: print(answer(p))"
     once, again = (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)
     )

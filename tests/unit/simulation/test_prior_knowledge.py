@@ -6,18 +6,17 @@ import threading
 import pytest
 
 from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.black_box.served_models import list_models
-from ease_lib.config.parsing import parse_parameters
-from ease_lib.errors import ModelNotFound
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.simulation import in_context_learner
-from ease_lib.simulation.models import KNOWLEDGE, MODEL, MODELS
-from ease_lib.simulation.prior_knowledge import prior_answer
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.linear_rule import linear_rule
 from ease_lib.tasks.pig_latin import pig_latin_variant
-from ease_lib.testing.openai_routes import OpenAIRoutesServer
+from tests.simulation import in_context_learner
+from tests.simulation.models import run_together
+from tests.simulation.prior_knowledge import knowing_model, prior_answer
+from tests.support.openai_routes import OpenAIRoutesServer
+from tests.support.runs import open_black_box
 
 MISLEADING = [Exemplar(0, "3", ("wrong",)), Exemplar(1, "4", ("worse",))]
 
@@ -34,7 +33,7 @@ def prompt(query, exemplars=MISLEADING):
     "source", [linear_rule(slope=-4, intercept=6, rows=300, seed=1), pig_latin_variant(rows=300, seed=1)]
 )
 def test_all_is_known_of_the_tasks_given(source):
-    assert all(MODELS["simulated-knowledge-100"](prompt(row.input)) == row.outputs[0] for row in source.rows)
+    assert all(knowing_model(1.0)(prompt(row.input)) == row.outputs[0] for row in source.rows)
 
 
 @pytest.mark.parametrize(
@@ -57,23 +56,34 @@ def test_what_there_is_a_prior_for(query, known):
     assert prior_answer(query) == known
 
 
-def test_the_first_model_knows_nothing():
-    assert MODELS[MODEL] is in_context_learner.answer
-    assert next(iter(MODELS)) == MODEL
+@pytest.mark.parametrize(
+    ("model", "answer"), [("in_context_learner", in_context_learner.answer), ("knowing_75", knowing_model(0.75))]
+)
+def test_a_model_is_asked_as_a_function_that_the_endpoint_names(model, answer):
+    config = EndpointConfig(llm_base_url=f"python:tests.simulation.models:{model}")
+    with open_black_box(config, sampling=Sampling(max_tokens=8, stop="\n")) as black_box:
+        assert (black_box.asked.model, black_box.is_function) == (model, True)
+        assert black_box.loop.run(black_box.client.complete(prompt("1"))).text == answer(prompt("1"))
 
 
-@pytest.mark.parametrize(("model", "knowledge"), KNOWLEDGE.items())
-def test_a_model_knows_the_share_its_name_says_and_learns_the_rest(model, knowledge):
+def test_messages_are_read_as_one_text_by_the_learner():
+    turns = [("user", "Input: Great fit!\nOutput:"), ("assistant", "praise"), ("user", "Input: Great fit\nOutput:")]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    assert run_together(messages) == "Input: Great fit!\nOutput: praise\n\nInput: Great fit\nOutput:"
+
+
+@pytest.mark.parametrize("knowledge", [0.25, 0.5, 0.75, 1.0])
+def test_a_model_knows_the_share_its_name_says_and_learns_the_rest(knowledge):
     known = 0
     for x in range(1000):
-        answer = MODELS[model](prompt(str(x)))
+        answer = knowing_model(knowledge)(prompt(str(x)))
         known += answer == str(6 - 4 * x)
         assert answer in (str(6 - 4 * x), in_context_learner.answer(prompt(str(x))))
     assert known / 1000 == pytest.approx(knowledge, abs=0.05)
 
 
 def test_what_a_model_knows_does_not_depend_on_the_exemplars():
-    model = MODELS["simulated-knowledge-50"]
+    model = knowing_model(0.5)
 
     def known(exemplars):
         return [model(prompt(str(x), exemplars)) == str(6 - 4 * x) for x in range(200)]
@@ -83,7 +93,7 @@ def test_what_a_model_knows_does_not_depend_on_the_exemplars():
 
 def test_other_queries_are_answered_as_by_the_learner():
     exemplars = [Exemplar(0, "Great fit!", ("praise",)), Exemplar(1, "It broke.", ("complaint",))]
-    assert MODELS["simulated-knowledge-100"](prompt("Great fit, thanks!", exemplars)) == "praise"
+    assert knowing_model(1.0)(prompt("Great fit, thanks!", exemplars)) == "praise"
 
 
 def test_a_server_lists_its_models_in_order():
@@ -97,25 +107,3 @@ def test_a_server_lists_its_models_in_order():
     finally:
         server.shutdown()
         server.server_close()
-
-
-def endpoint(model):
-    return parse_parameters({"llm_base_url": "simulated", "llm_model": model}).endpoint
-
-
-def test_an_endpoint_of_ours_is_asked_for_its_first_model_or_the_one_named():
-    for model, taken in (("", MODEL), ("simulated-knowledge-75", "simulated-knowledge-75")):
-        with open_black_box(endpoint(model), sampling=Sampling(max_tokens=8, stop="\n"), store_uri="") as black_box:
-            assert black_box.model == taken
-            completion = black_box.runner.run(black_box.client.complete(prompt("1")))
-            assert completion.text == MODELS[taken](prompt("1"))
-
-
-def test_an_unknown_model_of_ours_is_answered_with_those_there_are():
-    with (
-        pytest.raises(
-            ModelNotFound, match=f"llm_model=gpt is not served by simulated; set one of {MODEL}, simulated-know"
-        ),
-        open_black_box(endpoint("gpt"), sampling=Sampling(max_tokens=8, stop="\n"), store_uri=""),
-    ):
-        pass

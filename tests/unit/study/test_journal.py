@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ease_lib.artifacts.store import open_store
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
+from ease_lib.notes import Notes
 from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 
@@ -19,13 +21,13 @@ def record(iteration, score=0.5):
 
 
 def append(store, *records):
-    with open_journal(str(store), "key") as journal:
+    with open_journal(open_store(str(store)), "key", Notes()) as journal:
         for each in records:
             journal.append(each)
 
 
 def replay(store):
-    with open_journal(str(store), "key") as journal:
+    with open_journal(open_store(str(store)), "key", Notes()) as journal:
         return list(journal.replay())
 
 
@@ -51,12 +53,12 @@ def test_proposals_come_back_with_the_candidates_of_the_records(store):
         1: Candidate(sequence=(0, 2), phase="search", acquisition=1 / 3),
         2: Candidate(sequence=(), phase="initial"),
     }
-    with open_journal(store, "key") as journal:
+    with open_journal(open_store(store), "key", Notes()) as journal:
         journal.propose({0: record(0).observation.candidate})
         journal.append(record(0))
         journal.propose(coming)
         journal.append(record(2))
-    with open_journal(store, "key") as journal:
+    with open_journal(open_store(store), "key", Notes()) as journal:
         assert journal.replay() == [record(0), record(2)]
         assert journal.proposed() == {0: record(0).observation.candidate, **coming, 2: record(2).observation.candidate}
 
@@ -79,8 +81,8 @@ def test_a_record_is_durable_when_append_returns(store):
     code = (
         "import os, signal, sys\n"
         "sys.path.insert(0, sys.argv[2])\n"
-        "from test_journal import open_journal, record\n"
-        "with open_journal(sys.argv[1], 'key') as journal:\n"
+        "from test_journal import Notes, open_journal, open_store, record\n"
+        "with open_journal(open_store(sys.argv[1]), 'key', Notes()) as journal:\n"
         "    journal.append(record(0))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -149,7 +151,10 @@ def test_an_iteration_twice_is_refused(tmp_path):
 
 
 def test_two_runs_at_once_are_refused(tmp_path):
-    with open_journal(str(tmp_path), "key"), pytest.raises(JournalError, match="in use by another run"):
+    with (
+        open_journal(open_store(str(tmp_path)), "key", Notes()),
+        pytest.raises(JournalError, match="in use by another run"),
+    ):
         replay(tmp_path)
 
 
@@ -195,7 +200,10 @@ def test_a_full_disk_leaves_no_half_line(tmp_path):
 
 
 def test_of_two_runs_on_s3_the_later_one_is_refused(s3_prefix):
-    with open_journal(s3_prefix, "key") as first, open_journal(s3_prefix, "key") as second:
+    with (
+        open_journal(open_store(s3_prefix), "key", Notes()) as first,
+        open_journal(open_store(s3_prefix), "key", Notes()) as second,
+    ):
         first.append(record(0, 0.1))
         with pytest.raises(JournalError, match="was written by another run of the same search"):
             second.append(record(0, 0.2))
@@ -203,7 +211,7 @@ def test_of_two_runs_on_s3_the_later_one_is_refused(s3_prefix):
 
 
 def test_a_write_whose_answer_was_lost_may_be_repeated(s3_prefix):
-    with open_journal(s3_prefix, "key") as journal:
+    with open_journal(open_store(s3_prefix), "key", Notes()) as journal:
         journal.append(record(0))
         journal.append(record(0))
     assert replay(s3_prefix) == [record(0)]

@@ -3,16 +3,18 @@ from unittest.mock import ANY
 
 import pytest
 
+from ease_lib.artifacts.store import open_store
 from ease_lib.errors import CapReached, Overloaded
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
+from ease_lib.notes import Notes
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.history import History, Observation
 from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.journal import open_journal
 from ease_lib.study.ledger import Ledger
 from ease_lib.study.loop import Racing, search
-from ease_lib.testing.objectives import AtOnce, ordered_sum
+from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20
 
@@ -40,7 +42,7 @@ def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **se
             raise result
         return result if isinstance(result, Evaluation) else scored(result)
 
-    with open_journal(str(tmp_path), "key") as journal:
+    with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         evaluations = AtOnce(evaluate, choose)
         return search(optimizer(ordered_sum(seed=seed).problem), evaluations, journal, budget=budget, **settings)
 
@@ -101,7 +103,7 @@ def test_a_search_is_continued_where_another_machine_would_propose_other_candida
     """Killed in the middle of a batch: what was proposed there is evaluated here, and nothing is computed twice."""
     with pytest.raises(Overloaded):
         run(tmp_path, [0.1, Overloaded("gone")], budget=5, parallel=parallel, optimizer=Foreign)
-    with open_journal(str(tmp_path), "key") as journal:
+    with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         proposed = dict(journal.proposed())
     assert len(proposed) == {1: 2, 3: 4}[parallel]
     study = run(tmp_path, [None, 0.2, 0.3, 0.4, 0.5], budget=5, parallel=parallel)
@@ -120,7 +122,7 @@ def test_a_smaller_batch_takes_up_what_a_larger_one_had_proposed(tmp_path):
 
 
 def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
-    with open_journal(str(tmp_path), "key") as journal:
+    with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         written = []
         journal.propose, propose = lambda new: (written.append(sorted(new)), propose(new)), journal.propose
 
@@ -203,7 +205,7 @@ def test_races_know_the_incumbent_of_full_evaluations_only(tmp_path):
         seen.append(proposal.race.incumbent)
         return [scored(0.5), scored(0.9, rows=4, partial=True), scored(0.6)][iteration]
 
-    with open_journal(str(tmp_path), "key") as journal:
+    with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         study = search(
             BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, budget=3, racing=Racing(confidence=0.9, seed=0)
         )

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ease_lib import observations
+from ease_lib.artifacts.store import open_store
 from ease_lib.errors import StoreError
+from ease_lib.notes import Notes
 from ease_lib.study.warm_start import Memory, Names
 from ease_lib.surrogate.answers import Answers
 from ease_lib.tasks.base import Exemplar
@@ -25,13 +26,13 @@ def answers():
 
 @pytest.fixture
 def memory(tmp_path):
-    memory = Memory(str(tmp_path), "subject")
+    memory = Memory(open_store(str(tmp_path)), "subject", Notes())
     memory.keep("key", "search", memory.recall("search", NAMES), answers(), NAMES)
     return memory
 
 
 def test_nothing_is_known_before_the_first_search(tmp_path):
-    assert Memory(str(tmp_path), "subject").recall("search", NAMES).count == 0
+    assert Memory(open_store(str(tmp_path)), "subject", Notes()).recall("search", NAMES).count == 0
 
 
 def test_another_search_recalls_all_that_still_holds(memory):
@@ -62,9 +63,9 @@ def test_no_text_is_kept(memory, tmp_path):
     assert not any(b"secret" in path.read_bytes() for path in tmp_path.rglob("*.json"))
 
 
-def test_what_is_recalled_is_part_of_the_record(memory):
-    with observations.collecting() as seen:
-        recalled = memory.recall("another", NAMES)
+def test_what_is_recalled_is_part_of_the_record(memory, tmp_path):
+    seen = Notes()
+    recalled = Memory(open_store(str(tmp_path)), "subject", seen).recall("another", NAMES)
     assert [sha256 for sha256, _ in seen.files_read.values()] == [recalled.sha256]
 
 

@@ -1,4 +1,4 @@
-"""`ease study`: what makes sequences of a task differ, and what can be learnt from answers.
+"""What makes sequences of a task differ, and what can be learnt from answers.
 
 Random sequences are asked many validation rows, once and through the cache. Everything is then compared by replay, on
 sequences and rows that it was not told of: half of the rows are for learning, the others for judging.
@@ -22,7 +22,6 @@ from scipy.stats import spearmanr
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
-from ease_lib.black_box.opening import open_black_box
 from ease_lib.candidates.prompts import Prompts
 from ease_lib.candidates.sampling import Sequence as ExemplarSequence
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
@@ -31,7 +30,6 @@ from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.evaluation.sampling import answer_sampling
@@ -40,13 +38,16 @@ from ease_lib.optimizers.halving import Halving, features_of
 from ease_lib.optimizers.history import Observation
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
+from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.seeding import rng
 from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
+from ease_lib.study.ledger import SEARCH
 from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model
 from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.splits import classes_of
+from tests.support.runs import run_stages
 
 logger = logging.getLogger("ease")
 
@@ -106,8 +107,13 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
         ConfigError: when the validation set is too small.
         EndpointError: when an answer could not be had.
     """
+    with open_host() as host, open_run(host, *run_of(parameters)) as run:
+        return _answered(parameters, sequences, rows, run)
+
+
+def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> Answered:
     settings, seed = parameters.optimizer, parameters.run.seed
-    data = _prepared(parameters)
+    data = _prepared(parameters, run)
     rows = min(rows, len(data.validation))
     if rows < FEWEST_ROWS:
         raise ConfigError(f"{rows} validation rows are too few for a study; raise validation_size to {FEWEST_ROWS}")
@@ -116,9 +122,9 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
     order = row_order([row.output for row in data.validation], seed)[:rows]
     asked = [data.validation[position] for position in order]
     template = PromptTemplate.of(data.dataset["template"])
-    metric = load_metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
+    metric = run.metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
     sampling = answer_sampling(data.pool, parameters.endpoint, template)
-    with open_black_box(parameters.endpoint, sampling=sampling, store_uri=parameters.run.store_uri) as black_box:
+    with run.llm(parameters, sampling, SEARCH) as black_box:
         objective = Objective.of(black_box, asked, metric, template)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
@@ -126,8 +132,8 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
             scores[number] = [math.nan if score is None else score for score in evaluation.scores]
             if (number + 1) % max(1, len(drawn) // 20) == 0:
                 logger.info("%d of %d sequences asked %d rows each", number + 1, len(drawn), rows)
-        model = black_box.model
-    representations = _representations(parameters, data, space)
+        model = black_box.asked.model
+    representations = _representations(parameters, data, space, run)
     return Answered(
         problem=_problem(data, space, representations["network, positional"], asked, seed),
         representations=representations,
@@ -148,10 +154,10 @@ class _Data:
     embeddings: ExemplarEmbeddings
 
 
-def _prepared(parameters: Parameters) -> _Data:
+def _prepared(parameters: Parameters, run: Run) -> _Data:
     with tempfile.TemporaryDirectory() as folder:
         at = Workspace(Path(folder))
-        at.run(parameters, *modules_between("", "optimize"))
+        run_stages(at, parameters, run, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
         pool_ids, validation_ids = ([row.exemplar_id for row in split] for split in (pool, validation))
@@ -163,9 +169,9 @@ def _prepared(parameters: Parameters) -> _Data:
         )
 
 
-def _representations(parameters: Parameters, data: _Data, space: SequenceSpace) -> dict[str, Representation]:
+def _representations(parameters: Parameters, data: _Data, space: SequenceSpace, run: Run) -> dict[str, Representation]:
     """By the name that tables show."""
-    embedder = open_embedder(parameters.embedding, parameters.hardware)
+    embedder = open_embedder(parameters.embedding, parameters.hardware, notes=run.notes)
     whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [instruction_text("")])
     precomputed = {
         f"network, {name}": precomputed_representation(

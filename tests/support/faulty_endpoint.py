@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ease_lib.testing.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
 MODEL = "test-model"
 Fault = Callable[["FaultyHandler", str], None]

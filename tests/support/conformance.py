@@ -24,23 +24,27 @@ from typing import Any
 
 import pytest
 
-from ease_lib.black_box.cache import CachingClient, open_cache, response_key
+from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.candidates.prompts import Prompt
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
+from ease_lib.notes import Notes
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.signals import open_event_loop
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
 from ease_lib.tasks.base import Exemplar
-from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
-from ease_lib.testing.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_sum
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_sum
 
 BUDGET = 14
 MOST_ATTEMPTS = 4 * BUDGET
 KEY = "key"
+ASKED = Asked(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
 _fork_or_look = threading.Lock()
 """A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 
@@ -60,7 +64,7 @@ class OptimizerConformance:
         """The optimizer under test, with an initial design of at most 6."""
 
     def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, parallel: int = 1) -> Study:
-        with open_journal(str(folder), KEY) as journal:
+        with open_journal(open_store(str(folder)), KEY, Notes()) as journal:
             optimizer = self.create(objective.problem)
             return search(optimizer, objective.at_once, journal, budget=budget, parallel=parallel)
 
@@ -101,7 +105,7 @@ class OptimizerConformance:
     ) -> None:
         """Nor on how many evaluations that need no score are under way."""
         first, last = ordered_sum(), ordered_sum()
-        with open_journal(str(tmp_path / "last"), KEY) as journal:
+        with open_journal(open_store(str(tmp_path / "last")), KEY, Notes()) as journal:
             optimizer = self.create(last.problem)
             evaluations = AtOnce(lambda iteration, proposal: last.of(proposal.candidate), choose=max)
             study = search(optimizer, evaluations, journal, budget=BUDGET, parallel=parallel, ahead=ahead)
@@ -191,7 +195,11 @@ class OptimizerConformance:
             if len(new) == kill_after_records:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        with open_event_loop() as runner, open_cache(str(folder)) as cache, open_journal(str(folder), KEY) as journal:
+        with (
+            open_event_loop() as runner,
+            open_cache(open_store(str(folder))) as cache,
+            open_journal(open_store(str(folder)), KEY, Notes()) as journal,
+        ):
             asking = OpenAIClient(
                 base_url=base_url,
                 model=MODEL,
@@ -199,8 +207,9 @@ class OptimizerConformance:
                 key="",
                 sampling=Sampling(max_tokens=8, stop="\n"),
                 timeout_seconds=30,
+                notes=Notes(),
             )
-            client = CachingClient(asking, cache, {})
+            client = CachingClient(asking, cache, ASKED, Notes())
             objective = Objective(
                 _KillingClient(client, asking, kill_after_answers), runner, rows, metric=exact_match,
             )  # fmt: skip
@@ -299,12 +308,12 @@ def _told(optimizer: ExemplarOptimizer, objective: OrderedSum, evaluations: int)
 
 
 def _is_stored(folder: Path, prompt: str) -> bool:
-    with _fork_or_look, open_event_loop() as runner, open_cache(str(folder)) as cache:
-        return runner.run(cache.get(response_key({}, prompt))) is not None
+    with _fork_or_look, open_event_loop() as runner, open_cache(open_store(str(folder))) as cache:
+        return runner.run(cache.get(ASKED.answer_key(prompt), Notes())) is not None
 
 
 def _records(folder: Path) -> Sequence[Record]:
-    with open_journal(str(folder), KEY) as journal:
+    with open_journal(open_store(str(folder)), KEY, Notes()) as journal:
         return journal.replay()
 
 

@@ -1,11 +1,13 @@
-"""The named parameter sets of `params/`."""
+"""The named parameter sets of `sets/`."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
 from ease_lib.config.parsing import read_parameter_file
 from ease_lib.errors import ConfigError
 
-FOLDER = Path(__file__).parent / "params"
+FOLDER = Path(__file__).parent / "sets"
 
 
 def read_parameter_set(name_or_path: str) -> dict[str, object]:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from ease_lib.config.sections import TaskConfig
-from ease_lib.simulation import in_context_learner
 from ease_lib.tasks import pig_latin
+from tests.simulation import in_context_learner
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
 _SENTENCE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?(?: [A-Za-z]+(?:'[A-Za-z]+)?)*[.!?]?")

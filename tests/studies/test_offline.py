@@ -1,18 +1,19 @@
-"""`ease study`: what can be learnt from answers, by replay."""
+"""What can be learnt from answers, by replay."""
 
 import pytest
 
-from ease_lib.cli import offline_study
-from ease_lib.cli.__main__ import main
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
+from tests.simulation.models import SIMULATED
+from tests.studies import offline
+from tests.studies.__main__ import main
 
-SMALL = {"llm_base_url": "simulated", "task": "customer_feedback", "pool_size": 20, "validation_size": 40}
+SMALL = {"llm_base_url": SIMULATED, "task": "customer_feedback", "pool_size": 20, "validation_size": 40}
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return offline_study.answered(parse_parameters(SMALL), sequences=60, rows=40)
+    return offline.answered(parse_parameters(SMALL), sequences=60, rows=40)
 
 
 def test_rows_to_learn_from_and_rows_to_judge_by_are_apart_and_have_the_same_classes(data):
@@ -28,7 +29,7 @@ def test_every_sequence_has_exemplars_and_is_another_one(data):
 
 
 def test_the_text_has_all_tables(data):
-    text = offline_study.study_text(data)
+    text = offline.study_text(data)
     for head in ("What makes answers differ", "Rank correlation on unseen sequences", "Searches among these sequences"):
         assert f"## {head}" in text
     assert "| own |" in text
@@ -36,17 +37,17 @@ def test_the_text_has_all_tables(data):
 
 
 def test_the_same_answers_give_the_same_text(data):
-    assert offline_study.study_text(data) == offline_study.study_text(data)
+    assert offline.study_text(data) == offline.study_text(data)
 
 
 def test_too_few_rows_are_named():
     with pytest.raises(ConfigError, match="10 validation rows are too few for a study"):
-        offline_study.answered(parse_parameters(SMALL), sequences=5, rows=10)
+        offline.answered(parse_parameters(SMALL), sequences=5, rows=10)
 
 
 def test_the_command_writes_what_it_prints(tmp_path, capsys):
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
-    assert main(["study", *options, "--sequences=30", "--rows=24", "--output-dir", str(tmp_path)]) == 0
+    assert main([*options, "--sequences=30", "--rows=24", "--output-dir", str(tmp_path)]) == 0
     text = (tmp_path / "study.md").read_text()
     assert text in capsys.readouterr().out
     assert "30 random sequences x 24 rows" in text

@@ -1,0 +1,45 @@
+"""What parameters name by its address: files of a task, a prompt, a metric; wherever they lie."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.streams import DataFile
+from ease_lib.notes import Notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Reads such files, and notes what the work rests on.
+
+    Args:
+        patience_seconds: how long an object store that is away is waited for.
+    """
+
+    notes: Notes = field(default_factory=Notes)
+    patience_seconds: float = 0.0
+
+    def store(self, uri: str) -> Store:
+        """The folder at a path or `s3://bucket/prefix`."""
+        return open_store(uri, patience_seconds=self.patience_seconds)
+
+    def read(self, uri: str) -> bytes:
+        """The content of a small file or object.
+
+        Raises:
+            StoreError: when it cannot be read.
+        """
+        folder, _, name = uri.rpartition("/")
+        store = self.store(folder or ".")
+        with tempfile.TemporaryDirectory() as local:
+            content = store.fetch(name, Path(local)).read_bytes()
+        self.notes.file(store.address(name), hashlib.sha256(content).hexdigest(), len(content))
+        return content
+
+    def note(self, file: DataFile) -> None:
+        """The work rests on this file; it is read to its end, if nobody has, for its digest."""
+        self.notes.file(str(file), file.sha256(), file.size)

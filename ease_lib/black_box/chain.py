@@ -1,0 +1,316 @@
+"""From a configuration to an LLM that can be asked: find it, start it if it is ours, wrap its client layer by layer.
+
+    wire          OpenAIClient, FunctionClient: asks once, and names every failure
+    MeteredClient    sends no more than the caps allow
+    PacedClient      keeps the limits a minute
+    AdaptiveClient   bounds the requests in flight
+    RetryingClient   tries again what may pass
+    CachingClient    asks nothing twice
+
+`LAYERS` is that order. The judge is a second LLM behind the same layers; both share the meter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from ease_lib.artifacts.functions import load_function
+from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.store import Store
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.cache import CachingClient, ResponseCache
+from ease_lib.black_box.client import (
+    JUDGE_REMEDIES,
+    REMEDIES,
+    InnermostClient,
+    LLMClient,
+    OpenAIClient,
+    Sampling,
+)
+from ease_lib.black_box.concurrency import AdaptiveClient
+from ease_lib.black_box.endpoint_notes import EndpointNotes
+from ease_lib.black_box.failures import FailurePolicy, without_credentials
+from ease_lib.black_box.in_process import FunctionClient, OwnFunction
+from ease_lib.black_box.meter import Meter, MeteredClient
+from ease_lib.black_box.pace import PacedClient, Schedule, schedules
+from ease_lib.black_box.retries import RetryingClient
+from ease_lib.black_box.served_models import asked_model
+from ease_lib.config.sections import EndpointConfig, JudgeConfig
+from ease_lib.endpoints.local import weights_path
+from ease_lib.errors import ConfigError
+from ease_lib.keys import endpoint_key, header_value
+
+KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
+LOCAL, FUNCTION, PYTHON = "local", "function", "python:"
+"""Not behind a URL: a small LLM in a process of its own, a function of the caller's (`ease_lib.optimize`), and a
+function that is named (`python:MODULE:NAME`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """What the layers of one LLM are made with.
+
+    Args:
+        left_out: parameters that the endpoint is known to refuse by now.
+        is_judge: its answers are verdicts, one of which that is refused stops no others.
+    """
+
+    config: EndpointConfig
+    asked: Asked
+    around: Surroundings
+    schedules: tuple[Schedule | None, Schedule | None]
+    left_out: Callable[[], frozenset[str]]
+    is_judge: bool
+
+    @property
+    def outlives_prompts(self) -> bool:
+        return self.is_judge or self.config.llm_failures != "stop"
+
+
+def _metered(inner: LLMClient, at: Link) -> LLMClient:
+    return MeteredClient(inner, at.around.meter, judges=at.is_judge)
+
+
+def _paced(inner: LLMClient, at: Link) -> LLMClient:
+    answer_tokens = at.asked.sampling.max_tokens
+    return PacedClient(inner, *at.schedules, answer_tokens=answer_tokens) if any(at.schedules) else inner
+
+
+def _bounded(inner: LLMClient, at: Link) -> LLMClient:
+    return AdaptiveClient(inner, maximum=at.config.llm_concurrency, outlives_prompts=at.outlives_prompts)
+
+
+def _retrying(inner: LLMClient, at: Link) -> LLMClient:
+    return RetryingClient(inner, deadline_seconds=at.config.llm_deadline_seconds)
+
+
+def _cached(inner: LLMClient, at: Link) -> LLMClient:
+    if at.around.cache is None:
+        return inner
+    return CachingClient(inner, at.around.cache, at.asked, at.around.sources.notes, at.left_out)
+
+
+LAYERS: tuple[Callable[[LLMClient, Link], LLMClient], ...] = (_metered, _paced, _bounded, _retrying, _cached)
+"""From the wire outwards."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What an LLM needs of the process and the run that ask it.
+
+    Args:
+        loop: the event loop that its clients live in.
+        serve: gives the base URL of an endpoint of ours by its name, started if it is not up; a path takes its log.
+        store: the run's, where what is known of endpoints and the schedules lie; None keeps nothing.
+        cache: kept answers; None keeps none.
+        sources: files that parameters name, and the notes of the stage that asks.
+        own: the caller's function, where it is asked.
+    """
+
+    loop: asyncio.Runner
+    serve: Callable[[str, Path | None], str]
+    store: Store | None
+    cache: ResponseCache | None
+    sources: Sources
+    meter: Meter
+    own: OwnFunction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connected:
+    """One LLM behind its layers; `wire` counts the answers that this process had from it."""
+
+    asked: Asked
+    client: LLMClient
+    wire: InnermostClient
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlackBox:
+    """The LLM as the search sees it, and the judge of its answers, where a second one scores them.
+
+    `meter` bounds what both may still send; `loop` is the event loop that their clients live in.
+    """
+
+    answering: Connected
+    judge: Connected | None
+    meter: Meter
+    loop: asyncio.Runner
+    failures: FailurePolicy
+
+    @property
+    def asked(self) -> Asked:
+        return self.answering.asked
+
+    @property
+    def client(self) -> LLMClient:
+        return self.answering.client
+
+    @property
+    def answered(self) -> int:
+        """Answers that this process had, the judge's too."""
+        return self.answering.wire.answered + (self.judge.wire.answered if self.judge else 0)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether a function that was named answers in this process, and no LLM."""
+        return self.asked.endpoint.startswith(PYTHON)
+
+
+class _Wire(NamedTuple):
+    asked: Asked
+    client: InnermostClient
+
+
+def connect(
+    config: EndpointConfig,
+    sampling: Sampling,
+    around: Surroundings,
+    stack: ExitStack,
+    *,
+    generation: str = "",
+    judge: JudgeConfig | None = None,
+) -> Connected:
+    """An LLM behind its layers, until `stack` ends.
+
+    Args:
+        config: of the LLM; of a judge, as `JudgeConfig.endpoint` gives it.
+        generation: of kept answers to use; empty is the newest.
+        judge: true where it is the one.
+
+    Raises:
+        EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
+    """
+    if config.llm_base_url == FUNCTION:
+        wire = _callers(config, sampling, around, generation)
+    elif config.llm_base_url.startswith(PYTHON):
+        wire = _named(config, sampling, around, generation)
+    else:
+        wire = _served(config, sampling, around, generation, judge)
+    stack.callback(lambda: around.loop.run(wire.client.close()))
+    at = Link(
+        config=config,
+        asked=wire.asked,
+        around=around,
+        schedules=schedules(config, wire.asked, around.store),
+        left_out=lambda: wire.client.left_out,
+        is_judge=judge is not None,
+    )
+    client: LLMClient = wire.client
+    for layer in LAYERS:
+        client = layer(client, at)
+    return Connected(asked=wire.asked, client=client, wire=wire.client)
+
+
+def _callers(config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str) -> _Wire:
+    if around.own is None:
+        raise ConfigError(f"llm_base_url={FUNCTION} is set by ease_lib.optimize, for a function of the same program")
+    return _function(around.own, FUNCTION, config, sampling, around, generation)
+
+
+def _named(config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str) -> _Wire:
+    url = config.llm_base_url
+    loaded = load_function(f"llm_base_url={url}", url.removeprefix(PYTHON), around.sources)
+    own = OwnFunction(config.llm_model or url.rpartition(":")[2], loaded.call)
+    return _function(own, url, config, sampling, around, generation)
+
+
+def _function(
+    own: OwnFunction, endpoint: str, config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str
+) -> _Wire:
+    asked = Asked(endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra)
+    asked = _of_generation(asked, generation, EndpointNotes(around.store, asked))
+    return _Wire(asked, FunctionClient(own, config.llm_concurrency, around.sources.notes))
+
+
+def _served(
+    config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str, judge: JudgeConfig | None
+) -> _Wire:
+    url = _endpoint_url(config, around)
+    is_local = config.llm_base_url == LOCAL
+    variable = JUDGE_KEY_VARIABLE if judge and judge.judge_base_url else KEY_VARIABLE
+    remedies = JUDGE_REMEDIES if judge else REMEDIES
+    key = "" if is_local else endpoint_key(url, variable)
+    asked = Asked(
+        endpoint=LOCAL if is_local else without_credentials(url),
+        model=around.loop.run(asked_model(config, url, key, remedies)),
+        api=_api(config, sampling),
+        sampling=sampling,
+        extra=config.extra,
+    )
+    kept = EndpointNotes(around.store, asked)
+    client = OpenAIClient(
+        base_url=url,
+        model=asked.model,
+        api=asked.api,
+        key=key,
+        sampling=sampling,
+        timeout_seconds=config.llm_timeout_seconds,
+        notes=around.sources.notes,
+        extra=config.extra,
+        headers=_headers(config),
+        left_out=kept.read().left_out,
+        on_refusal=kept.keep_left_out,
+        remedies=remedies,
+    )
+    return _Wire(_of_generation(asked, generation, kept), client)
+
+
+def _of_generation(asked: Asked, generation: str, kept: EndpointNotes) -> Asked:
+    return replace(asked, generation=generation or kept.read().answers)
+
+
+def _headers(config: EndpointConfig) -> Mapping[str, str]:
+    """
+    Raises:
+        ConfigError: where a variable is not set.
+    """
+    values = {name: header_value(variable) for name, variable in config.headers.items()}
+    missing = [name for name, value in values.items() if not value]
+    if missing:
+        variable = config.headers[missing[0]]
+        raise ConfigError(f"llm_headers names the environment variable {variable}, which is not set; export it")
+    return values
+
+
+def _api(config: EndpointConfig, sampling: Sampling) -> str:
+    """
+    Raises:
+        ConfigError: where prompts are messages, and the API takes texts.
+    """
+    if sampling.messages and config.llm_api == "completions":
+        raise ConfigError("llm_api=completions takes no messages, and the prompt has some; leave llm_api at auto")
+    if config.llm_api != "auto":
+        return config.llm_api
+    return "completions" if config.llm_base_url == LOCAL and not sampling.messages else "chat"
+
+
+def _endpoint_url(config: EndpointConfig, around: Surroundings) -> str:
+    name = config.llm_base_url
+    if name == LOCAL:
+        weights_path()
+        return around.serve(name, _log_of(name, around.store))
+    if not is_url(name):
+        raise ConfigError(
+            f"llm_base_url={name} is none of local, an http(s) URL like https://host/v1, or python:MODULE:NAME"
+        )
+    return name.rstrip("/")
+
+
+def is_url(name: str) -> bool:
+    """Whether an endpoint is behind a URL."""
+    return urlsplit(name).scheme in ("http", "https") and bool(urlsplit(name).hostname)
+
+
+def _log_of(name: str, store: Store | None) -> Path | None:
+    """Where an endpoint of ours writes what it prints: beside the answers, where these are kept in a folder."""
+    if store is None or store.folder is None:
+        return None
+    store.folder.mkdir(parents=True, exist_ok=True)
+    return store.folder / f"{name}-endpoint.log"

@@ -1,0 +1,70 @@
+"""What a stage meets beside its artifacts, for its lineage record: files read, answers, the journal, the embedder.
+
+Whoever meets something is given the notes of the stage; nobody finds them by himself. What is tried before a run, and
+what no record is written of, is noted in notes that nobody reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+PACKAGE = "package:"
+"""Begins the URI of a file that an installed package carries: `package:NAME/PATH`."""
+
+
+@dataclass
+class Notes:
+    """Everything noted during one stage.
+
+    Args:
+        files_read: SHA-256 and bytes of files read from stores, by URI.
+        entries: SHA-256 of the parts of the journal, of the response cache and of the kept embeddings that the stage
+            wrote or relied on, by name in the folder or file that holds them.
+        written: SHA-256 of objects that the stage wrote beside its artifacts, in the same form.
+        models: answers by model and fingerprint, as the endpoint named them.
+        prompt_tokens, completion_tokens: of new answers.
+        left_out: parameters that the endpoint refuses, so that answers were drawn without them.
+        embedder: name, with SHA-256 of its files and revision, or its endpoint.
+        endpoint: URL of the black-box without credentials, the model that is asked for, and the API.
+    """
+
+    files_read: dict[str, tuple[str, int]] = field(default_factory=dict)
+    entries: dict[str, dict[str, str]] = field(default_factory=dict)
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
+    models: Counter[tuple[str, str]] = field(default_factory=Counter)
+    new_answers: int = 0
+    cached_answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    left_out: tuple[str, ...] = ()
+    embedder: dict[str, str] = field(default_factory=dict)
+    endpoint: dict[str, str] = field(default_factory=dict)
+
+    def file(self, uri: str, sha256: str, size: int) -> None:
+        """The work rests on this file of so many bytes."""
+        self.files_read[uri] = (sha256, size)
+
+    def entry(self, holder: str, name: str, content: bytes) -> None:
+        """An entry of a journal or cache was written or relied on; `holder` is the folder or file that holds it."""
+        self.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+
+    def object(self, holder: str, name: str, sha256: str) -> None:
+        """An object that no later run changes was written, or found as an earlier attempt at this work wrote it."""
+        self.written.setdefault(holder, {})[name] = sha256
+
+    def answered(self, model: str, fingerprint: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """The endpoint answered."""
+        self.models[model, fingerprint] += 1
+        self.new_answers += 1
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+
+    def answered_from_cache(self) -> None:
+        self.cached_answers += 1
+
+    def parameters_left_out(self, names: Iterable[str]) -> None:
+        """The endpoint refuses these parameters."""
+        self.left_out = tuple(sorted(names))

@@ -1,0 +1,62 @@
+"""The lines of a run: where they go, and which of several runs of one process a line is of.
+
+Every line of ours is logged by the logger `ease`. What a thread logs is of the run that the thread works for, which a
+context variable says; a line of a thread that does not know is shown by every run of the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TextIO
+
+logger = logging.getLogger("ease")
+_run: ContextVar[str] = ContextVar("run", default="")
+_lock = threading.Lock()
+_open: list[logging.Handler] = []
+"""Of the runs of this process, while they last."""
+_before: list[logging.Handler] = []
+"""What the logger had before the first of them."""
+
+
+@contextmanager
+def lines_of_run(run_id: str, file: Path, lines: TextIO | None) -> Iterator[None]:
+    """Inside, lines of this thread, and of those that it starts with its context, go to a file and to `lines`."""
+    kept = logging.FileHandler(file, mode="w", encoding="utf-8")
+    own: list[logging.Handler] = [*([logging.StreamHandler(lines)] if lines else []), kept]
+    for handler in own:
+        handler.addFilter(lambda record: _run.get() in ("", run_id))
+    token = _run.set(run_id)
+    _begin(own)
+    try:
+        yield
+    finally:
+        _end(own)
+        _run.reset(token)
+        kept.close()
+
+
+def _begin(own: list[logging.Handler]) -> None:
+    with _lock:
+        if not _open:
+            _before[:] = logger.handlers
+            logger.handlers[:] = []
+        _open.extend(own)
+        for handler in own:
+            logger.addHandler(handler)
+        logger.propagate = False
+        logger.setLevel(logging.INFO)
+
+
+def _end(own: list[logging.Handler]) -> None:
+    with _lock:
+        for handler in own:
+            _open.remove(handler)
+            logger.removeHandler(handler)
+        if not _open:
+            logger.handlers[:] = _before
+            logger.propagate = not _before

@@ -1,0 +1,277 @@
+"""What a run has while it lives, opened once and closed by `with` alone.
+
+Host      a process: its event loop, the endpoints of ours that it has started, whom it tells how far it is
+Run       a run in it: its store, kept answers, lineage root, and the functions of the caller
+  stage      the same with the notes and the record of a stage that is at work
+  llm        the black-box, which sends no more than the caps leave
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.store import Store, open_store
+from ease_lib.black_box.cache import ResponseCache, open_cache
+from ease_lib.black_box.chain import BlackBox, Surroundings, connect
+from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.black_box.in_process import OwnFunction
+from ease_lib.black_box.meter import Meter
+from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
+from ease_lib.endpoints.child import child_endpoint
+from ease_lib.evaluation.own_metric import LoadedMetric, OwnMetric, load_metric
+from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
+from ease_lib.notes import Notes
+from ease_lib.processes import few_collections
+from ease_lib.running.run_context import run_context
+from ease_lib.signals import cancel_all, open_event_loop
+from ease_lib.study.caps import Limits
+from ease_lib.study.ledger import Ledger, open_ledger
+
+
+class Progress(Protocol):
+    """Is told how far a run is."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        ...
+
+    def answered(self, answers: int, planned: int, best: float) -> None:
+        """The search has so many of the answers that it plans for, and this is the best score until now."""
+        ...
+
+
+class Silent:
+    """Tells nobody."""
+
+    def stage(self, name: str) -> None:
+        pass
+
+    def answered(self, answers: int, planned: int, best: float) -> None:
+        pass
+
+
+SILENT = Silent()
+
+
+@dataclass(kw_only=True)
+class Host:
+    """A process, for whatever runs it works; used by one thread.
+
+    Args:
+        context: for which run and where the process works.
+        patience_seconds: how long stores that are away are waited for: `PATIENCE_SECONDS` where a run would lose what
+            it did.
+    """
+
+    context: RunContext
+    patience_seconds: float = 0.0
+    progress: Progress = SILENT
+    stack: ExitStack = field(default_factory=ExitStack)
+    _servers: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def loop(self) -> asyncio.Runner:
+        """The event loop of the thread that asks; one for all stages, so that a caller's clients live through them."""
+        self.stack.enter_context(few_collections())
+        return self.stack.enter_context(open_event_loop())
+
+    def server(self, name: str, log: Path | None) -> str:
+        """The base URL of an endpoint of ours, which stays up until the process ends."""
+        if name not in self._servers:
+            self._servers[name] = self.stack.enter_context(child_endpoint(name, log))
+        return self._servers[name]
+
+    def store(self, uri: str) -> Store | None:
+        return open_store(uri, patience_seconds=self.patience_seconds) if uri else None
+
+    def cancel(self) -> None:
+        """From another thread: cancel what waits in the event loop, as an interrupt does in the main thread's."""
+        if "loop" in vars(self):
+            cancel_all(self.loop.get_loop())
+
+
+@contextmanager
+def open_host(
+    *, context: RunContext | None = None, patience_seconds: float = 0.0, progress: Progress = SILENT
+) -> Iterator[Host]:
+    """This process, as its environment describes it."""
+    with ExitStack() as stack:
+        yield Host(context=context or run_context(), patience_seconds=patience_seconds, progress=progress, stack=stack)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Functions that were given to `ease_lib.optimize`."""
+
+    llm: OwnFunction | None = None
+    metric: OwnMetric | None = None
+
+
+class Asking(Protocol):
+    """The sections that a stage which asks the black-box has in its `Config`."""
+
+    @property
+    def endpoint(self) -> EndpointConfig: ...
+    @property
+    def judge(self) -> JudgeConfig: ...
+    @property
+    def caps(self) -> CapsConfig: ...
+    @property
+    def continuation(self) -> ContinuationConfig: ...
+
+
+class _Kept:
+    """The answers that a run keeps, opened when first needed: a store may not be usable before it is checked."""
+
+    def __init__(self, store: Store | None, stack: ExitStack) -> None:
+        self._store = store
+        self._stack = stack
+
+    @cached_property
+    def answers(self) -> ResponseCache | None:
+        return self._stack.enter_context(open_cache(self._store)) if self._store else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the stages of a run are given.
+
+    Args:
+        store: `store_uri`: journals, ledgers, schedules, vectors; None where nothing outlives the run.
+        records: the lineage root, likewise.
+        notes: of the stage at work; before the first stage of nobody's.
+        attempt: the record of the stage at work; None where none is written.
+    """
+
+    host: Host
+    store: Store | None
+    records: Store | None
+    kept: _Kept
+    caller: Caller = Caller()
+    notes: Notes = field(default_factory=Notes)
+    attempt: Attempt | None = None
+
+    @property
+    def sources(self) -> Sources:
+        """Files that parameters name."""
+        return Sources(notes=self.notes, patience_seconds=self.host.patience_seconds)
+
+    @contextmanager
+    def stage(self, work: Work, *, run_name: str = "") -> Iterator[Run]:
+        """The run as the stage that does this work is given it, recorded."""
+        with recording(work, self.records, replace_name(self.host.context, run_name)) as attempt:
+            yield replace(self, notes=attempt.notes, attempt=attempt)
+
+    def unrecorded(self) -> Run:
+        """The run for what is tried only, and for stages whose work is recorded elsewhere or not at all."""
+        return replace(self, notes=Notes(), attempt=None)
+
+    def metric(self, name: str, sha256: str = "") -> LoadedMetric:
+        """A metric by its name, of a file, or the caller's function."""
+        return load_metric(name, self.sources, sha256=sha256, own=self.caller.metric)
+
+    def ledger(self, continuation: ContinuationConfig) -> Ledger:
+        """What the stages of the run have spent, where its caps need to know."""
+        return open_ledger(self.store, continuation.ledger)
+
+    @contextmanager
+    def llm(self, config: Asking, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
+        """The black-box, which sends no more than the caps leave beside the other parts of the run.
+
+        Args:
+            part: of the run, as the ledger names it; what it spends is booked by the stage.
+            judged: true where answers are scored by a judge.
+
+        Raises:
+            EndpointError, ConfigError: when the endpoint cannot be reached or does not say which model to use.
+        """
+        spent = self.ledger(config.continuation).spent(without=[part])
+        meter = Meter(limits_of(config).allowance(spent))
+        judge = config.judge if judged else None
+        generation = config.continuation.answers
+        with self._connected(config.endpoint, sampling, judge, meter, generation=generation, keeps=True) as black_box:
+            yield black_box
+
+    @contextmanager
+    def trial(
+        self, endpoint: EndpointConfig, sampling: Sampling, judge: JudgeConfig | None = None
+    ) -> Iterator[BlackBox]:
+        """The black-box as it is tried before a run: nothing is kept, counted or capped."""
+        with self._connected(endpoint, sampling, judge, Meter(), generation="", keeps=False) as black_box:
+            yield black_box
+
+    @contextmanager
+    def _connected(
+        self,
+        endpoint: EndpointConfig,
+        sampling: Sampling,
+        judge: JudgeConfig | None,
+        meter: Meter,
+        *,
+        generation: str,
+        keeps: bool,
+    ) -> Iterator[BlackBox]:
+        around = Surroundings(
+            loop=self.host.loop,
+            serve=self.host.server,
+            store=self.store if keeps else None,
+            cache=self.kept.answers if keeps else None,
+            sources=self.sources,
+            meter=meter,
+            own=self.caller.llm,
+        )
+        with ExitStack() as stack:
+            answering = connect(endpoint, sampling, around, stack, generation=generation)
+            judging = None
+            if judge:
+                verdicts = Sampling(max_tokens=judge.judge_max_tokens, stop="", messages=True)
+                judging = connect(judge.endpoint(endpoint), verdicts, around, stack, judge=judge)
+            self.notes.endpoint = answering.asked.endpoint_identity
+            self.notes.parameters_left_out(answering.wire.left_out)
+            yield BlackBox(
+                answering=answering,
+                judge=judging,
+                meter=meter,
+                loop=self.host.loop,
+                failures=FailurePolicy(kind=endpoint.llm_failures, coverage=endpoint.llm_coverage),
+            )
+
+
+@contextmanager
+def open_run(host: Host, store_uri: str, lineage_root: str, caller: Caller = Caller()) -> Iterator[Run]:
+    """A run in this process.
+
+    Args:
+        store_uri, lineage_root: folders or s3://; empty where nothing of the run outlives it.
+    """
+    store = host.store(store_uri)
+    with ExitStack() as stack:
+        yield Run(host=host, store=store, records=host.store(lineage_root), kept=_Kept(store, stack), caller=caller)
+
+
+def run_of(parameters: Parameters) -> tuple[str, str]:
+    """The places that `open_run` takes, of a run with these parameters."""
+    return parameters.run.store_uri, parameters.lineage_root
+
+
+def replace_name(context: RunContext, run_name: str) -> RunContext:
+    return replace(context, run_name=run_name) if run_name else context
+
+
+def limits_of(config: Asking) -> Limits:
+    """The caps of a configuration, with its prices."""
+    caps = config.caps
+    return Limits(requests=caps.max_llm_requests, cost_usd=caps.max_cost_usd, prices=prices_of(config))
+
+
+def prices_of(config: Asking) -> dict[str, float]:
+    """USD for a million tokens of the LLM and of the judge, as `Usage.cost_usd` takes them."""
+    return config.endpoint.prices | config.judge.prices

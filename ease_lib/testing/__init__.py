@@ -1,1 +1,0 @@
-"""For tests: a conformance suite for optimizers, objectives with a known optimum, a faulty endpoint."""

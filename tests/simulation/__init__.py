@@ -1,0 +1,1 @@
+"""LLMs that are functions, for studies and tests of thousands of evaluations; see `models.py`."""
