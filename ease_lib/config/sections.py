@@ -350,12 +350,6 @@ class OptimizerConfig(Section):
     instruction_share: float = param(
         0.1, "Share of the instructions that an iteration pairs with the shortlisted sequences (r).", low=0, high=1
     )
-    racing: bool = param(
-        False, "Stop an evaluation early once it cannot, or very probably will not, beat the incumbent."
-    )
-    racing_confidence: float = param(
-        0.95, "Confidence that racing needs to drop a sequence; 1 drops only what cannot win any more.", low=0.5, high=1
-    )
     parallel: int = param(
         0,
         "Evaluations under way at once (b), against latency; 0 is 8 where the method chooses rows, else 1.",
@@ -407,8 +401,6 @@ class OptimizerConfig(Section):
             yield f"k_min={self.k_min} exceeds k={self.k}; lower k_min or raise k"
         if not self.k_min and self.method not in ROW_METHODS:
             yield f"k_min=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
-        if self.racing and self.method in ROW_METHODS:
-            yield f"racing is not for method={self.method}, which asks rows only where they matter; leave it out"
         if self.warm_start and self.method not in ROW_METHODS:
             yield f"warm_start is not for method={self.method}; take one of {', '.join(ROW_METHODS)}"
         if not self.budget and self.method not in ROW_METHODS:

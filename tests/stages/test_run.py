@@ -318,15 +318,6 @@ def test_costs_are_estimated_capped_and_kept_by_evaluation(prepared, caplog):
     assert 0.1 < spent + test_set <= 0.11
 
 
-def test_racing_asks_less_and_crowns_full_evaluations_only(finished, prepared):
-    run_optimize(prepared, racing=True)
-    full, raced = history_of(finished), history_of(prepared)
-    assert sum(row["llm_requests"] for row in raced) < sum(row["llm_requests"] for row in full)
-    winner = max((row for row in raced if row["validation_rows"] == 10), key=lambda row: row["score"])
-    best = read_document(Path(prepared.best_sequence), contracts.BEST_SEQUENCE)
-    assert (best["validation_score"], best["exemplar_ids"]) == (winner["score"], winner["exemplar_ids"])
-
-
 def test_parallel_evaluations_hide_latency(prepared):
     """Six sequences of ten rows at 50 ms: 3 s one query at a time, less than half of that at once."""
     with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.05) as server:

@@ -14,7 +14,7 @@ from ease_lib.study.journal import Record, open_journal
 
 def record(iteration, score=0.5):
     candidate = Candidate(sequence=(3, 1), phase="search", acquisition=0.7)
-    observation = Observation(candidate=candidate, score=score, validation_rows=20, partial=iteration == 2)
+    observation = Observation(candidate=candidate, score=score, validation_rows=20)
     return Record(iteration=iteration, observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
 
 
