@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-ROW_METHODS = ("adaptive", "local_search", "halving")
+ROW_METHODS = ("adaptive", "halving")
 """Methods that choose the rows of every evaluation, and by default any number of exemplars up to k."""
 FLEXIBLE_METHODS = (*ROW_METHODS, "ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
@@ -289,7 +289,7 @@ class OptimizerConfig(Section):
 
     method: str = param(
         "adaptive",
-        "adaptive, local_search, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
+        "adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
         "dpp, mmd, ot, llm_select or zero_shot.",
         choices=(
             *ROW_METHODS,
@@ -301,7 +301,7 @@ class OptimizerConfig(Section):
     k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
     k_min: int = param(
         -1,
-        "Fewest exemplars in the prompt; -1 is 0 for adaptive, local_search and halving, and k for all others.",
+        "Fewest exemplars in the prompt; -1 is 0 for adaptive and halving, and k for all others.",
         low=-1,
         high=1000,
     )
@@ -317,7 +317,7 @@ class OptimizerConfig(Section):
     )
     evaluation_rows: int = param(
         20,
-        "Validation rows of an evaluation, 0 for all; adaptive, local_search and halving spread them as they like.",
+        "Validation rows of an evaluation, 0 for all; adaptive and halving spread them as they like.",
         low=0,
         high=10_000,
     )

@@ -99,7 +99,7 @@ def test_the_winner_is_compared_with_no_exemplars_on_the_same_rows(finished):
     assert result_text(Path(finished.results), 1.0).startswith(f"\n{report['verdict']['text']}\n")
 
 
-@pytest.mark.parametrize("method", ["adaptive", "local_search", "halving"])
+@pytest.mark.parametrize("method", ["adaptive", "halving"])
 def test_a_method_that_chooses_rows_gets_to_the_report(finished, prepared, method):
     """It asks no row of a sequence twice, and its winner has the confirmed score."""
     prepared.test = finished.test

@@ -87,7 +87,7 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"warm_start": "perhaps"}, "warm_start='perhaps' is neither true nor false; its default is False"),
         ({"k_min": 0, "method": "ease"}, "k_min=0 is not for method=ease; set 1 or more, or take one of adaptive"),
         ({"k_min": 6}, "k_min=6 exceeds k=5; lower k_min or raise k"),
-        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, local_search, halving"),
+        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, halving"),
         ({"budget": 0}, "budget=0 plans by max_llm_requests, which is 0 too; set one of them"),
         ({"budget": 0, "method": "ease", "max_llm_requests": 9}, "budget=0 is not for method=ease; set 1 or more"),
         ({"validation_size": 0}, "validation_size=0 leaves nothing to search by; set a number of rows, or -1"),
