@@ -18,7 +18,6 @@ import yaml
 from ease_lib.cli import __main__ as ease
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.running.graph import RUN
 from ease_lib.testing.faulty_endpoint import MODEL, faulty_endpoint
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
@@ -210,8 +209,7 @@ def test_a_program_runs_as_it_stands(program, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_options_in_the_text_exist(readme):
-    commands = (*ease.COMMANDS, *(stage.command for stage in RUN))
-    known = set(options_of(pipelines._parser())).union(*(options_of(ease._parser(name)) for name in commands))
+    known = set(options_of(pipelines._parser())).union(*(options_of(ease._parser(name)) for name in ease.COMMANDS))
     for span in re.findall(r"`([^`]+)`", prose_of(readme)):
         if span.removeprefix(".venv/bin/").startswith(("--", "ease ", "python -m pipelines ")):
             assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= known, span

@@ -1,7 +1,7 @@
-"""`ease`: the pipeline and each of its stages on the command line.
+"""`ease`: the pipeline on the command line, and what is asked of its results.
 
-`ease run` runs the whole Kubeflow pipeline on this machine. `ease STAGE` runs one stage on files. Options have the
-names of the pipeline's parameters, with dashes: `--noise-ratio` is `noise_ratio`.
+`ease run` runs the whole Kubeflow pipeline on this machine. Options have the names of the pipeline's parameters, with
+dashes: `--noise-ratio` is `noise_ratio`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from ease_lib import __version__
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
-from ease_lib.running.graph import RUN
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
@@ -61,10 +60,6 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, formatter_class=shape)
         if name == chosen:
             importlib.import_module(f"ease_lib.cli.{name}").fill(command)
-    for stage in RUN:
-        command = commands.add_parser(stage.command, help=stage.summary)
-        if stage.command == chosen:
-            importlib.import_module("ease_lib.cli.stage").fill(command, stage)
     return parser
 
 

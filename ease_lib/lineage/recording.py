@@ -121,7 +121,7 @@ def current_attempt() -> Attempt:
         LineageError: when nothing is recorded.
     """
     if _recorded.value is None:
-        raise LineageError("publishing needs a recorded stage: run it by `ease publish` or in the pipeline")
+        raise LineageError("publishing needs a recorded stage: run it by `ease run` or in the pipeline")
     return _recorded.value
 
 

@@ -2,8 +2,8 @@
 
 A stage is a module of `ease_lib.stages`. What it reads, and which stage made that, stands in its `Inputs`; what it
 writes in its `Outputs`; the parameters it gets in its `Config`. A task is what Kubeflow starts a container for: one
-stage, or several one after another. The pipelines, their components, runs in one process, the parameters that
-`check_prerequisites` passes on, and `ease STAGE` are made from these declarations.
+stage, or several one after another. The pipelines, their components, runs in one process, and the parameters that
+`check_prerequisites` passes on are made from these declarations.
 """
 
 from __future__ import annotations
@@ -45,11 +45,6 @@ class Stage:
     def outputs(self) -> list[str]:
         """The names of its outputs."""
         return [field.name for field in dataclasses.fields(self.module.Outputs)]
-
-    @property
-    def command(self) -> str:
-        """Of `ease`."""
-        return self.name.replace("_", "-")
 
     @property
     def summary(self) -> str:
