@@ -78,10 +78,10 @@ class EndpointNotes:
     def _read(self) -> tuple[Notes, bytes | None]:
         content = self._store.read(self._name) if self._store else None
         try:
-            found = json.loads(content) if content else {}
-            notes = Notes(**{name: found[name] for name in asdict(Notes()) if name in found})
+            found = json.loads(content) if content else asdict(Notes())
+            notes = Notes(**{name: found[name] for name in asdict(Notes())})
             return replace(notes, left_out=tuple(notes.left_out)), content
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise StoreError(
                 f"{self._name} in store_uri is damaged; remove it, and the endpoint is met anew"
             ) from error

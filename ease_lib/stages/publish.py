@@ -241,7 +241,7 @@ def _scores(inputs: Inputs, config: Config, current: dict[str, Any], rows: list[
     dataset = read_document(Path(inputs.dataset), contracts.DATASET_SUMMARY)
     metric = load_metric(dataset["metric"], dataset["metric_sha256"]).score
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
-    template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
+    template = PromptTemplate.of(current["prompt"])
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
     sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
     rubric = rubric_of(dataset)

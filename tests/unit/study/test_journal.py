@@ -61,14 +61,6 @@ def test_proposals_come_back_with_the_candidates_of_the_records(store):
         assert journal.proposed() == {0: record(0).observation.candidate, **coming, 2: record(2).observation.candidate}
 
 
-def test_a_journal_of_the_version_before_is_continued(tmp_path):
-    append(tmp_path, record(0))
-    path = journal_file(tmp_path)
-    path.write_text(path.read_text().replace("ease_journal/2", "ease_journal/1"))
-    append(tmp_path, record(1))
-    assert replay(tmp_path) == [record(0), record(1)]
-
-
 def test_records_come_back_in_order_of_iterations(store):
     append(store, record(1), record(0))
     assert [each.iteration for each in replay(store)] == [0, 1]
