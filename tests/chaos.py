@@ -1,14 +1,14 @@
 """A search under fire must end like a quiet one. `python -m tests.chaos --help`
 
-The same search runs twice through the real command (`ease optimize`), journal and answers on a real S3 server:
+The same search runs twice as a process of its own, as its container does, journal and answers on a real S3 server:
 
     quiet   nothing fails
     chaos   a share of the requests fails in every way that time can cure (429 with and without Retry-After, 500 to 504,
             timeouts, resets, truncated and empty answers), a few in ways it cannot (401, 403, 404, content filter,
             context length) and end the process; the process is killed (SIGKILL) at random moments; the store is killed
-            and comes back later. After each end the same command is run again, as Kubeflow's retry does.
+            and comes back later. After each end the same process is begun again, as Kubeflow's retry does.
 
-With `--image` the command of the second run is in a container of that image each time, hardened as in a cluster, and
+With `--image` the process of the second run is in a container of that image each time, hardened as in a cluster, and
 the kills are `docker kill`.
 
 It prints what happened and what it did to the search, and exits with 1 unless both histories are equal, no observation
@@ -16,6 +16,7 @@ was lost, and no request was asked again although its answer was stored.
 """
 
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -31,12 +32,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
-from ease_lib.black_box.opening import answer_identity
 
 from ease_lib.artifacts.store import S3Store
-from ease_lib.black_box.cache import FOLDER, object_name, response_key
+from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.cache import FOLDER, object_name
 from ease_lib.black_box.client import Sampling
-from ease_lib.config.parsing import declared_parameters, parse_parameters
+from ease_lib.config.parsing import parse_parameters, read_by
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
 from ease_lib.running.graph import modules_between
@@ -45,8 +46,21 @@ from ease_lib.stages import optimize
 from tests.s3_server import S3Server
 from tests.simulation.in_context_learner import answer
 from tests.support import faulty_endpoint as faults
+from tests.support.runs import run_stages
 
 TIMEOUT_SECONDS = 1.0
+STAGE = """
+import json, sys
+from ease_lib.running.component import component
+from ease_lib.running.execution import LocalArtifact
+from ease_lib.stages import optimize
+
+values, files = map(json.loads, sys.argv[1:])
+artifacts = {name: LocalArtifact(path) for name, path in files.items()}
+with component("optimize", values, artifacts.pop("lineage")) as do:
+    do(optimize, **artifacts)
+"""
+"""The component that searches, as a program."""
 KILLED = (-9, 137)
 """Exit codes of a process and of a container after SIGKILL."""
 PASSING_FAULTS = {
@@ -158,7 +172,7 @@ def run(folder: Path, trouble: Trouble, parameters: dict[str, str], image: str =
     """Both searches, in `folder`; the counts are of the second, which runs in containers when an image is given."""
     folder.chmod(0o755)  # a container's user reads it too
     artifacts = Workspace(folder)
-    artifacts.run(parse_parameters(parameters), *modules_between("", "optimize"))
+    run_stages(artifacts, parse_parameters(parameters), *modules_between("", "optimize"))
     (folder / "store").mkdir()
     store = S3Server(folder / "store")
     store.start()
@@ -190,7 +204,7 @@ def _both(
 
 
 class _Search:
-    """The command, run as often as need be on the same store."""
+    """The stage, run as often as need be on the same store."""
 
     def __init__(
         self,
@@ -206,19 +220,21 @@ class _Search:
         self.folder = folder
         self.store_uri = store_uri
         self.log = folder / "log.txt"
-        options = {
-            **{name: getattr(artifacts, name) for name in ("validation", "dataset", "instructions", "embeddings")},
+        files = {
+            **{name: getattr(artifacts, name) for name in ("validation", "summary", "instructions", "embeddings")},
             "pool": artifacts.kept,
-            **{f"out_{name}": str(folder / name) for name in ("best_sequence", "history", "summary")},
-            **{name: value for name, value in parameters.items() if name in declared_parameters(optimize.Config)},
+            **{name: str(folder / name) for name in ("best_sequence", "history", "search", "lineage")},
+        }
+        values = {
+            **parameters,
             "llm_base_url": base_url,
             "llm_timeout_seconds": TIMEOUT_SECONDS,
             "store_uri": store_uri,
         }
         self._container = f"ease-chaos-{os.getpid()}" if image else ""
-        self._command = in_container(image, self._container, artifacts.folder) if image else [sys.executable, "-m"]
-        self._command += ["ease_lib.cli", "optimize"]
-        self._command += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        python = in_container(image, self._container, artifacts.folder) if image else [sys.executable]
+        config = json.dumps(read_by([optimize.Config], parse_parameters(values)))
+        self._command = [*python, "-c", STAGE, config, json.dumps(files)]
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -243,14 +259,14 @@ class _Search:
 
 
 def in_container(image: str, name: str, folder: Path) -> list[str]:
-    """How `python -m` begins in a container that sees `folder`, this machine's network and the store's keys."""
+    """How `python` begins in a container that sees `folder`, this machine's network and the store's keys."""
     command = ["docker", "run", "--rm", "--name", name, "--network", "host", "--user", "10001:0", "--read-only"]
     command += ["--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     command += ["--volume", f"{folder}:{folder}"]
     for variable in sorted(os.environ):
         if variable.startswith("AWS_"):
             command += ["--env", variable]
-    return [*command, image, "python", "-m"]
+    return [*command, image, "python"]
 
 
 class _Chaos:
@@ -311,10 +327,10 @@ class _Chaos:
                 self._endpoint.script.faults.append(self._counted(fault, "passing_faults"))
 
     def _is_stored(self, prompt: str) -> bool:
-        """By the address that `open_black_box` gives an answer."""
+        """By the address that the client gives an answer."""
         sampling = Sampling(max_tokens=SHORT_ANSWER_TOKENS, stop="\n")
-        identity = answer_identity(self._endpoint.base_url, faults.MODEL, "chat", sampling)
-        return self._stored.read(object_name(response_key(identity, prompt))) is not None
+        asked = Asked(endpoint=self._endpoint.base_url, model=faults.MODEL, api="chat", sampling=sampling)
+        return self._stored.read(object_name(asked.answer_key(prompt))) is not None
 
     def _fail_for_good(self) -> None:
         with self._lock:

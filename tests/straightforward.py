@@ -24,7 +24,7 @@ def in_spanned_directions(x):
     return x @ torch.as_tensor(directions, dtype=x.dtype) * unit
 
 
-def autograd_training(x, scores, *, seed, ridge, steps=TRAINING_STEPS, trust=None):
+def autograd_training(x, scores, *, seed, ridge, steps=TRAINING_STEPS):
     """torch.nn, torch.optim.Adam with coupled weight decay, one backward a step; the trained module.
 
     Args:
@@ -41,11 +41,10 @@ def autograd_training(x, scores, *, seed, ridge, steps=TRAINING_STEPS, trust=Non
         layers += [linear, torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers[:-1])
     y = torch.as_tensor(scores, dtype=x.dtype)
-    trust = torch.ones_like(y) if trust is None else torch.as_tensor(trust, dtype=x.dtype)
-    adam = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, weight_decay=ridge / float(trust.sum()))
+    adam = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, weight_decay=ridge / len(y))
     for _ in range(steps):
         adam.zero_grad()
-        (trust * (model(x)[:, 0] - y).square() / trust.sum()).sum().backward()
+        (model(x)[:, 0] - y).square().mean().backward()
         adam.step()
     return model
 

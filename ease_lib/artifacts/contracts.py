@@ -88,7 +88,6 @@ class HistoryRow(NamedTuple):
     incumbent_score: float
     validation_rows: int
     failed_rows: int
-    is_partial: bool
     row_ids: list[int]
     row_scores: list[float | None]
     acquisition: float | None

@@ -18,14 +18,14 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.streams import DataFile, LocalFile, RemoteFile
+from ease_lib.config.sections import S3_SCHEMES
 from ease_lib.errors import StoreError, StoreUnavailable
 
-S3_SCHEMES = ("s3", "minio")
 S3_ATTEMPTS = 3
 """Tries that boto3 makes within a second or two; `PATIENCE_SECONDS` is for outages."""
 S3_CONNECTIONS = 32
@@ -36,9 +36,7 @@ READ_TIMEOUT_SECONDS = 60
 PATIENCE_SECONDS = 300.0
 """How long a stage that runs waits for a store that is away."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
-CLAIM_SECONDS, CLAIM_PAUSE_SECONDS = 10.0, 0.01
-"""How long a writer waits for another's claim on a name, which is held for moments."""
-_IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$|\.claim$")
+_IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$")
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 
@@ -143,10 +141,9 @@ def is_s3(uri: str) -> bool:
 
 
 class FileStore:
-    """A local folder.
+    """A local folder, on a file system with hard links and locks.
 
-    Nobody sees half a file: content is written beside it and then gets its name. Where a file system has no hard links
-    or no locks (network mounts), a file `NAME.claim`, created exclusively, stands for them while a name is given away.
+    Nobody sees half a file: content is written beside it and then gets its name.
     """
 
     def __init__(self, path: str) -> None:
@@ -227,11 +224,6 @@ class FileStore:
                 os.link(partial, path)  # fails where there is a file, and shows it whole where there is none
             except FileExistsError:
                 return path.read_bytes() == content
-            except OSError:  # a file system without hard links; what else is wrong shows in what follows
-                with _claim(path):
-                    if path.exists():
-                        return path.read_bytes() == content
-                    os.replace(partial, path)
         return True
 
     def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
@@ -261,41 +253,13 @@ def _named_os_errors(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """The only one to change a file: by a lock on its folder, which ends with its process, or else by a claim."""
-    with ExitStack() as stack:
-        try:
-            folder = os.open(path.parent, os.O_RDONLY)
-            stack.callback(os.close, folder)
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
-            stack.enter_context(_claim(path))
-        yield
-
-
-@contextmanager
-def _claim(path: Path) -> Iterator[None]:
-    """The only one to hold `NAME.claim`, which one of all writers at once can create.
-
-    Raises:
-        StoreError: when another holds it for longer than any writer needs: it was killed.
-    """
-    claim = path.with_name(f"{path.name}.claim")
-    end = time.monotonic() + CLAIM_SECONDS
-    while True:
-        try:
-            os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            break
-        except FileExistsError:
-            if time.monotonic() > end:
-                raise StoreError(
-                    f"{claim} is there for more than {CLAIM_SECONDS:.0f} s: a process was killed while it wrote "
-                    f"{path.name}; when none writes there, remove it"
-                ) from None
-            time.sleep(CLAIM_PAUSE_SECONDS)
+    """The only one to change a file: by a lock on its folder, which ends with its process."""
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
-        claim.unlink(missing_ok=True)
+        os.close(folder)
 
 
 class S3Store:
@@ -552,11 +516,15 @@ class ObjectExists(StoreError):
 
 
 _OS_REMEDY = "check that the folder is there and may be used, or choose another"
+_OS_NEEDS = "take a folder on a file system with hard links and locks, or s3://"
 _OS_REMEDIES = {
     errno.ENOSPC: "free space on that disk, or choose another folder",
     errno.EACCES: "check its permissions, or choose another folder",
     errno.EPERM: "check its permissions, or choose another folder",
     errno.EROFS: "it is mounted read-only; choose another folder",
+    errno.ENOLCK: _OS_NEEDS,
+    errno.ENOSYS: _OS_NEEDS,
+    errno.EOPNOTSUPP: _OS_NEEDS,
 }
 _REMEDIES = {
     "NoSuchBucket": "no such bucket",

@@ -75,10 +75,10 @@ class EndpointNotes:
     def _read(self) -> tuple[Known, bytes | None]:
         content = self._store.read(self._name) if self._store else None
         try:
-            found = json.loads(content) if content else {}
-            notes = Known(**{name: found[name] for name in asdict(Known()) if name in found})
+            found = json.loads(content) if content else asdict(Known())
+            notes = Known(**{name: found[name] for name in asdict(Known())})
             return replace(notes, left_out=tuple(notes.left_out)), content
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise StoreError(
                 f"{self._name} in store_uri is damaged; remove it, and the endpoint is met anew"
             ) from error

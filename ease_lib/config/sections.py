@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-ROW_METHODS = ("adaptive", "local_search", "halving")
+ROW_METHODS = ("adaptive", "halving")
 """Methods that choose the rows of every evaluation, and by default any number of exemplars up to k."""
 FLEXIBLE_METHODS = (*ROW_METHODS, "ease", "best_of_n", "evolution")
 """Methods that search instructions and a range of k too."""
@@ -31,6 +31,8 @@ JUDGE = "judge"
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
 """Of a request."""
 _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)
+S3_SCHEMES = ("s3", "minio")
+"""Of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
@@ -295,7 +297,7 @@ class OptimizerConfig(Section):
 
     method: str = param(
         "adaptive",
-        "adaptive, local_search, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
+        "adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
         "dpp, mmd, ot, llm_select or zero_shot.",
         choices=(
             *ROW_METHODS,
@@ -307,7 +309,7 @@ class OptimizerConfig(Section):
     k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
     k_min: int = param(
         -1,
-        "Fewest exemplars in the prompt; -1 is 0 for adaptive, local_search and halving, and k for all others.",
+        "Fewest exemplars in the prompt; -1 is 0 for adaptive and halving, and k for all others.",
         low=-1,
         high=1000,
     )
@@ -323,7 +325,7 @@ class OptimizerConfig(Section):
     )
     evaluation_rows: int = param(
         20,
-        "Validation rows of an evaluation, 0 for all; adaptive, local_search and halving spread them as they like.",
+        "Validation rows of an evaluation, 0 for all; adaptive and halving spread them as they like.",
         low=0,
         high=10_000,
     )
@@ -355,12 +357,6 @@ class OptimizerConfig(Section):
     nearest: int = param(10, "Exemplars that cosine and bm25 draw sequences from (R).", low=1, high=1_000_000)
     instruction_share: float = param(
         0.1, "Share of the instructions that an iteration pairs with the shortlisted sequences (r).", low=0, high=1
-    )
-    racing: bool = param(
-        False, "Stop an evaluation early once it cannot, or very probably will not, beat the incumbent."
-    )
-    racing_confidence: float = param(
-        0.95, "Confidence that racing needs to drop a sequence; 1 drops only what cannot win any more.", low=0.5, high=1
     )
     parallel: int = param(
         0,
@@ -413,8 +409,6 @@ class OptimizerConfig(Section):
             yield f"k_min={self.k_min} exceeds k={self.k}; lower k_min or raise k"
         if not self.k_min and self.method not in ROW_METHODS:
             yield f"k_min=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
-        if self.racing and self.method in ROW_METHODS:
-            yield f"racing is not for method={self.method}, which asks rows only where they matter; leave it out"
         if self.warm_start and self.method not in ROW_METHODS:
             yield f"warm_start is not for method={self.method}; take one of {', '.join(ROW_METHODS)}"
         if not self.budget and self.method not in ROW_METHODS:
@@ -579,6 +573,9 @@ class JudgeConfig(Section):
 class RunConfig(Section):
     """What identifies and carries the run."""
 
+    def problems(self) -> Iterator[str]:
+        yield from _problems_of_place("store_uri", self.store_uri)
+
     seed: int = param(
         0, "Seed of every draw: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
     )
@@ -601,6 +598,9 @@ class ContinuationConfig(Section):
 class PublishingConfig(Section):
     """Where the winning prompt is published, and when it becomes the latest."""
 
+    def problems(self) -> Iterator[str]:
+        yield from _problems_of_place("publish_uri", self.publish_uri)
+
     publish_uri: str = param(
         "", "Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.", form=True
     )
@@ -615,6 +615,9 @@ class PublishingConfig(Section):
 @dataclass(frozen=True, kw_only=True)
 class LineageConfig(Section):
     """Where every stage records what it did; sent to every stage."""
+
+    def problems(self) -> Iterator[str]:
+        yield from _problems_of_place("lineage_uri", self.lineage_uri)
 
     lineage_uri: str = param(
         "", "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri."
@@ -722,6 +725,12 @@ def _problems_of_url(name: str, url: str, variable: str) -> Iterator[str]:
     secret = _secret_in_query(url)
     if secret:
         yield f"{name} holds {secret}=..., which is a key; remove it and put the key into {variable}"
+
+
+def _problems_of_place(name: str, uri: str) -> Iterator[str]:
+    scheme, separator, _ = uri.partition("://")
+    if separator and scheme not in ("file", *S3_SCHEMES):
+        yield f"{name}={uri}: unknown scheme; give a folder or s3://bucket/prefix"
 
 
 def _problems_of_extra(name: str, text: str) -> Iterator[str]:

@@ -7,7 +7,6 @@ what is gone by it. It names content by digest, and is right wherever that conte
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,8 +23,6 @@ from ease_lib.lineage.recording import SEALS
 
 FOLDER = "tombstones"
 CONTRACT = "tombstone/2"
-OLD_CONTRACT = "tombstone/1"
-"""Written after the removal, without state and digest."""
 INTENDED, DONE = "intended", "done"
 STAGE = "forget"
 """Named as stage by problems of tombstones themselves."""
@@ -61,18 +58,15 @@ class Tombstone:
 
 
 def read_tombstone(content: bytes, where: str) -> Tombstone:
-    """Read what `write` wrote, or an earlier form of it.
+    """Read what `write` wrote.
 
     Raises:
         LineageError: when it is none, or not as it was written.
     """
     try:
-        fields = json.loads(content)
-        if fields["contract"] != OLD_CONTRACT:
-            fields = decode(content, where, CONTRACT)
-        known = {name: fields[name] for name in ("row", "when", "reason", "removed")}
-        return Tombstone(state=fields.get("state", DONE), **known)
-    except (ValueError, KeyError, TypeError) as error:
+        fields = decode(content, where, CONTRACT)
+        return Tombstone(**{name: fields[name] for name in ("row", "when", "reason", "state", "removed")})
+    except KeyError as error:
         raise LineageError(f"{where} is damaged: no tombstone") from error
 
 

@@ -1,4 +1,4 @@
-"""One evaluation of a sequence: its prompts asked, block by block where it races, and its answers scored."""
+"""One evaluation of a sequence: its prompts asked, and its answers scored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -39,7 +38,6 @@ class Evaluation:
         rows: positions of the rows.
         scores: None of a row that was refused and is left out.
         failures: why a row was refused; empty where it was answered.
-        partial: racing stopped it, and rows were not asked.
     """
 
     score: float
@@ -49,7 +47,6 @@ class Evaluation:
     prompts: tuple[str, ...]
     failures: tuple[str, ...]
     usage: Usage
-    partial: bool = False
 
     @property
     def scored_rows(self) -> int:
@@ -67,14 +64,12 @@ class Question:
     Args:
         account: whom its answers are paid for (`Completion.account`).
         rows: positions of the rows to ask; None is all.
-        race: when to stop early; None asks every row.
     """
 
     exemplars: Sequence[Exemplar]
     instruction: str = ""
     account: str = ""
     rows: Sequence[int] | None = None
-    race: Race | None = None
 
 
 class Evaluator:
@@ -119,7 +114,7 @@ class Evaluator:
         """Answers from the first on, until one has a score."""
 
     async def evaluate(self, question: Question) -> Evaluation:
-        """Ask block by block; without a race all rows are one block.
+        """Ask every row.
 
         All requests of a sequence are sent before those of the next one, so that an endpoint that keeps the prefix of
         its last prompts computes each once.
@@ -137,29 +132,18 @@ class Evaluator:
     async def _evaluated(self, question: Question, answered: list[_Row]) -> Evaluation:
         """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
-        race = question.race
         rows = range(len(self._rows)) if question.rows is None else question.rows
-        blocks = race.blocks(len(rows)) if race else iter([list(range(len(rows)))])
-        asked: list[_Row] = []
-        positions: list[int] = []
-        for block in blocks:
-            known = [row.score for row in asked if row.score is not None]
-            if race and race.lost(known, len(rows)):
-                break
-            coming = [rows[place] for place in block]
-            asked += await self._answers([self._rows[position] for position in coming], question, answered)
-            positions += coming
+        asked = await self._answers([self._rows[position] for position in rows], question, answered)
         self._check_coverage(asked, whole=question.rows is None)
         known = [row.score for row in asked if row.score is not None]
         return Evaluation(
             score=sum(known) / max(1, len(known)),
-            rows=tuple(positions),
+            rows=tuple(rows),
             scores=tuple(row.score for row in asked),
             answers=tuple(row.answer for row in asked),
             prompts=tuple(row.prompt for row in asked),
             failures=tuple(row.failure for row in asked),
             usage=_usage_of_rows(asked, time.perf_counter() - start),
-            partial=len(asked) < len(rows),
         )
 
     async def _answers(self, rows: Sequence[Exemplar], question: Question, answered: list[_Row]) -> list[_Row]:

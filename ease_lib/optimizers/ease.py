@@ -11,9 +11,9 @@ sequences of smallest distance, so that q' prompts are compared whatever |P| is 
 compares ten times as many). With a range of lengths, each length keeps its share of q': a longer sequence is nearer to
 the validation set just for being longer.
 
-Differences from the paper: a prompt already observed is not proposed again; scores that racing cut short weigh less;
-several candidates can be asked for before their scores are told. Those pending count as observed for sigma, which
-needs no score, and not for m, so the candidates of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014).
+Differences from the paper: a prompt already observed is not proposed again; several candidates can be asked for before
+their scores are told. Those pending count as observed for sigma, which needs no score, and not for m, so the candidates
+of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014).
 From the authors' code: see `candidates/optimal_transport.py` and `surrogate/neural_ucb.py`.
 """
 
@@ -84,7 +84,6 @@ class Ease:
         acquisition = Acquisition(
             self._network(),
             self._features(self._observed(pending)),
-            trust=np.append(self._trust(), np.ones(len(pending))),
             nu=self._nu,
             ridge=self._ridge,
         )
@@ -162,7 +161,7 @@ class Ease:
             observed = self._features(self._observed())
             seed, device = derive_seed(self._problem.seed, "network"), self._problem.device
             network = ScoreNetwork(observed.shape[1], seed=seed, device=device)
-            network.fit(observed, self._history.scores, ridge=self._ridge, trust=self._trust())
+            network.fit(observed, self._history.scores, ridge=self._ridge)
             self._trained = len(self._history), network
         return self._trained[1]
 
@@ -173,8 +172,3 @@ class Ease:
         """What was told, and what is pending: its features are certain, or soon will be."""
         told = [observation.candidate.prompt for observation in self._history]
         return Prompts.of([*told, *(candidate.prompt for candidate in pending)], self._problem.space.k)
-
-    def _trust(self) -> NDArray[np.float64]:
-        """(t,) weight of each score: 1 for a full evaluation, the share of rows asked for one that racing stopped."""
-        rows = self._history.validation_rows
-        return np.asarray(rows / rows.max())

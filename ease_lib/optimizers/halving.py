@@ -1,4 +1,4 @@
-"""Successive halving over single answers: `adaptive` (the default), `local_search` and `halving`.
+"""Successive halving over single answers: `adaptive` (the default) and `halving`.
 
 Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
 most requests go to the last contenders. With B requests, R validation rows and n0 rows for a first look, a part
@@ -12,11 +12,10 @@ halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in wh
 compete by what is predicted of them. All estimates are posteriors of one model (`surrogate/answers.py`). The methods
 differ in what the model may see, and in who the challengers are:
 
-    adaptive       all components; local maxima of the posterior mean, and of a draw from the posterior (Thompson
-                   sampling). Where the components explain nothing, their variances are estimated as next to nothing,
-                   and what is left is `halving`
-    local_search   no components; neighbours of the best sequences
-    halving        no components; none
+    adaptive   all components; local maxima of the posterior mean, and of a draw from the posterior (Thompson sampling).
+               Where the components explain nothing, their variances are estimated as next to nothing, and what is left
+               is `halving`
+    halving    no components; none
 
 A third of the rows is kept from all of that, and the last part of the requests is for confirmation: a few finalists,
 the best by then, are asked those rows, and others that are new to them. The winner is the one with the best posterior
@@ -31,12 +30,11 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.candidates.neighbours import climb, neighbours
+from ease_lib.candidates.neighbours import climb
 from ease_lib.candidates.prompts import Prompt
 from ease_lib.evaluation.row_order import row_order
 from ease_lib.optimizers.base import (
@@ -53,7 +51,6 @@ from ease_lib.seeding import rng
 from ease_lib.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model
 from ease_lib.tasks.splits import classes_of
 
-NewSequences = Literal["model", "neighbours", "random"]
 FIRST_ROWS = 4
 """n0."""
 BLOCK_ROWS = 8
@@ -64,8 +61,6 @@ KEPT_ROWS, MOST_CONFIRMED = 1 / 3, 1 / 2
 """Shares of the rows: kept for confirmation, and asked of each finalist at most."""
 EQUAL = 0.005
 """Difference of scores below which the shorter sequence is better."""
-KINSHIP = 0.75
-"""How much of what makes a sequence better than others its neighbours are expected to have, without a model."""
 FIRST_CHECKPOINT, CHECKPOINT_GROWTH = 40, 1.2
 """Answers after which variances are estimated, and again when there are so many times more."""
 MOST_INSERTED = 150
@@ -116,19 +111,19 @@ class Halving:
 
     Args:
         problem: `answers` of it are paid for at most.
-        new_sequences: where they come from; with `model` all components of the model are used.
+        challenged: sequences that the model of all answers proposes compete with the random ones.
     """
 
-    def __init__(self, problem: Problem, *, new_sequences: NewSequences) -> None:
+    def __init__(self, problem: Problem, *, challenged: bool) -> None:
         self._problem = problem
         self._schedule = Schedule.of(problem.answers, len(problem.validation_outputs))
         self._order = row_order(problem.validation_outputs, problem.seed)
         self._for_search = self._order[: self._schedule.validation_rows]
         self._kept = self._order[self._schedule.validation_rows :]
         self._place = {row: place for place, row in enumerate(self._for_search)}
-        self._new_sequences = new_sequences
+        self._challenged = challenged
         self._alone = features_of(problem).without_components()
-        self._features = features_of(problem) if new_sequences == "model" else self._alone
+        self._features = features_of(problem) if challenged else self._alone
         self._answers = Answers()
         self._history = History()
         self._spent = 0
@@ -307,7 +302,7 @@ class Halving:
         challengers = self._challengers(iteration, pending)
         if challengers:
             prompts = [*prompts, *challengers]
-            predicted = self._predicted(challengers)
+            predicted = model.predict(challengers)
             means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
         under_way = {candidate.prompt for candidate in pending}
         order = np.argsort(-means, kind="stable").tolist()
@@ -320,51 +315,28 @@ class Halving:
         chosen = max(among, key=lambda place: variances[place])
         return self._look(prompts[chosen], pending, float(means[chosen]))
 
-    def _predicted(self, prompts: Sequence[Prompt]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        model = self._fitted()
-        means, variances = model.predict(prompts)
-        if self._new_sequences == "neighbours":
-            parent = float(model.mean.max())
-            means = means + KINSHIP * (parent - means)
-        return means, variances
-
     def _challengers(self, iteration: int, pending: Sequence[Candidate]) -> list[Prompt]:
         """New prompts that could be better than those known."""
-        if self._new_sequences == "random":
+        if not self._challenged:
             return []
-        found = [self._new(iteration, pending)]
-        if self._new_sequences == "model":
-            model = self._fitted()
-            best = np.argsort(-model.mean, kind="stable")[:2]
-            found.append(self._climbed(model.posterior_mean(), [model.prompts[place] for place in best], iteration))
-        taken = self._taken(pending)
-        return list(dict.fromkeys(each for each in found if each and each not in taken))
-
-    def _new(self, iteration: int, pending: Sequence[Candidate]) -> Prompt | None:
-        """A challenger; None where none was found."""
         model = self._fitted()
-        draw = rng(self._problem.seed, "ask", iteration)
-        if self._new_sequences == "neighbours":
-            return self._neighbour(draw, pending)
-        function = model.sample(draw)
+        best = np.argsort(-model.mean, kind="stable")[:2]
+        found = [
+            self._drawn(iteration, pending),
+            self._climbed(model.posterior_mean(), [model.prompts[place] for place in best], iteration),
+        ]
+        taken = self._taken(pending)
+        return [each for each in dict.fromkeys(found) if each not in taken]
+
+    def _drawn(self, iteration: int, pending: Sequence[Candidate]) -> Prompt:
+        """The local maximum of a draw from the posterior."""
+        model = self._fitted()
+        function = model.sample(rng(self._problem.seed, "ask", iteration))
         sampled = function.at_observed()
         starts = [model.prompts[int(np.argmax(model.mean))], model.prompts[int(np.argmax(sampled))]]
         drawn = ask_random(self._problem, self._history, iteration, pending)
         starts += [drawn.prompt] if drawn else []
         return self._climbed(function, starts, iteration)
-
-    def _neighbour(self, draw: np.random.Generator, pending: Sequence[Candidate]) -> Prompt | None:
-        """A random neighbour of one of the best."""
-        model = self._fitted()
-        spread = np.sqrt(np.maximum(model.covariance.diagonal(), 0.0))
-        parent = model.prompts[int(np.argmax(model.mean + spread * draw.normal(size=len(spread))))]
-        inserted = draw.permutation(self._problem.space.n)[:MOST_INSERTED]
-        around = neighbours(parent, self._problem.space, inserted, instructions=self._problem.instructions)
-        around = around.without(self._taken(pending))
-        if not len(around):
-            return None
-        chosen = int(draw.integers(len(around)))
-        return around[chosen : chosen + 1].tuples()[0]
 
     def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> Prompt:
         inserted = self._inserted(function, iteration)

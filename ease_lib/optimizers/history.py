@@ -39,16 +39,13 @@ class Candidate:
 class Observation:
     """A candidate and its score in [0, 1], the mean over `validation_rows` rows.
 
-    `partial`: racing stopped the evaluation before it had asked every row, so the score is noisier and can never make
-    the candidate the incumbent. `failed_rows`: rows that the endpoint refused; they are among the `validation_rows`
-    only where they count as wrong. `rows`: positions of those that were asked, in order, and `scores`: of each, None
-    where it was refused and left out.
+    `failed_rows`: rows that the endpoint refused; they are among the `validation_rows` only where they count as wrong.
+    `rows`: positions of those that were asked, in order, and `scores`: of each, None where it was refused and left out.
     """
 
     candidate: Candidate
     score: float
     validation_rows: int
-    partial: bool = False
     failed_rows: int = 0
     rows: tuple[int, ...] = ()
     scores: tuple[float | None, ...] = ()
@@ -81,8 +78,8 @@ class Proposed(Collection[Sequence]):
 class History:
     """All observations in order.
 
-    The incumbent is replaced by a strictly better score of a full evaluation only: ties keep the earlier one. Methods
-    that choose rows have none; they say themselves which prompt they recommend (`optimizers/base.py`).
+    The incumbent is replaced by a strictly better score only: ties keep the earlier one. Methods that choose rows have
+    none; they say themselves which prompt they recommend (`optimizers/base.py`).
     """
 
     observations: list[Observation] = field(default_factory=list)
@@ -95,8 +92,7 @@ class History:
         candidate = observation.candidate
         self.seen.add(candidate.prompt)
         self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
-        comparable = not (observation.partial or observation.is_block)
-        if comparable and (self.incumbent is None or observation.score > self.incumbent.score):
+        if not observation.is_block and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
 
     def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:
@@ -120,11 +116,6 @@ class History:
     def instructions(self) -> NDArray[np.int64]:
         """(t,) positions among the instructions."""
         return np.array([observation.candidate.instruction for observation in self.observations], dtype=np.int64)
-
-    @property
-    def validation_rows(self) -> NDArray[np.int64]:
-        """(t,) rows behind each score."""
-        return np.array([observation.validation_rows for observation in self.observations], dtype=np.int64)
 
     @property
     def scores(self) -> NDArray[np.float64]:

@@ -57,15 +57,13 @@ def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
 
 
 def _halving(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
-    from ease_lib.optimizers.halving import Halving, NewSequences
+    from ease_lib.optimizers.halving import Halving
 
-    sources: dict[str, NewSequences] = {"adaptive": "model", "local_search": "neighbours", "halving": "random"}
-    return Halving(problem, new_sequences=sources[config.method])
+    return Halving(problem, challenged=config.method == "adaptive")
 
 
 OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
     "adaptive": _halving,
-    "local_search": _halving,
     "halving": _halving,
     "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),

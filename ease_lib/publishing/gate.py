@@ -34,7 +34,7 @@ def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[s
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
         return {}, f"{latest.version} is the latest and has no {BEST_SEQUENCE} to compare with; {remedy}"
     current: dict[str, Any] = json.loads(stored)
-    if [current.get(name) for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
+    if [current[name] for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
         return current, f"{latest.version} is the same prompt"
     return current, ""
 

@@ -17,9 +17,11 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 
 
 def search_curve(history: Sequence[Mapping[str, Any]], random_mean: float | None) -> str:
-    """Score of every evaluation (grey: initial design, blue: proposed, hollow: stopped early by racing), the
-    incumbent's line, the random mean. Of a sequence that is evaluated in parts, a dot is the mean of all rows that it
-    was asked until then, the larger the more they are."""
+    """Score of every evaluation (grey: initial design, blue: proposed), the incumbent's line, the random mean.
+
+    Of a sequence that is evaluated in parts, a dot is the mean of all rows that it was asked until then, the larger the
+    more they are.
+    """
     plot = _Plot(len(history))
     so_far = _so_far(history)
     most = max(1, *(rows for _, rows in so_far))
@@ -112,10 +114,9 @@ def _so_far(history: Sequence[Mapping[str, Any]]) -> list[tuple[float, int]]:
 
 
 def _dot(plot: _Plot, index: int, row: Mapping[str, Any], score: float, rows: int, most: int) -> str:
-    kind = f"{row['phase']} partial" if row["is_partial"] else row["phase"]
     radius = 1.4 + 1.8 * (rows / most) ** 0.5
     return (
-        f'<circle class="{kind}" cx="{plot.x(index):.1f}" cy="{plot.y(score):.1f}" r="{radius:.1f}">'
+        f'<circle class="{row["phase"]}" cx="{plot.x(index):.1f}" cy="{plot.y(score):.1f}" r="{radius:.1f}">'
         f"<title>evaluation {index + 1}: {score:.3f} of {rows} rows</title></circle>"
     )
 

@@ -44,8 +44,6 @@ def summarise(
         "resumed": search["resumed"],
         "replayed_evaluations": search["replayed"],
         "evaluations": search["evaluations"],
-        "partial_evaluations": search["partial_evaluations"],
-        "requests_saved_by_racing": sum(full - len(row["row_ids"]) for row in history if row["is_partial"]),
         "recalled_answers": search["recalled_answers"],
         "answers": sum(len(row["row_ids"]) for row in history),
         "sequences": len({(row["instruction_id"], tuple(row["exemplar_ids"])) for row in history}),
@@ -112,6 +110,6 @@ def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | N
 
 
 def _mean_over_rows(evaluations: Sequence[Mapping[str, Any]]) -> float | None:
-    """Mean score of all validation rows asked: an evaluation that racing cut short counts for the rows it had."""
+    """Mean score of all validation rows asked."""
     asked = sum(row["validation_rows"] for row in evaluations)
     return sum(row["score"] * row["validation_rows"] for row in evaluations) / asked if asked else None

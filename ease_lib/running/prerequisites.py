@@ -205,8 +205,6 @@ def _check_store(parameter: str, store_uri: str) -> None:
     if is_s3(store_uri):
         S3Store(store_uri).check()
         return
-    if "://" in store_uri:
-        raise ConfigError(f"{parameter}={store_uri}: unknown scheme; give a folder or s3://bucket/prefix")
     try:
         Path(store_uri).mkdir(parents=True, exist_ok=True)
         probe = Path(store_uri) / f".probe-{os.getpid()}"

@@ -59,7 +59,7 @@ from ease_lib.study.exemplar_effects import harmful_exemplars
 from ease_lib.study.identity import journal_key, judge_identity
 from ease_lib.study.journal import Journal, open_journal, usage_of_records
 from ease_lib.study.ledger import PROPOSALS, SEARCH, TEST, Ledger
-from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
+from ease_lib.study.loop import EvaluationsOn, Study, search
 from ease_lib.study.order_report import OrderReport, ask_orders
 from ease_lib.study.outcome import Outcome, outcome_of
 from ease_lib.study.passes import passes_of_test_set
@@ -403,7 +403,7 @@ def _searched(
     run: Run,
 ) -> Study:
     """Alg. 1, from where the journal ends."""
-    settings, seed, rows = config.optimizer, config.run.seed, _rows(config, data)
+    settings, rows = config.optimizer, _rows(config, data)
     spreads = isinstance(optimizer, RowAllocating)
     evaluation_rows = BLOCK_ROWS if spreads else len(rows)
     with _journal(run, key) as journal:
@@ -417,7 +417,6 @@ def _searched(
             budget=max(1, problem.answers) if spreads else settings.budget,
             parallel=settings.under_way,
             ahead=evaluations_ahead(evaluation_rows, config.endpoint.llm_concurrency, black_box),
-            racing=Racing(confidence=settings.racing_confidence, seed=seed) if settings.racing else None,
             caps=caps,
             on_record=Progress(optimizer, settings, problem, run.host.progress.answered),
         )

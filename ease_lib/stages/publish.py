@@ -251,7 +251,7 @@ def _scores(
     dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     metric = run.metric(dataset["metric"], dataset["metric_sha256"]).score
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
-    template = PromptTemplate.of(current.get("prompt", {}))  # of versions that say none it was the default
+    template = PromptTemplate.of(current["prompt"])
     pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
     sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
     rubric = rubric_of(dataset)

@@ -31,8 +31,6 @@ from ease_lib.notes import Notes
 from ease_lib.optimizers.history import Candidate, Observation
 
 VERSION = "ease_journal/2"
-READABLE = (VERSION, "ease_journal/1")
-"""The first had no proposals."""
 FOLDER = "journals"
 HEADER = "header.json"
 PROPOSED = "proposed"
@@ -233,7 +231,7 @@ def _header(key: str) -> bytes:
 
 def _check_header(line: bytes, key: str, where: str) -> None:
     header = _parsed(line, where)
-    if header.get("version") not in READABLE or header.get("key") != key:
+    if header.get("version") != VERSION or header.get("key") != key:
         raise JournalError(
             f"{where} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
             "move it away or choose another store_uri"
@@ -298,12 +296,12 @@ def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
 
 
 def _observation(fields: dict[str, Any]) -> Observation:
-    rows = {name: tuple(fields.get(name, ())) for name in ("rows", "scores")}
+    rows = {name: tuple(fields[name]) for name in ("rows", "scores")}
     return Observation(**{**fields, **rows, "candidate": _candidate(fields["candidate"])})
 
 
 def _candidate(fields: dict[str, Any]) -> Candidate:
-    return Candidate(**{**fields, **{name: tuple(fields.get(name, ())) for name in ("sequence", "rows")}})
+    return Candidate(**{**fields, **{name: tuple(fields[name]) for name in ("sequence", "rows")}})
 
 
 def _parsed(line: bytes, where: str) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from typing import Protocol, TypeVar
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.racing import Race
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import (
     BUDGET,
@@ -50,18 +49,10 @@ from ease_lib.tasks.base import Exemplar
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """A candidate to evaluate, and the race it runs in (None: no racing)."""
-
-    candidate: Candidate
-    race: Race | None
-
-
 class Evaluations(Protocol):
     """F: the evaluations under way, all at once."""
 
-    def start(self, iteration: int, proposal: Proposal) -> None:
+    def start(self, iteration: int, candidate: Candidate) -> None:
         """Begin to evaluate."""
         ...
 
@@ -108,23 +99,14 @@ class EvaluationsOn:
         self._rows = rows
         self.wait, self.beside, self.stop = objective.wait, objective.beside, objective.stop
 
-    def start(self, iteration: int, proposal: Proposal) -> None:
+    def start(self, iteration: int, candidate: Candidate) -> None:
         question = Question(
-            exemplars=[self._pool[position] for position in proposal.candidate.sequence],
-            instruction=self._instructions[proposal.candidate.instruction],
+            exemplars=[self._pool[position] for position in candidate.sequence],
+            instruction=self._instructions[candidate.instruction],
             account=f"{self._key}/{iteration}",
-            rows=proposal.candidate.rows or self._rows,
-            race=proposal.race,
+            rows=candidate.rows or self._rows,
         )
         self._objective.start(iteration, question)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Racing:
-    """Settings of racing (`evaluation/racing.py`)."""
-
-    confidence: float
-    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +114,8 @@ class Study:
     """A finished search.
 
     `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
-    `stopped` says why it ended: one of the constants above, or a cap as `name=value`. `unused` is what evaluations have
-    cost that were under way when it ended.
+    `stopped` says why it ended: one of the reasons in `optimizers/base.py`, or a cap as `name=value`. `unused` is what
+    evaluations have cost that were under way when it ended.
     """
 
     history: History
@@ -159,7 +141,6 @@ def search(
     budget: int,
     parallel: int = 1,
     ahead: int = 1,
-    racing: Racing | None = None,
     caps: Caps | None = None,
     on_record: Callable[[Record, History], None] = lambda record, history: None,
 ) -> Study:
@@ -176,7 +157,7 @@ def search(
         JournalError: when the journal cannot be written.
     """
     purse = _Purse(caps or Caps())
-    attempt = _Attempt(optimizer, evaluations, journal, purse, budget, parallel, ahead, racing, on_record)
+    attempt = _Attempt(optimizer, evaluations, journal, purse, budget, parallel, ahead, on_record)
     try:
         stopped = attempt.run()
     finally:
@@ -200,7 +181,6 @@ class _Attempt:
         budget: int,
         parallel: int,
         ahead: int,
-        racing: Racing | None,
         on_record: Callable[[Record, History], None],
     ) -> None:
         self._optimizer = optimizer
@@ -211,7 +191,6 @@ class _Attempt:
         self._group = max(1, parallel // 2)
         self._lag = parallel - self._group
         self._ahead = ahead
-        self._racing = racing
         self._on_record = on_record
         self._clock = _Clock()
         self._proposed = journal.proposed()
@@ -276,7 +255,7 @@ class _Attempt:
             return True
         pending = tuple(self._under_way.values())
         chosen = self._found(iteration) is not None or not self._optimizer.needs_scores(iteration, pending)
-        return chosen and self._racing is None and len(pending) < self._ahead
+        return chosen and len(pending) < self._ahead
 
     def _needed(self, iteration: int) -> int:
         """Scores that a proposal is made from: all but those of the evaluations that go on meanwhile."""
@@ -298,8 +277,7 @@ class _Attempt:
         if unknown:
             self._journal.propose(unknown)
         for iteration, candidate in candidates.items():
-            race = _race(self._racing, self.history, iteration)
-            self._evaluations.start(iteration, Proposal(candidate=candidate, race=race))
+            self._evaluations.start(iteration, candidate)
 
     def _prepare(self) -> None:
         """While answers are awaited, the optimizer may prepare for the next group."""
@@ -398,19 +376,11 @@ class _Clock:
         return self._mark - before
 
 
-def _race(racing: Racing | None, history: History, iteration: int) -> Race | None:
-    if racing is None:
-        return None
-    incumbent = history.incumbent.score if history.incumbent else None
-    return Race(incumbent=incumbent, confidence=racing.confidence, seed=racing.seed, iteration=iteration)
-
-
 def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
     observation = Observation(
         candidate=candidate,
         score=evaluation.score,
         validation_rows=evaluation.scored_rows,
-        partial=evaluation.partial,
         failed_rows=evaluation.failed_rows,
         rows=evaluation.rows,
         scores=evaluation.scores,

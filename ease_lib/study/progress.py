@@ -108,20 +108,18 @@ class Progress:
 def _best_of(record: Record, history: History) -> float:
     """The incumbent's score, this record among the others."""
     scores = [history.incumbent.score] if history.incumbent else []
-    scores += [] if record.observation.partial else [record.observation.score]
-    return max(scores, default=0.0)
+    return max([*scores, record.observation.score])
 
 
 def _log_evaluation(record: Record, incumbent: float, budget: int) -> None:
     """Number, score, incumbent, requests and seconds."""
     observation = record.observation
     logger.info(
-        "evaluation %d/%d %s  score %.3f%s  incumbent %.3f  %d requests  %.1f s",
+        "evaluation %d/%d %s  score %.3f  incumbent %.3f  %d requests  %.1f s",
         record.iteration + 1,
         budget,
         observation.candidate.phase,
         observation.score,
-        f" (stopped after {observation.validation_rows} rows)" if observation.partial else "",
         incumbent,
         record.usage.requests,
         record.seconds,

@@ -110,7 +110,6 @@ def search_summary(
         "method": settings.method,
         "seed": seed,
         "evaluations": len(study.history),
-        "partial_evaluations": sum(observation.partial for observation in study.history),
         "budget": settings.budget,
         "stopped": study.stopped,
         "resumed": study.replayed > 0,
@@ -132,9 +131,8 @@ def search_summary(
 
 
 def incumbent_scores(history: History) -> list[float]:
-    """After each observation, the best score of a full evaluation until then."""
-    scores = [0.0 if observation.partial else observation.score for observation in history]
-    return list(itertools.accumulate(scores, max))
+    """After each observation, the best score until then."""
+    return list(itertools.accumulate((observation.score for observation in history), max))
 
 
 def recommended_scores(history: History, optimizer: RowAllocating) -> list[float]:
@@ -178,7 +176,6 @@ def write_history(
                 incumbent_score=incumbent,
                 validation_rows=observation.validation_rows,
                 failed_rows=observation.failed_rows,
-                is_partial=observation.partial,
                 row_ids=[row_ids[position] for position in observation.rows],
                 row_scores=list(observation.scores),
                 acquisition=candidate.acquisition,

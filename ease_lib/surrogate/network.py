@@ -87,15 +87,13 @@ class ScoreNetwork:
         scores: FloatArray,
         *,
         ridge: float,
-        trust: FloatArray | None = None,
         steps: int = TRAINING_STEPS,
     ) -> None:
         """Train on all observations.
 
         Args:
             features: (t, d); scores: (t,) in [0, 1].
-            ridge: lambda; the weight decay is lambda / (sum of trust), which is the paper's lambda / t without racing.
-            trust: (t,) weight in (0, 1] of each squared error; None is 1 throughout.
+            ridge: lambda; the weight decay is lambda / t.
         """
         raw = self._tensor(features)
         self._mean = raw.mean(dim=0)
@@ -105,11 +103,10 @@ class ScoreNetwork:
         self._scale /= unit
         turned = self._tensor(directions)
         y = self._tensor(scores)
-        weight = torch.ones_like(y) if trust is None else self._tensor(trust)
         trained = Layers(turned.shape[1], self._hidden_width, self._dtype, self._device)
         trained.initialise(self._seed)
         with one_thread(), torch.inference_mode():
-            _train(trained, self.standardise(features) @ turned, y, weight, ridge, steps)
+            _train(trained, self.standardise(features) @ turned, y, ridge, steps)
         for own, learned in zip(self.layers.weights[1:], trained.weights[1:], strict=True):
             own.copy_(learned)
         for own, learned in zip(self.layers.biases, trained.biases, strict=True):
@@ -187,16 +184,15 @@ def spanned_directions(standardised: FloatArray) -> tuple[FloatArray, float]:
     return kept.T @ turn, 1 / math.sqrt(variance) if variance else 1.0
 
 
-def _train(layers: Layers, x: Tensor, y: Tensor, trust: Tensor, ridge: float, steps: int) -> None:
-    """Adam on the weighted mean of squared errors; every buffer is made once."""
+def _train(layers: Layers, x: Tensor, y: Tensor, ridge: float, steps: int) -> None:
+    """Adam on the mean of squared errors; every buffer is made once."""
     last = len(layers.weights) - 1
     gradient, first, second, scratch = (torch.zeros_like(layers.flat) for _ in range(4))
     weight_gradients, bias_gradients = layers.views(gradient)
     transposed = [weight.T for weight in layers.weights]
     activations = [x, *(torch.empty(len(x), out, dtype=x.dtype, device=x.device) for out, _ in layers.shapes)]
     deltas = [torch.empty_like(activation) for activation in activations[1:]]
-    y, pull = y[:, None], (2 / trust.sum() * trust)[:, None]
-    decay = ridge / float(trust.sum())
+    y, pull, decay = y[:, None], 2 / len(y), ridge / len(y)
     for step in range(1, steps + 1):
         for layer, bias in enumerate(layers.biases):
             torch.addmm(bias, activations[layer], transposed[layer], out=activations[layer + 1])

@@ -1,11 +1,10 @@
 """NeuralUCB (Zhou et al., 2020) as the paper uses it: the candidate that maximises m(x) + nu * sigma(x).
 
-    sigma^2(x) = ridge * g' U^-1 g,   U = ridge * I + sum_i w_i g_i g_i'   over the observations, g = d m / d theta
+    sigma^2(x) = ridge * g' U^-1 g,   U = ridge * I + sum_i g_i g_i'   over the observations, g = d m / d theta
 
-with trust w_i = 1 for full evaluations, less for those that racing cut short. U has as many rows as the network has
-weights; by Woodbury only the t x t kernel K of the observations is needed:
+U has as many rows as the network has weights; by Woodbury only the t x t kernel K of the observations is needed:
 
-    sigma^2(x) = g.g - k' (ridge * I + K)^-1 k,   k_i = sqrt(w_i) g_i . g,   K_ij = sqrt(w_i w_j) g_i . g_j
+    sigma^2(x) = g.g - k' (ridge * I + K)^-1 k,   k_i = g_i . g,   K_ij = g_i . g_j
 
 and gradients of an MLP are never formed, because their inner products factor layer by layer:
 g . g' = sum_l (delta_l . delta'_l) (a_(l-1) . a'_(l-1) + 1).
@@ -32,30 +31,19 @@ class Acquisition:
 
     Args:
         observed: (t, d) features of the observations.
-        trust: (t,) weights in (0, 1]; None is 1 throughout.
     """
 
-    def __init__(
-        self,
-        network: ScoreNetwork,
-        observed: FloatArray,
-        *,
-        nu: float,
-        ridge: float,
-        trust: FloatArray | None = None,
-    ) -> None:
+    def __init__(self, network: ScoreNetwork, observed: FloatArray, *, nu: float, ridge: float) -> None:
         self._network = network
         self._nu = nu
         self._seen = network.backprop(observed)
-        root = np.sqrt(np.ones(len(observed)) if trust is None else trust)[:, None]
-        self._root = torch.as_tensor(root, dtype=torch.float64, device=self._seen.predictions.device)
-        kernel = self._root * gradient_products(self._seen, self._seen).double() * self._root.T
+        kernel = gradient_products(self._seen, self._seen).double()
         self._factor = torch.linalg.cholesky(kernel + torch.diag(kernel.new_full((len(kernel),), ridge)))
 
     def __call__(self, candidates: FloatArray) -> FloatArray:
         """(b,) values in float64 of (b, d) features."""
         block = self._network.backprop(candidates)
-        cross = self._root * gradient_products(self._seen, block).double()
+        cross = gradient_products(self._seen, block).double()
         whitened = torch.linalg.solve_triangular(self._factor, cross, upper=False)
         variance = squared_gradient_norms(block).double() - whitened.square().sum(dim=0)
         values: FloatArray = (block.predictions.double() + self._nu * variance.clamp_min(0).sqrt()).cpu().numpy()

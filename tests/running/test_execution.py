@@ -1,4 +1,4 @@
-"""A stage as a process: how it ends when it is told to stop."""
+"""A stage as a process: how it ends when it is told to stop, or given what it cannot use."""
 
 import os
 import signal
@@ -8,7 +8,10 @@ import time
 
 import pytest
 
-from ease_lib.running.execution import EXIT_STOPPED
+from ease_lib.config.parsing import parse_parameters, stage_parameters
+from ease_lib.errors import EXIT_ERROR
+from ease_lib.running.execution import EXIT_STOPPED, LocalArtifact, execute
+from ease_lib.stages import prefilter
 
 STAGE = """
 import asyncio, signal, sys, time
@@ -53,3 +56,14 @@ def test_a_signal_ends_a_stage_in_order_with_its_own_code(number, work, inherite
     assert time.monotonic() - start < 10
     assert lines[-1] == "[ease] stopped: search was told to stop; what was answered is kept"
     assert ("[ease] request cancelled" in lines) == (work == "await")
+
+
+def test_a_stage_names_bad_files(tmp_path, capsys):
+    (tmp_path / "pool").write_text("x")
+    artifacts = {name: LocalArtifact(str(tmp_path / name)) for name in ("pool", "kept")}
+    with pytest.raises(SystemExit) as ended:
+        execute(
+            prefilter, stage_parameters(prefilter.Config, parse_parameters({})), tops=[LocalArtifact("v")], **artifacts
+        )
+    assert ended.value.code == EXIT_ERROR
+    assert "cannot be read" in capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_a_run_that_was_killed_goes_on_with_its_ledger_and_its_answers(server, t
     again = begun(server, tmp_path, llm_refresh="always", max_llm_requests=2000)
     assert again.continuation == first.continuation
     assert first.continuation.ledger
-    ended(str(tmp_path / "store"), first.continuation)
+    ended(open_store(str(tmp_path / "store")), first.continuation)
     later = begun(server, tmp_path, llm_refresh="always", max_llm_requests=1000)
     assert later.continuation.ledger != first.continuation.ledger
     assert later.continuation.answers != first.continuation.answers

@@ -101,7 +101,7 @@ def test_the_winner_is_compared_with_no_exemplars_on_the_same_rows(finished):
     assert result_text(Path(finished.results), 1.0).startswith(f"\n{report['verdict']['text']}\n")
 
 
-@pytest.mark.parametrize("method", ["adaptive", "local_search", "halving"])
+@pytest.mark.parametrize("method", ["adaptive", "halving"])
 def test_a_method_that_chooses_rows_gets_to_the_report(finished, prepared, method):
     """It asks no row of a sequence twice, and its winner has the confirmed score."""
     prepared.test = finished.test
@@ -318,15 +318,6 @@ def test_costs_are_estimated_capped_and_kept_by_evaluation(prepared, caplog):
     assert summary["stopped"] == "max_cost_usd=0.11"
     spent, test_set = summary["llm"]["cost_usd"], 10 * summary["llm"]["cost_usd"] / summary["evaluations"]
     assert 0.1 < spent + test_set <= 0.11
-
-
-def test_racing_asks_less_and_crowns_full_evaluations_only(finished, prepared):
-    run_optimize(prepared, racing=True)
-    full, raced = history_of(finished), history_of(prepared)
-    assert sum(row["llm_requests"] for row in raced) < sum(row["llm_requests"] for row in full)
-    winner = max((row for row in raced if row["validation_rows"] == 10), key=lambda row: row["score"])
-    best = read_document(Path(prepared.best_sequence), contracts.BEST_SEQUENCE)
-    assert (best["validation_score"], best["exemplar_ids"]) == (winner["score"], winner["exemplar_ids"])
 
 
 def test_parallel_evaluations_hide_latency(prepared):

@@ -303,7 +303,7 @@ def _halving(data: Answered, budget: int, seed: int) -> int:
     space = _Listed(data.problem.space.n, data.problem.space.k, 1, listed=data.sequences)
     outputs = [data.problem.validation_outputs[row] for row in data.learning]
     problem = replace(data.problem, space=space, validation_outputs=outputs, seed=seed, answers=budget)
-    optimizer, numbers = Halving(problem, new_sequences="random"), {each: n for n, each in enumerate(data.sequences)}
+    optimizer, numbers = Halving(problem, challenged=False), {each: n for n, each in enumerate(data.sequences)}
     iteration = 0
     while (candidate := optimizer.ask(iteration)) is not None:
         row = data.scores[numbers[candidate.sequence]]

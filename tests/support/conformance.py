@@ -36,7 +36,7 @@ from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.signals import open_event_loop
 from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import EvaluationsOn, Racing, Study, search
+from ease_lib.study.loop import EvaluationsOn, Study, search
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_sum
@@ -107,7 +107,7 @@ class OptimizerConformance:
         first, last = ordered_sum(), ordered_sum()
         with open_journal(open_store(str(tmp_path / "last")), KEY, Notes()) as journal:
             optimizer = self.create(last.problem)
-            evaluations = AtOnce(lambda iteration, proposal: last.of(proposal.candidate), choose=max)
+            evaluations = AtOnce(lambda iteration, candidate: last.of(candidate), choose=max)
             study = search(optimizer, evaluations, journal, budget=BUDGET, parallel=parallel, ahead=ahead)
         assert study.history == self.run(first, tmp_path / "first", parallel=parallel).history
 
@@ -143,25 +143,22 @@ class OptimizerConformance:
             assert len(set(sequence)) == len(sequence)
             assert set(sequence) <= {0, 1, 2, 3}
 
-    @pytest.mark.parametrize(("parallel", "racing"), [(1, False), (3, True)])
-    def test_killed_after_any_evaluation_it_ends_as_if_it_had_not_been(
-        self, tmp_path: Path, parallel: int, racing: bool
-    ) -> None:
-        self._check_resume(tmp_path, parallel=parallel, racing=racing, kill_after_records=1)
+    @pytest.mark.parametrize("parallel", [1, 3])
+    def test_killed_after_any_evaluation_it_ends_as_if_it_had_not_been(self, tmp_path: Path, parallel: int) -> None:
+        self._check_resume(tmp_path, parallel=parallel, kill_after_records=1)
 
     def test_killed_in_the_middle_of_evaluations_it_pays_for_no_answer_twice(self, tmp_path: Path) -> None:
-        self._check_resume(tmp_path, parallel=1, racing=False, kill_after_answers=self.answers_before_kill)
+        self._check_resume(tmp_path, parallel=1, kill_after_answers=self.answers_before_kill)
 
-    def _check_resume(self, folder: Path, *, parallel: int, racing: bool, **kill: int) -> None:
+    def _check_resume(self, folder: Path, *, parallel: int, **kill: int) -> None:
         with faulty_endpoint(_pseudo_random_answer) as quiet, faulty_endpoint(_pseudo_random_answer) as killed:
             asked_although_stored: list[str] = []
             killed.script.on_request = lambda prompt: asked_although_stored.extend(
                 [prompt] if _is_stored(folder / "killed", prompt) else []
             )
-            settings = {"parallel": parallel, "racing": racing}
-            assert _in_process(self._search, quiet.base_url, folder / "quiet", **settings) == 0
+            assert _in_process(self._search, quiet.base_url, folder / "quiet", parallel=parallel) == 0
             for attempts in range(1, MOST_ATTEMPTS):  # noqa: B007 counted for the assertion below
-                code = _in_process(self._search, killed.base_url, folder / "killed", **settings, **kill)
+                code = _in_process(self._search, killed.base_url, folder / "killed", parallel=parallel, **kill)
                 if code != -signal.SIGKILL:
                     break
             assert code == 0
@@ -180,7 +177,6 @@ class OptimizerConformance:
         folder: Path,
         *,
         parallel: int,
-        racing: bool,
         kill_after_records: int = 0,
         kill_after_answers: int = 0,
     ) -> None:
@@ -219,7 +215,6 @@ class OptimizerConformance:
                 journal,
                 budget=BUDGET,
                 parallel=parallel,
-                racing=Racing(confidence=0.9, seed=problem.seed) if racing else None,
                 on_record=on_record,
             )
             runner.run(asking.close())

@@ -14,7 +14,6 @@ from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import Problem
 from ease_lib.optimizers.history import Candidate
 from ease_lib.seeding import rng
-from ease_lib.study.loop import Proposal
 from ease_lib.surrogate.representations import PositionalRepresentation
 
 Result = TypeVar("Result")
@@ -27,19 +26,19 @@ class AtOnce:
     """Evaluations that are scored as soon as somebody waits for them.
 
     Args:
-        evaluate: an iteration's proposal.
+        evaluate: the candidate of an iteration.
         choose: which of the iterations under way is scored next.
     """
 
     def __init__(
-        self, evaluate: Callable[[int, Proposal], Evaluation], choose: Callable[[Iterable[int]], int] = min
+        self, evaluate: Callable[[int, Candidate], Evaluation], choose: Callable[[Iterable[int]], int] = min
     ) -> None:
         self._evaluate = evaluate
         self._choose = choose
-        self._under_way: dict[int, Proposal] = {}
+        self._under_way: dict[int, Candidate] = {}
 
-    def start(self, iteration: int, proposal: Proposal) -> None:
-        self._under_way[iteration] = proposal
+    def start(self, iteration: int, candidate: Candidate) -> None:
+        self._under_way[iteration] = candidate
 
     def wait(self) -> tuple[int, Evaluation]:
         iteration = self._choose(self._under_way)
@@ -85,7 +84,7 @@ class OrderedSum:
     @property
     def at_once(self) -> AtOnce:
         """As `study.loop.search` wants it."""
-        return AtOnce(lambda iteration, proposal: self.of(proposal.candidate))
+        return AtOnce(lambda iteration, candidate: self.of(candidate))
 
     def raw(self, sequence: Sequence) -> float:
         weights = np.arange(1, len(sequence) + 1)

@@ -54,11 +54,11 @@ class _Asking:
 
 
 @contextmanager
-def open_black_box(config, *, sampling, store_uri="", answers="", judge=None):
+def open_black_box(config, *, sampling, store_uri="", answers="", judge=None, **more):
     """The black-box of a configuration, with the answers that lie in a store."""
     with (
         open_host() as host,
-        open_run(host, store_uri, "") as run,
+        open_run(host, store_uri, "", **more) as run,
         run.llm(_Asking(config, judge, answers), sampling, "test", judged=judge) as black_box,
     ):
         yield black_box

@@ -7,11 +7,15 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import openai
 import pytest
 
 import ease_lib
 from ease_lib.errors import ConfigError, DataError, EndpointError
+from ease_lib.lineage.chain import follow
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 KINDS = {"broken": "support", "invoice": "billing", "price": "sales"}
 ROWS = [{"text": f"{word} {number}", "team": team} for number in range(20) for word, team in KINDS.items()]
@@ -127,6 +131,80 @@ def test_a_query_without_a_column_is_named():
 def test_a_folder_without_a_result_is_named(tmp_path):
     with pytest.raises(DataError, match=r"holds no result: there is no best_sequence\.json"):
         ease_lib.Result.read(str(tmp_path))
+
+
+def what_it_was(folder):
+    """Of a run: its id, its result, and of every record what does not differ between two runs of the same."""
+    chain = follow(str(folder))
+    (run_id,) = {step.record["run"]["id"] for step in chain.everything}
+    records = [
+        (
+            step.stage,
+            step.record["state"],
+            {name: value for name, value in step.record["parameters"].items() if name not in OWN},
+            [(part["name"], part["sha256"]) for part in step.record["inputs"] if part["name"] in SAME_BYTES],
+            sorted(map(len, step.record["entries"].values())),
+            (step.record["llm"] or {}).get("answered_by"),
+            sorted(file["sha256"] for file in step.record["files_read"]),
+        )
+        for step in chain.everything
+    ]
+    return run_id, ease_lib.Result.read(str(folder)).exemplars, records
+
+
+OWN = ("ledger", "store_uri", "lineage_uri", "task_uri")
+"""Parameters that name the run or its folder."""
+SAME_BYTES = ("pool", "validation", "test", "summary", "tops", "instructions", "embeddings", "best_sequence")
+
+
+def test_two_searches_at_once_give_each_what_it_gives_alone(tmp_path):
+    """With other functions, metrics and stores: neither answers, scores, notes or names anything of the other."""
+    at_once = threading.Barrier(2, timeout=60)
+    asked_by = {"a": set(), "b": set()}
+
+    def searched(name, folder, meeting):
+        def llm(messages):
+            if not asked_by[name] and meeting:
+                at_once.wait()  # both are in the middle of their runs
+            asked_by[name].add(threading.current_thread().name)
+            return learner(messages) if name == "a" else learner(messages).upper()
+
+        def metric(answer, outputs):
+            return float(answer == (outputs[0] if name == "a" else outputs[0].upper()))
+
+        llm.__name__ = f"llm_{name}"
+        asked_by[name].clear()
+        optimized(llm, metric=metric, seed=ord(name), output_dir=folder, max_zero_answers=0)
+        return what_it_was(folder)
+
+    alone = {name: searched(name, tmp_path / f"{name} alone", meeting=False) for name in "ab"}
+    with ThreadPoolExecutor(2) as threads:
+        running = {name: threads.submit(searched, name, tmp_path / f"{name} beside", True) for name in "ab"}
+        beside = {name: run.result() for name, run in running.items()}
+    assert len({run_id for run_id, *_ in (*alone.values(), *beside.values())}) == 4
+    for name in "ab":
+        assert beside[name][1] == alone[name][1]
+        for found, expected in zip(beside[name][2], alone[name][2], strict=True):
+            assert found == expected, found[0]
+        logs = [(tmp_path / f"{name} {how}" / "pipeline" / "log.txt").read_text() for how in ("alone", "beside")]
+        assert f"llm_{name}" in logs[1]
+        assert [line.split(": ")[0] for line in logs[0].splitlines() if line.endswith(": started")] == [
+            line.split(": ")[0] for line in logs[1].splitlines() if line.endswith(": started")
+        ]
+        assert f"llm_{'ba'['ab'.index(name)]}" not in logs[1]
+
+
+def test_a_client_made_outside_lives_through_the_whole_search():
+    """Its connections belong to one event loop, which is that of all stages."""
+    with faulty_endpoint(lambda prompt: learner([{"content": prompt}])) as server:
+
+        async def llm(messages):
+            answer = await client.chat.completions.create(model=MODEL, messages=messages)
+            return answer.choices[0].message.content
+
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0)
+        assert optimized(llm).test_score == 1.0
+    assert server.script.requests > 100
 
 
 def test_an_interrupt_in_a_notebook_ends_the_search():

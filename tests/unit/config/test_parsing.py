@@ -83,11 +83,10 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"embedder_base_url": "http://host/v1"}, "embedder_base_url is not for embedder=bundled-minilm; remove it"),
         ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
         ({"max_cost_usd": 5}, "max_cost_usd=5.0 needs prices; set llm_prompt_usd"),
-        ({"racing": "perhaps"}, "racing='perhaps' is neither true nor false; its default is False"),
-        ({"racing": True}, "racing is not for method=adaptive"),
+        ({"warm_start": "perhaps"}, "warm_start='perhaps' is neither true nor false; its default is False"),
         ({"k_min": 0, "method": "ease"}, "k_min=0 is not for method=ease; set 1 or more, or take one of adaptive"),
         ({"k_min": 6}, "k_min=6 exceeds k=5; lower k_min or raise k"),
-        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, local_search, halving"),
+        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, halving"),
         ({"budget": 0}, "budget=0 plans by max_llm_requests, which is 0 too; set one of them"),
         ({"budget": 0, "method": "ease", "max_llm_requests": 9}, "budget=0 is not for method=ease; set 1 or more"),
         ({"validation_size": 0}, "validation_size=0 leaves nothing to search by; set a number of rows, or -1"),
@@ -113,7 +112,7 @@ def test_bad_values_are_named_with_their_limit_and_remedy(values, message):
     ("value", "expected"), [(True, True), ("True", True), ("false", False), (1.0, True), ("0", False)]
 )
 def test_booleans_arrive_in_many_spellings(value, expected):
-    assert parse_parameters({"racing": value, "method": "ease"}).optimizer.racing is expected
+    assert parse_parameters({"publish_signed": value, "publish_uri": "p"}).publishing.publish_signed is expected
 
 
 def test_all_problems_are_listed_at_once():

@@ -24,7 +24,7 @@ from ease_lib.stages import optimize
 from tests.simulation.models import SIMULATED
 from tests.support.faulty_endpoint import body, reset_mid_body, status
 from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
-from tests.support.runs import check, opened_run, run_stages
+from tests.support.runs import check, run_stages
 
 MODEL = "small"
 KEY = "sk-canary-123"
@@ -219,14 +219,14 @@ def test_the_check_reports_an_embedder_beside_other_problems(tmp_path):
             {
                 "embedder": "openai:large",
                 "embedder_base_url": server.base_url,
-                "store_uri": "ftp://x",
+                "store_uri": "/proc/x",
                 "llm_base_url": SIMULATED,
             }
         )
-        with pytest.raises(errors.ConfigError) as raised, opened_run() as run:
-            check(parameters, run=run)
+        with pytest.raises(errors.ConfigError) as raised:
+            check(parameters)
     assert "the model large does not exist; check embedder=openai:large and embedder_base_url" in str(raised.value)
-    assert "store_uri=ftp://x: unknown scheme" in str(raised.value)
+    assert "store_uri=/proc/x cannot be written" in str(raised.value)
 
 
 SMALL_RUN = {

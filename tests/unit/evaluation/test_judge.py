@@ -183,7 +183,7 @@ def test_the_page_says_how_often_the_judge_agrees_with_the_expected_outputs(tmp_
     assert judge["right_though_other"] == right - equal > 0
     assert judge["wrong_though_equal"] == 0
     assert judge["agreed"] == 10 - judge["right_though_other"]
-    page = (tmp_path / "run" / "page").read_text()
+    page = (tmp_path / "run" / "evaluate" / "page").read_text()
     assert f"it agrees about {judge['agreed']} ({10 * judge['agreed']} %)" in page
 
 

@@ -29,7 +29,6 @@ from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, estimated_usage
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.evaluation.racing import Race
 from ease_lib.notes import Notes
 from ease_lib.tasks.base import Exemplar, row_hash
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -170,21 +169,6 @@ def test_the_requests_of_a_sequence_go_before_those_of_the_next():
     assert seen == ["first"] * 10 + ["second"] * 10
 
 
-def test_a_race_that_is_lost_asks_no_further():
-    race = Race(incumbent=0.9, confidence=1.0, seed=0, iteration=0)
-    with faulty_endpoint(lambda prompt: "wrong") as server, objective_on(server) as objective:
-        evaluation = objective.evaluate(Question(exemplars=SEQUENCE, race=race))
-    assert (evaluation.partial, evaluation.score, len(evaluation.scores)) == (True, 0.0, 4)
-    assert server.script.requests == evaluation.usage.requests == 4
-
-
-def test_a_race_that_is_not_lost_has_the_full_score():
-    race = Race(incumbent=0.9, confidence=0.9, seed=0, iteration=0)
-    with faulty_endpoint(query_number) as server, objective_on(server) as objective:
-        evaluation = objective.evaluate(Question(exemplars=SEQUENCE, race=race))
-    assert (evaluation.partial, evaluation.score, evaluation.usage.requests) == (False, 1.0, 10)
-
-
 def test_what_was_answered_beside_a_failure_is_paid_for_once(tmp_path):
     """The failure comes while nine others are in flight: they end, and the next attempt asks for that one only."""
     with faulty_endpoint(query_number, status(401), latency_seconds=0.1) as server:
@@ -284,7 +268,7 @@ def test_a_skipped_row_is_missing_and_counted(error):
     evaluation = evaluated(Refusing("row 3", error=error), "skip")
     assert evaluation.score == pytest.approx(7 / 9)
     assert (evaluation.scores[3], evaluation.answers[3], evaluation.failures[3]) == (None, "", "refused row 3")
-    assert (evaluation.scored_rows, evaluation.failed_rows, evaluation.partial) == (9, 1, False)
+    assert (evaluation.scored_rows, evaluation.failed_rows) == (9, 1)
     assert evaluation.usage.requests == 10
 
 

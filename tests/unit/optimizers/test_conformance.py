@@ -17,11 +17,6 @@ class TestAdaptive(RowAllocatingConformance):
         return create_optimizer(OptimizerConfig(method="adaptive"), problem)
 
 
-class TestLocalSearch(RowAllocatingConformance):
-    def create(self, problem):
-        return create_optimizer(OptimizerConfig(method="local_search"), problem)
-
-
 class TestHalving(RowAllocatingConformance):
     def create(self, problem):
         return create_optimizer(OptimizerConfig(method="halving"), problem)

@@ -62,28 +62,6 @@ def test_a_batch_spreads_out():
     assert again.acquisition < first.acquisition
 
 
-def test_scores_of_fewer_rows_pull_less():
-    """Two histories that differ in one low partial score propose differently according to its rows."""
-    objective = ordered_sum(n=20, k=3)
-    acquisitions = []
-    for rows in (1, 20):
-        optimizer = Ease(objective.problem, **SETTINGS)
-        for iteration in range(12):
-            candidate = optimizer.ask(iteration)
-            score = objective(candidate.sequence).score
-            partial = iteration == 3
-            optimizer.tell(
-                Observation(
-                    candidate=candidate,
-                    score=0.0 if partial else score,
-                    validation_rows=rows if partial else 20,
-                    partial=partial,
-                )
-            )
-        acquisitions.append(optimizer.ask(12).acquisition)
-    assert acquisitions[0] != acquisitions[1]
-
-
 def test_without_optimal_transport_the_first_or_all_sampled_are_candidates(monkeypatch):
     objective = ordered_sum(n=20, k=3)
     asked = []

@@ -75,7 +75,7 @@ def all_by_chance(seed):
 def recommended(method, world, seed):
     """The true score of what a search recommends, what it thinks of it, and how sure it is; each search once."""
     truth = world(seed)
-    optimizer = Halving(problem(seed=seed), new_sequences=method)
+    optimizer = Halving(problem(seed=seed), challenged=method == "adaptive")
     World(truth, seed).search(optimizer)
     best = optimizer.recommend()
     return truth(best.candidate.sequence), best.score, best.error
@@ -99,28 +99,28 @@ def best_of_n(world, answers=900, rows=20, seeds=range(6)):
 
 def test_where_sequences_differ_by_chance_it_beats_the_luckiest_of_n():
     luckiest = best_of_n(all_by_chance, seeds=range(40))
-    assert true_scores("random", all_by_chance, seeds=range(20))[0] > luckiest + 0.02
-    assert true_scores("model", all_by_chance, seeds=range(16))[0] > luckiest - 0.02
+    assert true_scores("halving", all_by_chance, seeds=range(20))[0] > luckiest + 0.02
+    assert true_scores("adaptive", all_by_chance, seeds=range(16))[0] > luckiest - 0.02
 
 
 def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
-    assert true_scores("model", additive)[0] > true_scores("random", additive)[0] + 0.05
+    assert true_scores("adaptive", additive)[0] > true_scores("halving", additive)[0] + 0.05
 
 
 def test_the_estimate_is_no_luckiest_score():
     """Of ten searches by Best-of-N the winner's validation score is 15 points too good here."""
-    found = [true_scores("model", world, seeds=range(8)) for world in (all_by_chance, additive)]
+    found = [true_scores("adaptive", world, seeds=range(8)) for world in (all_by_chance, additive)]
     assert abs(np.mean([error for _, error, _ in found])) < 0.05
     assert np.mean([inside for _, _, inside in found]) >= 0.75
 
 
 def test_the_first_of_all_is_without_exemplars_where_that_is_allowed():
-    assert Halving(problem(k_min=0), new_sequences="model").ask(0).sequence == ()
-    assert len(Halving(problem(), new_sequences="model").ask(0).sequence) == 3
+    assert Halving(problem(k_min=0), challenged=True).ask(0).sequence == ()
+    assert len(Halving(problem(), challenged=True).ask(0).sequence) == 3
 
 
 def test_most_answers_go_to_few_sequences_and_the_finalists_are_confirmed_on_rows_new_to_them():
-    optimizer = Halving(problem(), new_sequences="model")
+    optimizer = Halving(problem(), challenged=True)
     history = World(additive()).search(optimizer)
     rows = {}
     for observation in history:
@@ -135,7 +135,7 @@ def test_most_answers_go_to_few_sequences_and_the_finalists_are_confirmed_on_row
 
 
 def test_a_third_of_the_rows_is_asked_for_confirmation_alone():
-    history = World(additive()).search(Halving(problem(answers=3000), new_sequences="random"))
+    history = World(additive()).search(Halving(problem(answers=3000), challenged=False))
     searched = {row for each in history if each.candidate.phase != "confirmation" for row in each.rows}
     confirmed = [each for each in history if each.candidate.phase == "confirmation"]
     assert len(searched) == 2 * ROWS // 3
@@ -144,13 +144,13 @@ def test_a_third_of_the_rows_is_asked_for_confirmation_alone():
 
 
 def test_the_shorter_of_equals_wins():
-    optimizer = Halving(problem(k_min=1), new_sequences="random")
+    optimizer = Halving(problem(k_min=1), challenged=False)
     World(lambda sequence: 1.0).search(optimizer)
     assert len(optimizer.recommend().candidate.sequence) == 1
 
 
 def test_it_ends_when_a_prompt_answers_every_row_rightly():
-    optimizer = Halving(problem(answers=1500), new_sequences="model")
+    optimizer = Halving(problem(answers=1500), challenged=True)
     history = World(lambda sequence: 1.0).search(optimizer)
     assert optimizer.ended() == "perfect score"
     assert sum(len(observation.rows) for observation in history) < 1500
@@ -158,7 +158,7 @@ def test_it_ends_when_a_prompt_answers_every_row_rightly():
 
 def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
     own, good = by_chance(0.05), (3, 1, 4)
-    optimizer = Halving(problem(answers=300), new_sequences="model")
+    optimizer = Halving(problem(answers=300), challenged=True)
     optimizer.recall((0, good), tuple(range(60)), (1.0,) * 60)
     history = World(lambda sequence: 0.95 if sequence == good else own(sequence)).search(optimizer)
     assert sum(len(observation.rows) for observation in history) == 300
@@ -168,7 +168,7 @@ def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
 
 @pytest.mark.parametrize("answers", [1, 3, 10])
 def test_few_answers_are_enough_for_a_recommendation(answers):
-    optimizer = Halving(problem(answers=answers), new_sequences="model")
+    optimizer = Halving(problem(answers=answers), challenged=True)
     history = World(additive()).search(optimizer)
     assert sum(len(observation.rows) for observation in history) == answers
     assert optimizer.recommend() is not None
@@ -176,7 +176,7 @@ def test_few_answers_are_enough_for_a_recommendation(answers):
 
 
 def test_rows_that_were_refused_are_not_asked_again():
-    optimizer = Halving(problem(answers=40), new_sequences="random")
+    optimizer = Halving(problem(answers=40), challenged=False)
     candidate = optimizer.ask(0)
     blank = (None,) * len(candidate.rows)
     optimizer.tell(Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=blank))
@@ -185,7 +185,7 @@ def test_rows_that_were_refused_are_not_asked_again():
 
 
 def test_finalists_whose_rows_were_all_refused_are_recommended_by_what_was_known_before():
-    optimizer = Halving(problem(answers=200), new_sequences="random")
+    optimizer = Halving(problem(answers=200), challenged=False)
     world = World(additive())
     while (candidate := optimizer.ask(len(optimizer._history))) is not None:
         known = [1.0] * len(candidate.rows) if world.score(candidate.sequence) > 0.5 else [0.0] * len(candidate.rows)
@@ -200,7 +200,7 @@ def test_finalists_whose_rows_were_all_refused_are_recommended_by_what_was_known
 
 def test_no_proposal_is_longer_than_the_tokens_allow():
     space = SequenceSpace(N, 3, 0, tokens=np.arange(N) * 10, most_tokens=200)
-    optimizer = Halving(replace(problem(), space=space), new_sequences="model")
+    optimizer = Halving(replace(problem(), space=space), challenged=True)
     for observation in World(additive()).search(optimizer):
         assert sum(10 * exemplar for exemplar in observation.candidate.sequence) <= 200
 

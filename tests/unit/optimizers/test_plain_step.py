@@ -55,7 +55,7 @@ def test_the_fast_step_makes_the_choice_of_the_plain_one(values, monkeypatch):
 
 
 class PlainAcquisition:
-    def __init__(self, network, observed, *, trust, **settings):
+    def __init__(self, network, observed, **settings):
         self.values = lambda candidates: plain_acquisition(network, observed, candidates, **settings).detach().numpy()
 
     def __call__(self, candidates):
@@ -63,7 +63,7 @@ class PlainAcquisition:
 
 
 def autograd_in_the_place_of(seed):
-    def train(layers, x, y, trust, ridge, steps):
+    def train(layers, x, y, ridge, steps):
         with torch.inference_mode(False), torch.enable_grad():
             model = autograd_training(x.clone(), y.clone(), seed=seed, ridge=ridge, steps=steps)
         for linear, weight, bias in zip(model[::2], layers.weights, layers.biases, strict=True):
@@ -100,9 +100,7 @@ def searched(problem):
 def compared_sequences(search, iteration):
     """Acquisition of every shortlisted sequence of the iteration."""
     prompts = search._unseen_candidates(iteration, ())
-    acquisition = ease.Acquisition(
-        search._network(), search._features(search._observed()), trust=search._trust(), nu=0.1, ridge=0.1
-    )
+    acquisition = ease.Acquisition(search._network(), search._features(search._observed()), nu=0.1, ridge=0.1)
     return dict(zip(as_tuples(prompts.sequences), acquisition(search._features(prompts)).tolist(), strict=True))
 
 

@@ -16,7 +16,7 @@ from ease_lib.study.journal import Record, open_journal
 
 def record(iteration, score=0.5):
     candidate = Candidate(sequence=(3, 1), phase="search", acquisition=0.7)
-    observation = Observation(candidate=candidate, score=score, validation_rows=20, partial=iteration == 2)
+    observation = Observation(candidate=candidate, score=score, validation_rows=20)
     return Record(iteration=iteration, observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
 
 
@@ -61,14 +61,6 @@ def test_proposals_come_back_with_the_candidates_of_the_records(store):
     with open_journal(open_store(store), "key", Notes()) as journal:
         assert journal.replay() == [record(0), record(2)]
         assert journal.proposed() == {0: record(0).observation.candidate, **coming, 2: record(2).observation.candidate}
-
-
-def test_a_journal_of_the_version_before_is_continued(tmp_path):
-    append(tmp_path, record(0))
-    path = journal_file(tmp_path)
-    path.write_text(path.read_text().replace("ease_journal/2", "ease_journal/1"))
-    append(tmp_path, record(1))
-    assert replay(tmp_path) == [record(0), record(1)]
 
 
 def test_records_come_back_in_order_of_iterations(store):

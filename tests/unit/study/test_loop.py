@@ -9,17 +9,16 @@ from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
 from ease_lib.optimizers.best_of_n import BestOfN
-from ease_lib.optimizers.history import History, Observation
 from ease_lib.study.caps import Caps, Limits
 from ease_lib.study.journal import open_journal
 from ease_lib.study.ledger import Ledger
-from ease_lib.study.loop import Racing, search
+from ease_lib.study.loop import search
 from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20
 
 
-def scored(score, *, rows=ROWS, partial=False):
+def scored(score, *, rows=ROWS):
     usage = Usage(requests=rows, prompt_tokens=100 * rows, completion_tokens=rows)
     return Evaluation(
         score=score,
@@ -29,14 +28,13 @@ def scored(score, *, rows=ROWS, partial=False):
         prompts=(),
         failures=(),
         usage=usage,
-        partial=partial,
     )
 
 
 def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **settings):
     """A search on evaluations that score as listed, by iteration; an exception in the list is raised."""
 
-    def evaluate(iteration, proposal):
+    def evaluate(iteration, candidate):
         result = scores[iteration]
         if isinstance(result, Exception):
             raise result
@@ -126,7 +124,7 @@ def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
         written = []
         journal.propose, propose = lambda new: (written.append(sorted(new)), propose(new)), journal.propose
 
-        def evaluate(iteration, proposal):
+        def evaluate(iteration, candidate):
             assert any(iteration in proposed for proposed in written)
             return scored(0.1)
 
@@ -193,28 +191,3 @@ def test_a_lower_cap_on_a_batch_that_was_cut_keeps_what_was_paid(tmp_path):
     caps = Caps(limits=Limits(requests=1), evaluation=Usage(requests=ROWS))
     study = run(tmp_path, [], budget=4, parallel=4, caps=caps)
     assert (study.history.scores.tolist(), study.stopped) == ([0.1, 0.2], "max_llm_requests=1")
-
-
-# --- racing -----------------------------------------------------------------------------------------------------------
-
-
-def test_races_know_the_incumbent_of_full_evaluations_only(tmp_path):
-    seen = []
-
-    def evaluate(iteration, proposal):
-        seen.append(proposal.race.incumbent)
-        return [scored(0.5), scored(0.9, rows=4, partial=True), scored(0.6)][iteration]
-
-    with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
-        study = search(
-            BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, budget=3, racing=Racing(confidence=0.9, seed=0)
-        )
-    assert seen == [None, 0.5, 0.5]
-    assert study.history.incumbent.score == 0.6
-
-
-def test_a_partial_score_never_becomes_incumbent():
-    candidate = BestOfN(ordered_sum().problem).ask(0)
-    history = History()
-    history.add(Observation(candidate=candidate, score=0.9, validation_rows=4, partial=True))
-    assert history.incumbent is None

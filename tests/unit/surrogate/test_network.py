@@ -9,9 +9,9 @@ from ease_lib.surrogate.network import ScoreNetwork, spanned_directions
 from tests.straightforward import autograd_training, in_spanned_directions, standardised
 
 
-def autograd_predictions(features, scores, *, steps, trust=None):
+def autograd_predictions(features, scores, *, steps):
     x = in_spanned_directions(standardised(features))
-    return autograd_training(x, scores, seed=3, ridge=0.1, steps=steps, trust=trust)(x)[:, 0].detach().numpy()
+    return autograd_training(x, scores, seed=3, ridge=0.1, steps=steps)(x)[:, 0].detach().numpy()
 
 
 @pytest.mark.parametrize(("observations", "dimension"), [(2, 3), (40, 30), (165, 12), (30, 200), (150, 400)])
@@ -21,15 +21,6 @@ def test_training_equals_the_autograd_loop(observations, dimension):
     network = ScoreNetwork(dimension, seed=3, dtype=torch.float64)
     expected = autograd_predictions(features, scores, steps=200)
     network.fit(features, scores, ridge=0.1, steps=200)
-    np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
-
-
-def test_trust_weighs_the_squared_errors():
-    draw = rng(0, "trust")
-    features, scores, trust = draw.normal(size=(30, 5)), draw.random(30), draw.choice([0.2, 0.4, 1.0], 30)
-    network = ScoreNetwork(5, seed=3, dtype=torch.float64)
-    expected = autograd_predictions(features, scores, steps=200, trust=trust)
-    network.fit(features, scores, ridge=0.1, steps=200, trust=trust)
     np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
 
 

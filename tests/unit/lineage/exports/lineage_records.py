@@ -25,7 +25,7 @@ PARAMETERS = {
     "task": 'd\'accord "für" 猫\n',
     "task_uri": "s3://data/raw",
     "k": 5,
-    "racing": False,
+    "warm_start": False,
     "nu": 0.1,
     "seed": 7,
 }
@@ -88,7 +88,7 @@ class RecordedRun:
             "inputs": [self._part(*made) for made in _INPUTS.get(stage, [])],
             "outputs": [self._part(stage, name) for name in _OUTPUTS.get(stage, {})],
             "parameters": dict(PARAMETERS),
-            "defaults": ["k", "racing"],
+            "defaults": ["k", "warm_start"],
             "software": {
                 "ease": "0.1.0",
                 "revision": COMMIT,

@@ -82,7 +82,7 @@ def test_parameters_arrive_as_text_with_quotes_and_unicode():
     facet = _end(RecordedRun().record("embed"))["run"]["facets"]["executionParameters"]
     values = {each["key"]: each["value"] for each in facet["parameters"]}
     assert values["task"] == PARAMETERS["task"]
-    assert (values["k"], values["racing"], values["nu"]) == ("5", "false", "0.1")
+    assert (values["k"], values["warm_start"], values["nu"]) == ("5", "false", "0.1")
 
 
 @pytest.mark.parametrize(
