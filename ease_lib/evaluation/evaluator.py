@@ -63,13 +63,15 @@ class Question:
 
     Args:
         account: whom its answers are paid for (`Completion.account`).
-        rows: positions of the rows to ask; None is all.
+        rows: positions of the rows to ask.
+        whole: these are all rows there are; else it is the sum over evaluations that must be answered.
     """
 
     exemplars: Sequence[Exemplar]
     instruction: str = ""
     account: str = ""
-    rows: Sequence[int] | None = None
+    whole: bool = False
+    rows: Sequence[int]
 
 
 class Evaluator:
@@ -132,9 +134,9 @@ class Evaluator:
     async def _evaluated(self, question: Question, answered: list[_Row]) -> Evaluation:
         """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
-        rows = range(len(self._rows)) if question.rows is None else question.rows
+        rows = question.rows
         asked = await self._answers([self._rows[position] for position in rows], question, answered)
-        self._check_coverage(asked, whole=question.rows is None)
+        self._check_coverage(asked, whole=question.whole)
         known = [row.score for row in asked if row.score is not None]
         return Evaluation(
             score=sum(known) / max(1, len(known)),

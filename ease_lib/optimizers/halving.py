@@ -125,7 +125,7 @@ class Halving:
         self._alone = features_of(problem).without_components()
         self._features = features_of(problem) if challenged else self._alone
         self._answers = Answers()
-        self._history = History()
+        self._history = History(comparable=False)
         self._spent = 0
         self._model: tuple[int, AnswerModel] | None = None
         self._variances: dict[int, Variances] = {}

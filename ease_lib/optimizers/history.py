@@ -20,8 +20,8 @@ Phase = Literal["initial", "search", "confirmation"]
 class Candidate:
     """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
 
-    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows to
-    ask, of a method that chooses them; none are those that every evaluation asks.
+    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows that
+    it is evaluated on; a method that does not choose them leaves them to the search loop, which says them.
     """
 
     sequence: Sequence
@@ -50,11 +50,6 @@ class Observation:
     rows: tuple[int, ...] = ()
     scores: tuple[float | None, ...] = ()
 
-    @property
-    def is_block(self) -> bool:
-        """Whether the method chose the rows, so that the score is one of a part, and not to be compared with others."""
-        return bool(self.candidate.rows)
-
 
 class Proposed(Collection[Sequence]):
     """Two sets as one, without copying the larger: a long search asks at every iteration."""
@@ -80,7 +75,12 @@ class History:
 
     The incumbent is replaced by a strictly better score only: ties keep the earlier one. Methods that choose rows have
     none; they say themselves which prompt they recommend (`optimizers/base.py`).
+
+    Args:
+        comparable: scores are of the same rows, so that one can be better than another.
     """
+
+    comparable: bool = True
 
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
@@ -92,7 +92,7 @@ class History:
         candidate = observation.candidate
         self.seen.add(candidate.prompt)
         self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
-        if not observation.is_block and (self.incumbent is None or observation.score > self.incumbent.score):
+        if self.comparable and (self.incumbent is None or observation.score > self.incumbent.score):
             self.incumbent = observation
 
     def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:

@@ -7,12 +7,12 @@ parameters of a method need not spend.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
-from ease_lib.optimizers.base import ExemplarOptimizer, Problem
+from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.optimizers.best_of_n import BestOfN
 from ease_lib.optimizers.evolution import Evolution
 from ease_lib.optimizers.influence import Influence
@@ -20,6 +20,7 @@ from ease_lib.optimizers.llm_select import LlmSelect
 from ease_lib.optimizers.retrieval import Retrieval
 from ease_lib.optimizers.zero_shot import ZeroShot
 from ease_lib.prefilter import bm25_similarities
+from ease_lib.surrogate.answers import Answered
 
 
 def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
@@ -101,6 +102,14 @@ def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: f
     return int(min(evaluations * evaluation, affordable))
 
 
-def create_optimizer(config: OptimizerConfig, problem: Problem) -> ExemplarOptimizer:
-    """The search method `config.method`, with its settings."""
-    return OPTIMIZERS[config.method](problem, config)
+def create_optimizer(config: OptimizerConfig, problem: Problem, recalled: Iterable[Answered] = ()) -> ExemplarOptimizer:
+    """The search method `config.method`, with its settings.
+
+    Args:
+        recalled: what an earlier search was answered, which methods that choose rows know from the start.
+    """
+    optimizer = OPTIMIZERS[config.method](problem, config)
+    if isinstance(optimizer, RowAllocating):
+        for prompt, rows, scores in recalled:
+            optimizer.recall(prompt, rows, scores)
+    return optimizer

@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_exemplars, read_table, write_table
+from ease_lib.artifacts.tables import read_exemplars, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, RunConfig
 from ease_lib.embedding.opening import open_embedder
-from ease_lib.errors import ContractError
 from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run
-from ease_lib.stages.propose_instructions import read_instructions
-
-FloatArray = NDArray[np.floating]
+from ease_lib.study.task import read_instructions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +34,6 @@ class Config:
     embedding: EmbeddingConfig
     hardware: HardwareConfig
     run: RunConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExemplarEmbeddings:
-    """The vectors of a run, rows in the order of pool, validation set and instructions, unit length.
-
-    `instructions` has no rows when there is only the empty one.
-    """
-
-    embedder: str
-    pool: FloatArray
-    pool_outputs: FloatArray
-    validation: FloatArray
-    instructions: FloatArray
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
@@ -91,33 +71,3 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     if truncated:
         logger.info("notice: %d of %d exemplars are longer than the embedder reads", truncated, len(pool))
     return StageReport(metrics={"embedded_texts": len(distinct), "truncated_exemplars": truncated})
-
-
-def read_embeddings(
-    path: Path, pool_ids: list[int], validation_ids: list[int], instructions: int
-) -> ExemplarEmbeddings:
-    """Read the vectors in the order of these ids, and of so many instructions.
-
-    Raises:
-        ContractError: when the file was made from another pool, validation set or file of instructions.
-    """
-    table = read_table(path, contracts.EXEMPLAR_EMBEDDINGS)
-    vectors = np.stack(table["vector"].to_numpy())
-    keys = zip(table["split"].to_pylist(), table["part"].to_pylist(), table["exemplar_id"].to_pylist(), strict=True)
-    row_of = {key: row for row, key in enumerate(keys)}
-
-    def select(split: str, part: str, ids: list[int]) -> FloatArray:
-        try:
-            return vectors[[row_of[split, part, exemplar_id] for exemplar_id in ids]]
-        except KeyError as error:
-            raise ContractError(
-                f"{path}: no {part} vector of {split} row {error.args[0][2]}; embed this {split} again"
-            ) from error
-
-    return ExemplarEmbeddings(
-        embedder=(table.schema.metadata or {}).get(b"embedder", b"").decode(),
-        pool=select("pool", "exemplar", pool_ids),
-        pool_outputs=select("pool", "output", pool_ids),
-        validation=select("validation", "exemplar", validation_ids),
-        instructions=select("instructions", "instruction", list(range(instructions if instructions > 1 else 0))),
-    )

@@ -26,12 +26,10 @@ from ease_lib.artifacts.tables import (
 from ease_lib.black_box.asked import Asked
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
-from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Evaluation, Question
-from ease_lib.evaluation.judge import Rubric, rubric_of
+from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
-from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.prompt import prompt_sha256
 from ease_lib.evaluation.usage import Usage
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
@@ -40,6 +38,7 @@ from ease_lib.running.execution import Confusion, StageReport, artifact, logger,
 from ease_lib.running.run import Run, prices_of
 from ease_lib.study.ledger import TEST
 from ease_lib.study.passes import RANDOM_SEQUENCES, ROW_SHARES
+from ease_lib.study.task import read_task
 from ease_lib.tasks.base import Exemplar
 
 MIDDLE = 0.5
@@ -76,28 +75,28 @@ class Config:
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
     """Ask the test set once for the winner and for no exemplars, and a share of it for each random sequence."""
-    pool = {row.exemplar_id: row for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL)}
+    task = read_task(inputs.pool, inputs.summary, run.metric)
+    pool = {row.exemplar_id: row for row in task.pool}
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
-    dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    template = PromptTemplate.of(dataset["template"])
-    metric = run.metric(dataset["metric"], dataset["metric_sha256"]).score
-    baseline, rubric = baseline_of(dataset), rubric_of(dataset)
-    templates = {BASELINE: baseline} if baseline else {}
+    templates = {BASELINE: task.baseline} if task.baseline else {}
     tested = _tested(list(pool), best, len(test), config.run.seed) | {
         name: ([], range(len(test))) for name in templates
     }
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    sampling = answer_sampling(list(pool.values()), config.endpoint, template, baseline)
     questions = {
         name: Question(
-            exemplars=[pool[number] for number in ids], instruction=best["instruction"], account=f"{account}/{name}"
+            exemplars=[pool[number] for number in ids],
+            instruction=best["instruction"],
+            account=f"{account}/{name}",
+            rows=range(len(rows)),
+            whole=True,
         )
-        for name, (ids, _) in tested.items()
+        for name, (ids, rows) in tested.items()
     }
-    with run.llm(config, sampling, TEST, judged=rubric) as black_box:
+    with run.llm(config, task.sampling(config.endpoint), TEST, judged=task.rubric) as black_box:
         objectives = {
-            name: Objective.of(black_box, [test[row] for row in rows], metric, templates.get(name, template), rubric)
+            name: task.objective(black_box, [test[row] for row in rows], templates.get(name))
             for name, (_, rows) in tested.items()
         }
         evaluations = _evaluated(objectives, questions)
@@ -107,9 +106,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     rows_of = {name: rows for name, (_, rows) in tested.items()}
     _write_predictions(output_path(outputs.predictions), evaluations, rows_of, test)
     summary = _summary(evaluations, rows_of, prices_of(config), new_requests=black_box.answered)
-    if black_box.judge and rubric:
-        agreed = [metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
-        summary["judge"] = _judge(black_box.judge.asked, rubric, agreed, evaluations[BEST].scores)
+    if black_box.judge and task.rubric:
+        agreed = [task.metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
+        summary["judge"] = _judge(black_box.judge.asked, task.rubric, agreed, evaluations[BEST].scores)
     write_document(output_path(outputs.test_scores), contracts.TEST_SUMMARY, summary)
     logger.info("%s", verdict(summary)["text"])
     return StageReport(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.tables import read_exemplars, read_table, write_records
+from ease_lib.artifacts.tables import read_exemplars, write_records
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.candidates.instructions import (
@@ -82,26 +82,6 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     if len(texts) > 1:
         logger.info("%d different instructions of %d, and the empty one", len(instructions) - 1, len(texts))
     return StageReport(metrics={"instructions": len(instructions), "llm_requests": usage.requests})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Instructions:
-    """The instructions of a run, the empty one first, and what their proposal cost."""
-
-    texts: list[str]
-    usage: Usage
-    new_requests: int
-
-
-def read_instructions(path: Path) -> Instructions:
-    """Read what `run` wrote."""
-    table = read_table(path, contracts.INSTRUCTIONS)
-    metadata = table.schema.metadata or {}
-    return Instructions(
-        texts=table["text"].to_pylist(),
-        usage=Usage(**json.loads(metadata[b"usage"])),
-        new_requests=int(metadata[b"new_requests"]),
-    )
 
 
 def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str], Usage, int]:

@@ -28,12 +28,8 @@ from ease_lib.config.sections import (
     RunConfig,
 )
 from ease_lib.errors import CapReached, LineageError
-from ease_lib.evaluation.baseline import baseline_of
 from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.judge import rubric_of
-from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.prompt import PromptTemplate
-from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.lineage.attestation import UNSIGNED, Signer, needed_signer, signed_provenance
 from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
@@ -57,6 +53,7 @@ from ease_lib.running.under_way import ended
 from ease_lib.stages.evaluate import BEST
 from ease_lib.study.ledger import GATE
 from ease_lib.study.search_artifacts import exemplar_of
+from ease_lib.study.task import read_task
 from ease_lib.tasks.base import Exemplar, row_hash
 
 
@@ -248,16 +245,14 @@ def _scores(
     inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar], run: Run
 ) -> list[float | None]:
     """What the latest prompt scores on these rows, through this run's black-box."""
-    dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
-    metric = run.metric(dataset["metric"], dataset["metric_sha256"]).score
+    task = read_task(inputs.pool, inputs.summary, run.metric)
     exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
     template = PromptTemplate.of(current["prompt"])
-    pool = _rows(inputs.pool, contracts.EXEMPLAR_POOL)
-    sampling = answer_sampling(pool, config.endpoint, template, baseline_of(dataset))
-    rubric = rubric_of(dataset)
-    with run.llm(config, sampling, GATE, judged=rubric) as black_box:
-        objective = Objective.of(black_box, rows, metric, template, rubric)
-        question = Question(exemplars=exemplars, instruction=current["instruction"], account="gate")
+    with run.llm(config, task.sampling(config.endpoint, template), GATE, judged=task.rubric) as black_box:
+        objective = task.objective(black_box, rows, template)
+        question = Question(
+            exemplars=exemplars, instruction=current["instruction"], account="gate", rows=range(len(rows)), whole=True
+        )
         evaluation = objective.evaluate(question)
         run.ledger(config.continuation).book(GATE, evaluation.usage)
         return list(evaluation.scores)

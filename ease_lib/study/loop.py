@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from ease_lib.errors import CapReached
-from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import (
@@ -44,7 +44,7 @@ from ease_lib.optimizers.history import Candidate, History, Observation
 from ease_lib.study.caps import Caps
 from ease_lib.study.journal import Journal, Record, usage_of_records
 from ease_lib.study.ledger import SEARCH
-from ease_lib.tasks.base import Exemplar
+from ease_lib.study.task import SearchTask
 
 Result = TypeVar("Result")
 
@@ -79,33 +79,17 @@ class EvaluationsOn:
     Each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid.
 
     Args:
-        instructions: texts by position; the first is empty.
         key: of the search's journal.
-        rows: positions of those that are asked of a candidate that names none; None is all.
     """
 
-    def __init__(
-        self,
-        objective: Objective,
-        pool: Sequence[Exemplar],
-        instructions: Sequence[str],
-        key: str,
-        rows: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, objective: Objective, task: SearchTask, key: str) -> None:
         self._objective = objective
-        self._pool = pool
-        self._instructions = instructions
+        self._task = task
         self._key = key
-        self._rows = rows
         self.wait, self.beside, self.stop = objective.wait, objective.beside, objective.stop
 
     def start(self, iteration: int, candidate: Candidate) -> None:
-        question = Question(
-            exemplars=[self._pool[position] for position in candidate.sequence],
-            instruction=self._instructions[candidate.instruction],
-            account=f"{self._key}/{iteration}",
-            rows=candidate.rows or self._rows,
-        )
+        question = self._task.question(candidate.prompt, candidate.rows, f"{self._key}/{iteration}")
         self._objective.start(iteration, question)
 
 
@@ -138,6 +122,7 @@ def search(
     evaluations: Evaluations,
     journal: Journal,
     *,
+    rows: Sequence[int],
     budget: int,
     parallel: int = 1,
     ahead: int = 1,
@@ -147,6 +132,7 @@ def search(
     """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
 
     Args:
+        rows: positions of the validation rows that candidates are evaluated on which name none themselves.
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
         parallel: b, evaluations under way at most.
         ahead: the same where no proposal depends on their scores: as many as keep the endpoint busy.
@@ -157,7 +143,7 @@ def search(
         JournalError: when the journal cannot be written.
     """
     purse = _Purse(caps or Caps())
-    attempt = _Attempt(optimizer, evaluations, journal, purse, budget, parallel, ahead, on_record)
+    attempt = _Attempt(optimizer, evaluations, journal, purse, tuple(rows), budget, parallel, ahead, on_record)
     try:
         stopped = attempt.run()
     finally:
@@ -178,6 +164,7 @@ class _Attempt:
         evaluations: Evaluations,
         journal: Journal,
         purse: _Purse,
+        rows: tuple[int, ...],
         budget: int,
         parallel: int,
         ahead: int,
@@ -187,6 +174,7 @@ class _Attempt:
         self._evaluations = evaluations
         self._journal = journal
         self._purse = purse
+        self._rows = rows
         self._budget = budget
         self._group = max(1, parallel // 2)
         self._lag = parallel - self._group
@@ -200,7 +188,7 @@ class _Attempt:
         self._scored = dict(self.known)
         self._under_way: dict[int, Candidate] = {}
         self._next = 0
-        self.history = History()
+        self.history = History(comparable=not isinstance(optimizer, RowAllocating))
         self.records: list[Record] = []
 
     def run(self) -> str:
@@ -242,6 +230,7 @@ class _Attempt:
             if candidate is None:
                 ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
                 break
+            candidate = candidate if candidate.rows else replace(candidate, rows=self._rows)
             if iteration not in self._scored:
                 new[iteration] = candidate
             self._under_way[iteration] = candidate

@@ -5,20 +5,20 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.candidates.prompts import Prompt
 from ease_lib.errors import CapReached
-from ease_lib.evaluation.evaluator import Evaluation
+from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
 from ease_lib.optimizers.base import Problem
 from ease_lib.seeding import rng
 from ease_lib.study.outcome import Outcome
+from ease_lib.study.task import SearchTask
 
 logger = logging.getLogger("ease")
 
@@ -37,16 +37,16 @@ class OrderReport:
 def ask_orders(
     outcome: Outcome,
     problem: Problem,
+    task: SearchTask,
+    objective: Objective,
     count: int,
     rows: Sequence[int],
-    ask: Callable[[Prompt, Sequence[int]], Evaluation],
-    stop: Callable[[], Usage],
+    account: str,
 ) -> OrderReport:
-    """Ask the winner in so many other orders what it was not asked yet of these validation rows.
+    """Evaluate the winner in so many other orders on those of these validation rows that it was not asked yet.
 
     Args:
-        ask: a prompt and rows.
-        stop: called where a cap ends it; what was spent by then.
+        account: whom the answers are paid for.
     """
     instruction, sequence = outcome.candidate.prompt
     if not count or len(sequence) < 2:
@@ -59,10 +59,10 @@ def ask_orders(
         missing = [row for row in rows if row not in of_rows]
         if missing:
             try:
-                evaluation = ask((instruction, order), missing)
+                evaluation = objective.evaluate(task.question((instruction, order), missing, account))
             except CapReached as error:
                 logger.info("notice: %s leaves too few requests for the order report", error.cap)
-                return OrderReport(usage=usage + stop())
+                return OrderReport(usage=usage + objective.stop())
             usage += evaluation.usage
             of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
         scores[name] = [of_rows[row] for row in rows]

@@ -1,58 +1,19 @@
-"""What the log says of a search: what lies ahead, and a line for each evaluation."""
+"""What the log says of a search: a line for each evaluation."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ease_lib.black_box.chain import BlackBox
-from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.optimizers.base import ExemplarOptimizer, Problem, Recommendation, RowAllocating
 from ease_lib.optimizers.history import History
-from ease_lib.study.caps import Caps
 from ease_lib.study.journal import Record
 
 logger = logging.getLogger("ease")
 
 PARTS = 20
 """Of a search, that the log has a line for each."""
-
-
-def announce(
-    known: Sequence[Record], caps: Caps, settings: OptimizerConfig, problem: Problem, black_box: BlackBox
-) -> None:
-    """What lies ahead, and about what it will cost, before the first request.
-
-    Args:
-        known: records that are in the journal.
-    """
-    spreads = settings.method in ROW_METHODS
-    rows = caps.evaluation.requests
-    if spreads:
-        done, budget, unit = sum(len(record.observation.rows) for record in known), problem.answers, "answers"
-    else:
-        done, budget, unit = len(known), settings.budget, "evaluations"
-    if known:
-        logger.info("continuing: %d of %d %s are in the journal", min(done, budget), budget, unit)
-    left = max(0, budget - done)
-    requests = left * rows
-    if settings.scaled_design != settings.initial_design and not spreads:
-        logger.info(
-            "notice: initial_design=%d is scaled down to %d for a budget of %d",
-            settings.initial_design,
-            settings.scaled_design,
-            budget,
-        )
-    logger.info(
-        "%s asks %s (%s): at most %s%d requests, %s; then %d for the test set",
-        settings.method,
-        black_box.asked.model,
-        black_box.asked.endpoint,
-        "" if spreads else f"{left} x {rows} = ",
-        requests,
-        caps.described(requests),
-        caps.test_requests,
-    )
 
 
 class Progress:

@@ -12,12 +12,14 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
-from ease_lib.optimizers.base import RowAllocating
+from ease_lib.optimizers.base import ExemplarOptimizer, RowAllocating
 from ease_lib.optimizers.history import History
+from ease_lib.study.exemplar_effects import harmful_exemplars
 from ease_lib.study.loop import Study
 from ease_lib.study.outcome import Outcome
+from ease_lib.study.task import SearchTask
+from ease_lib.study.token_front import token_front
 from ease_lib.surrogate.representations import Representation, SequenceRepresentation
 from ease_lib.tasks.base import Exemplar
 
@@ -27,24 +29,16 @@ LOOKS = 40
 """At the incumbent of a method that chooses rows, for the search curve."""
 
 
-def write_best_sequence(
-    path: Path,
-    outcome: Outcome,
-    k: int,
-    pool: Sequence[Exemplar],
-    instructions: Sequence[str],
-    dataset: dict[str, Any],
-    black_box: BlackBox,
-) -> None:
+def write_best_sequence(path: Path, outcome: Outcome, k: int, task: SearchTask, black_box: BlackBox) -> None:
     """The winning sequence with its texts, and what its score was measured with.
 
     Args:
         k: length of the sequences that were searched; the winner of `zero_shot` has none.
     """
-    chosen = [pool[position] for position in outcome.candidate.sequence]
+    chosen, summary = task.asked.exemplars(outcome.candidate.sequence), task.asked.summary
     document = {
-        "task": dataset["task"],
-        "metric": dataset["metric"],
+        "task": summary["task"],
+        "metric": summary["metric"],
         "validation_score": outcome.score,
         "estimate": outcome.estimate,
         "estimate_interval": list(outcome.interval),
@@ -61,9 +55,9 @@ def write_best_sequence(
             for row in chosen
         ],
         "instruction_id": outcome.candidate.instruction,
-        "instruction": instructions[outcome.candidate.instruction],
-        "template": PromptTemplate.of(dataset["template"]).identity,
-        "prompt": dataset["template"],
+        "instruction": task.instructions.texts[outcome.candidate.instruction],
+        "template": task.asked.template.identity,
+        "prompt": summary["template"],
         "llm_model": black_box.asked.model,
         "llm_endpoint": black_box.asked.endpoint,
         "llm_api": black_box.asked.api,
@@ -80,32 +74,29 @@ def exemplar_of(entry: dict[str, Any]) -> Exemplar:
 
 def search_summary(
     study: Study,
+    outcome: Outcome,
     *,
     settings: OptimizerConfig,
     seed: int,
+    task: SearchTask,
     black_box: BlackBox,
     representation: Representation,
-    instructions: int,
-    proposals: Usage,
     extra: Usage,
-    new_requests: int,
     prices: dict[str, float],
     planned: Usage,
 ) -> dict[str, Any]:
     """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
 
     Args:
-        instructions: how many there were beside the empty one.
-        proposals, extra: what they cost, and what was asked beside the evaluations.
-        new_requests: answers that the endpoint gave for this run now, proposals included.
+        extra: what was asked beside the evaluations.
         planned: what search and test set were expected to cost at most.
     """
     truncated = None
     if isinstance(representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
-    usage = study.usage + proposals + extra
-    seconds = study.seconds + proposals.seconds
+    usage = study.usage + task.instructions.usage + extra
+    seconds = study.seconds + task.instructions.usage.seconds
     return {
         "method": settings.method,
         "seed": seed,
@@ -117,17 +108,28 @@ def search_summary(
         "simulated": black_box.is_function,
         "representation": settings.representation,
         "truncated_sequences": truncated,
-        "instructions": instructions,
+        "instructions": len(task.instructions.texts) - 1,
         "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
         "oldest_answer": usage.oldest_answer,
         "llm": {
             "endpoint": black_box.asked.endpoint,
             "model": black_box.asked.model,
-            "new_requests": new_requests,
+            "new_requests": black_box.answered + task.instructions.new_requests,
             **usage.counts(**prices),
         },
         "planned": planned.counts(**prices),
+        "token_front": token_front(outcome, task.prompt_tokens),
+        "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
     }
+
+
+def incumbents(history: History, optimizer: ExemplarOptimizer) -> list[float]:
+    """After each observation, the score of what the search would end with.
+
+    Args:
+        optimizer: as it was before the search.
+    """
+    return recommended_scores(history, optimizer) if isinstance(optimizer, RowAllocating) else incumbent_scores(history)
 
 
 def incumbent_scores(history: History) -> list[float]:
@@ -154,16 +156,15 @@ def write_history(
     path: Path,
     study: Study,
     incumbents: Sequence[float],
-    ids: Sequence[int],
-    row_ids: Sequence[int],
+    task: SearchTask,
     prices: dict[str, float],
 ) -> None:
     """All observations in order, with the ids of exemplars and validation rows, and what each cost.
 
     Args:
-        incumbents: what `incumbent_scores` or `recommended_scores` gives.
+        incumbents: what the function of that name gives.
     """
-    rows = []
+    rows, ids, row_ids = [], task.ids, task.row_ids
     for observation, record, incumbent in zip(study.history, study.records, incumbents, strict=True):
         candidate, usage = observation.candidate, record.usage
         rows.append(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 from ease_lib.surrogate.answers import Answered, Answers
 from ease_lib.tasks.base import Exemplar
+
+logger = logging.getLogger("ease")
 
 FOLDER = "searches"
 LATEST = "latest.json"
@@ -57,6 +60,10 @@ class Recalled:
     def count(self) -> int:
         return sum(len(rows) for _, rows, _ in self.answers)
 
+    def key_of(self, search: str) -> str:
+        """Key of the journal: it tells searches of one key apart that recalled other answers."""
+        return f"{search[:16]}{self.sha256[:16]}" if self.sha256 else search
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Latest:
@@ -68,7 +75,7 @@ class _Latest:
 
 
 class Memory:
-    """Of a subject.
+    """What searches of a subject were answered.
 
     Args:
         store: the run's.
@@ -95,7 +102,10 @@ class Memory:
             return Recalled()
         sha256 = hashlib.sha256(content).hexdigest()
         self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
-        return Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
+        recalled = Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
+        if recalled.count:
+            logger.info("recalled %d answers of an earlier search", recalled.count)
+        return recalled
 
     def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
         """What this search was answered, for the next one.
@@ -126,6 +136,21 @@ class Memory:
         except ValueError as error:
             raise StoreError(f"{self._store.uri}{name} is damaged; remove it, and no answers are recalled") from error
         return parsed
+
+
+class NoMemory:
+    """Recalls nothing and keeps nothing."""
+
+    def recall(self, search: str, names: Names) -> Recalled:
+        return Recalled()
+
+    def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
+        pass
+
+
+def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoMemory:
+    """The memory of a subject in the run's store; without one, none."""
+    return Memory(store, subject, notes) if store else NoMemory()
 
 
 def _known(document: dict[str, Any], names: Names) -> Iterator[Answered]:

@@ -86,7 +86,9 @@ class _Evaluations(ExitStack):
         candidate = Candidate(sequence=(number,), phase="search")
         if self._journal:
             self._journal.propose({number: candidate})
-        evaluation = self._objective.evaluate(Question(exemplars=[Exemplar(1000, f"exemplar {number}", ("yes",))]))
+        evaluation = self._objective.evaluate(
+            Question(exemplars=[Exemplar(1000, f"exemplar {number}", ("yes",))], rows=range(len(ROWS)), whole=True)
+        )
         if self._journal:
             observation = Observation(candidate=candidate, score=evaluation.score, validation_rows=len(ROWS))
             self._journal.append(Record(iteration=number, observation=observation, usage=evaluation.usage, seconds=0))

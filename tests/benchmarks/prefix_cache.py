@@ -65,7 +65,10 @@ def evaluated(count: int, at_once: int) -> int:
         tokens = 0
         for start in range(0, count, at_once):
             for number, sequence in enumerate(sequences[start : start + at_once], start):
-                objective.start(number, Question(exemplars=[pool[position] for position in sequence]))
+                objective.start(
+                    number,
+                    Question(exemplars=[pool[position] for position in sequence], rows=range(len(rows)), whole=True),
+                )
             tokens += sum(objective.wait()[1].usage.prompt_tokens for _ in range(at_once))
     return tokens
 

@@ -13,7 +13,7 @@ from ease_lib.errors import ConfigError, DataError
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
-from ease_lib.stages.propose_instructions import read_instructions
+from ease_lib.study.task import read_instructions
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.runs import run_stages
 
@@ -49,7 +49,7 @@ def test_proposals_are_deduplicated_counted_and_never_paid_for_twice(tmp_path):
     at = Workspace(tmp_path)
     with faulty_endpoint(answer) as server:
         run(at, server, build_dataset, prefilter, propose_instructions)
-        proposed = read_instructions(tmp_path / "instructions")
+        proposed = read_instructions(at.instructions)
         again = Workspace(tmp_path, instructions=str(tmp_path / "again"))
         run(again, server, propose_instructions)
         assert server.script.requests == 6

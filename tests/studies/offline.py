@@ -26,6 +26,7 @@ from ease_lib.candidates.prompts import Prompts
 from ease_lib.candidates.sampling import Sequence as ExemplarSequence
 from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import Parameters
+from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
@@ -40,7 +41,6 @@ from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.seeding import rng
-from ease_lib.stages.embed import ExemplarEmbeddings, read_embeddings
 from ease_lib.study.ledger import SEARCH
 from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model
 from ease_lib.surrogate.network import ScoreNetwork
@@ -128,7 +128,9 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
         objective = Objective.of(black_box, asked, metric, template)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
-            evaluation = objective.evaluate(Question(exemplars=[data.pool[position] for position in sequence]))
+            evaluation = objective.evaluate(
+                Question(exemplars=[data.pool[position] for position in sequence], rows=range(rows), whole=True)
+            )
             scores[number] = [math.nan if score is None else score for score in evaluation.scores]
             if (number + 1) % max(1, len(drawn) // 20) == 0:
                 logger.info("%d of %d sequences asked %d rows each", number + 1, len(drawn), rows)

@@ -29,6 +29,7 @@ from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.candidates.prompts import Prompt
+from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
@@ -49,6 +50,16 @@ _fork_or_look = threading.Lock()
 """A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 
 
+class Prompts:
+    """The part of a search's task that evaluations need."""
+
+    def __init__(self, pool: Sequence[Exemplar]) -> None:
+        self._pool = pool
+
+    def question(self, prompt: Prompt, rows: Sequence[int], account: str) -> Question:
+        return Question(exemplars=[self._pool[position] for position in prompt[1]], account=account, rows=rows)
+
+
 class OptimizerConformance:
     """Determinism, budget, no repetition, batches, exhaustion, resume after SIGKILL.
 
@@ -66,7 +77,7 @@ class OptimizerConformance:
     def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, parallel: int = 1) -> Study:
         with open_journal(open_store(str(folder)), KEY, Notes()) as journal:
             optimizer = self.create(objective.problem)
-            return search(optimizer, objective.at_once, journal, budget=budget, parallel=parallel)
+            return search(optimizer, objective.at_once, journal, rows=range(ROWS), budget=budget, parallel=parallel)
 
     def test_equal_seeds_give_equal_histories(self, tmp_path: Path) -> None:
         first, second = (self.run(ordered_sum(), tmp_path / name) for name in "ab")
@@ -108,7 +119,9 @@ class OptimizerConformance:
         with open_journal(open_store(str(tmp_path / "last")), KEY, Notes()) as journal:
             optimizer = self.create(last.problem)
             evaluations = AtOnce(lambda iteration, candidate: last.of(candidate), choose=max)
-            study = search(optimizer, evaluations, journal, budget=BUDGET, parallel=parallel, ahead=ahead)
+            study = search(
+                optimizer, evaluations, journal, rows=range(ROWS), budget=BUDGET, parallel=parallel, ahead=ahead
+            )
         assert study.history == self.run(first, tmp_path / "first", parallel=parallel).history
 
     def test_a_batch_depends_on_nothing_that_is_not_told(self) -> None:
@@ -211,8 +224,9 @@ class OptimizerConformance:
             )  # fmt: skip
             search(
                 self.create(problem),
-                EvaluationsOn(objective, pool, [""], KEY),
+                EvaluationsOn(objective, Prompts(pool), KEY),
                 journal,
+                rows=range(ROWS),
                 budget=BUDGET,
                 parallel=parallel,
                 on_record=on_record,

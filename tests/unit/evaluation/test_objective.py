@@ -67,7 +67,7 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, **setti
 
 def evaluate(server, **settings):
     with objective_on(server, **settings) as objective:
-        return objective.evaluate(Question(exemplars=SEQUENCE))
+        return objective.evaluate(Question(exemplars=SEQUENCE, rows=range(len(ROWS)), whole=True))
 
 
 def test_score_is_the_mean_over_rows_in_their_order():
@@ -120,8 +120,8 @@ def test_several_sequences_are_evaluated_at_once_and_come_as_they_are_done():
 
     slow, quick = ([Exemplar(100, text, ("b",))] for text in ("slow", "quick"))
     with faulty_endpoint(answer) as server, objective_on(server, concurrency=20) as objective:
-        objective.start(7, Question(exemplars=slow))
-        objective.start(8, Question(exemplars=quick))
+        objective.start(7, Question(exemplars=slow, rows=range(len(ROWS)), whole=True))
+        objective.start(8, Question(exemplars=quick, rows=range(len(ROWS)), whole=True))
         done = [objective.wait(), objective.wait()]
     assert [(number, evaluation.score) for number, evaluation in done] == [(8, 1.0), (7, 1.0)]
 
@@ -137,8 +137,8 @@ def test_what_evaluations_have_cost_that_were_ended_is_known():
 
     quick, slow = ([Exemplar(100, text, ("b",))] for text in ("quick", "slow"))
     with faulty_endpoint(answer) as server, objective_on(server, concurrency=20) as objective:
-        objective.start(0, Question(exemplars=quick))
-        objective.start(1, Question(exemplars=slow))
+        objective.start(0, Question(exemplars=quick, rows=range(len(ROWS)), whole=True))
+        objective.start(1, Question(exemplars=slow, rows=range(len(ROWS)), whole=True))
         assert objective.wait()[0] == 0
         objective.beside(lambda: wait_for(lambda: server.script.finished.total() == 19))
         given_up = objective.stop()
@@ -163,7 +163,9 @@ def test_the_requests_of_a_sequence_go_before_those_of_the_next():
 
     with faulty_endpoint(answer) as server, objective_on(server, concurrency=1) as objective:
         for number, text in enumerate(("one", "two")):
-            objective.start(number, Question(exemplars=[Exemplar(100, text, ("b",))]))
+            objective.start(
+                number, Question(exemplars=[Exemplar(100, text, ("b",))], rows=range(len(ROWS)), whole=True)
+            )
         objective.wait()
         objective.wait()
     assert seen == ["first"] * 10 + ["second"] * 10
@@ -187,7 +189,7 @@ def test_a_permanent_failure_stops_the_queue():
 def test_an_answer_that_an_earlier_attempt_paid_for_counts_as_asked(tmp_path):
     with faulty_endpoint(query_number) as server, objective_on(server, cache_folder=tmp_path) as objective:
         asked = [
-            objective.evaluate(Question(exemplars=SEQUENCE, account=account)).usage
+            objective.evaluate(Question(exemplars=SEQUENCE, account=account, rows=range(len(ROWS)), whole=True)).usage
             for account in ("search/3", "search/3", "search/4")
         ]
     assert [(usage.requests, usage.cached) for usage in asked] == [(10, 0), (10, 0), (0, 10)]
@@ -250,7 +252,7 @@ def evaluated(client, kind, coverage=0.5):
     with asyncio.Runner() as runner:
         policy = FailurePolicy(kind=kind, coverage=coverage)
         objective = Objective(client, runner, TEN_ROWS, metric=exact_match, failures=policy)
-        return objective.evaluate(Question(exemplars=[]))
+        return objective.evaluate(Question(exemplars=[], rows=range(len(ROWS)), whole=True))
 
 
 def test_a_refused_row_stops_the_run_with_its_name_and_the_remedies(caplog):

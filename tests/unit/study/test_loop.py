@@ -42,7 +42,9 @@ def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **se
 
     with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         evaluations = AtOnce(evaluate, choose)
-        return search(optimizer(ordered_sum(seed=seed).problem), evaluations, journal, budget=budget, **settings)
+        return search(
+            optimizer(ordered_sum(seed=seed).problem), evaluations, journal, rows=range(ROWS), budget=budget, **settings
+        )
 
 
 def test_stops_at_a_perfect_score(tmp_path):
@@ -128,7 +130,7 @@ def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
             assert any(iteration in proposed for proposed in written)
             return scored(0.1)
 
-        search(BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, budget=4, parallel=2)
+        search(BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, rows=range(ROWS), budget=4, parallel=2)
     assert written == [[0, 1], [2], [3]]
 
 
