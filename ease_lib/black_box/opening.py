@@ -80,7 +80,6 @@ class BlackBox:
     failures: FailurePolicy
     extra: Mapping[str, Any] = field(default_factory=dict)
     judge: OpenedJudge | None = None
-    prefix_tokens: int = 0
 
     @property
     def answered(self) -> int:
@@ -143,7 +142,6 @@ def open_black_box(
             runner=runner,
             extra=config.extra,
             judge=opened_judge,
-            prefix_tokens=config.llm_prefix_tokens,
             failures=FailurePolicy(kind=config.llm_failures, coverage=config.llm_coverage),
         )
 

@@ -462,13 +462,6 @@ class EndpointConfig(Section):
     llm_tokens_per_minute: int = param(
         0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10
     )
-    llm_prefix_tokens: int = param(
-        1024,
-        "From so many equal tokens at their beginning one prompt of a sequence is asked before the others, so that an "
-        "endpoint's prefix cache has them; 0 is never.",
-        low=0,
-        high=10_000_000,
-    )
     llm_max_tokens: int = param(
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
     )
