@@ -40,6 +40,8 @@ from ease_lib.processes import few_collections
 from ease_lib.signals import open_event_loop
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
+VERDICT_TOKENS = 1024
+"""Of the longest verdict of a judge, with what it thinks before."""
 OWN_ENDPOINTS = LOCAL, SIMULATED, FUNCTION = "local", "simulated", "function"
 """Not behind a URL: a small LLM in a process of its own, functions of ours, and the caller's (`ease_lib.optimize`)."""
 
@@ -157,7 +159,7 @@ def _judge(
 ) -> OpenedJudge:
     """It shares the meter, and has a concurrency of its own; verdicts that are refused stop no others."""
     asked = judge.endpoint(config)
-    sampling = Sampling(max_tokens=judge.judge_max_tokens, stop="", messages=True)
+    sampling = Sampling(max_tokens=VERDICT_TOKENS, stop="", messages=True)
     variable = JUDGE_KEY_VARIABLE if judge.judge_base_url else KEY_VARIABLE
     endpoint, model, api, client, known = _served(
         asked, sampling, store_uri, runner, stack, key_variable=variable, remedies=JUDGE_REMEDIES

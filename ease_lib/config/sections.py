@@ -146,14 +146,9 @@ class TaskConfig(Section):
         "Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
         form=True,
     )
-    clean_task_name: str = param(
-        "", "Clean twin of a noisy instruction_induction task; tells which of its pool rows are noisy."
-    )
     exclude_rows: str = param(
         "", "Rows to leave out of every split, by the SHA-256 of their input text: a,b (`ease forget` prints them)."
     )
-    lr_slope: int = param(-4, "Slope a of the lr task y = ax + b.", low=-1000, high=1000)
-    lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
         known = self.metric in ("auto", JUDGE, *METRIC_NAMES) or ":" in self.metric or self.metric.endswith(".csv")
@@ -230,8 +225,6 @@ class InstructionConfig(Section):
     instructions_uri: str = param(
         "", "Instructions from a file instead: .txt with one a line, or .json with a list; a path or s3://."
     )
-    instruction_temperature: float = param(0.2, "Temperature of the proposals.", low=0, high=2)
-    instruction_exemplars: int = param(10, "Random exemplars shown for each proposal.", low=1, high=1000)
 
     def problems(self) -> Iterator[str]:
         if self.instructions and self.instructions_uri:
@@ -527,7 +520,6 @@ class JudgeConfig(Section):
     )
     judge_model: str = param("", "Its model; empty takes llm_model, of an endpoint of its own the only one.")
     judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...')
-    judge_max_tokens: int = param(1024, "Longest verdict in tokens, with what it thinks before.", low=1, high=1_000_000)
     judge_prompt_usd: float = param(0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6)
     judge_completion_usd: float = param(0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6)
 

@@ -222,7 +222,7 @@ def _check_judge(tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:
         assert black_box.judge is not None
         verdict = black_box.runner.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
     if verdict.failure:
-        raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale, or raise judge_max_tokens")
+        raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale")
 
 
 def _check_endpoint(trials: Trials, endpoint: EndpointConfig) -> None:
