@@ -20,20 +20,22 @@ OPENING = "I gave a friend an instruction. Based on the instruction they produce
 CLOSING = "The instruction was to"
 PROPOSAL_TOKENS = 128
 """Of the longest proposal."""
+PROPOSAL_TEMPERATURE = 0.2
+SHOWN_EXEMPLARS = 10
+"""Random ones, in each prompt that asks for a proposal; all of a smaller pool."""
 _REPEATED_CLOSING = re.compile(r"^(the instruction was\s*(to|:)?|instruction:)\s*", re.IGNORECASE)
 _QUOTES = "\"'`“”‘’«» "
 
 
-def proposal_prompts(exemplars: Sequence[str], count: int, shown: int, generator: np.random.Generator) -> list[str]:
+def proposal_prompts(exemplars: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
     """Prompts that ask for one instruction each.
 
     Args:
         exemplars: texts of the pool, as a prompt shows them.
-        shown: random exemplars in each prompt; all of a smaller pool.
     """
     prompts = []
     for _ in range(count):
-        drawn = generator.permutation(len(exemplars))[:shown]
+        drawn = generator.permutation(len(exemplars))[:SHOWN_EXEMPLARS]
         pairs = "\n\n".join(exemplars[int(position)] for position in drawn)
         prompts.append(f"{OPENING}\n\n{pairs}\n\n{CLOSING}")
     return prompts

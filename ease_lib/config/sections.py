@@ -148,14 +148,9 @@ class TaskConfig(Section):
         "Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
         form=True,
     )
-    clean_task_name: str = param(
-        "", "Clean twin of a noisy instruction_induction task; tells which of its pool rows are noisy."
-    )
     exclude_rows: str = param(
         "", "Rows to leave out of every split, by the SHA-256 of their input text: a,b (`ease forget` prints them)."
     )
-    lr_slope: int = param(-4, "Slope a of the lr task y = ax + b.", low=-1000, high=1000)
-    lr_intercept: int = param(6, "Intercept b of the lr task y = ax + b.", low=-1000, high=1000)
 
     def problems(self) -> Iterator[str]:
         known = self.metric in ("auto", JUDGE, *METRIC_NAMES) or ":" in self.metric or self.metric.endswith(".csv")
@@ -238,8 +233,6 @@ class InstructionConfig(Section):
     instructions_uri: str = param(
         "", "Instructions from a file instead: .txt with one a line, or .json with a list; a path or s3://."
     )
-    instruction_temperature: float = param(0.2, "Temperature of the proposals.", low=0, high=2)
-    instruction_exemplars: int = param(10, "Random exemplars shown for each proposal.", low=1, high=1000)
 
     def problems(self) -> Iterator[str]:
         if self.instructions and self.instructions_uri:
@@ -470,13 +463,6 @@ class EndpointConfig(Section):
     llm_tokens_per_minute: int = param(
         0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10
     )
-    llm_prefix_tokens: int = param(
-        1024,
-        "From so many equal tokens at their beginning one prompt of a sequence is asked before the others, so that an "
-        "endpoint's prefix cache has them; 0 is never.",
-        low=0,
-        high=10_000_000,
-    )
     llm_max_tokens: int = param(
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
     )
@@ -542,7 +528,6 @@ class JudgeConfig(Section):
     )
     judge_model: str = param("", "Its model; empty takes llm_model, of an endpoint of its own the only one.")
     judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...')
-    judge_max_tokens: int = param(1024, "Longest verdict in tokens, with what it thinks before.", low=1, high=1_000_000)
     judge_prompt_usd: float = param(0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6)
     judge_completion_usd: float = param(0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6)
 

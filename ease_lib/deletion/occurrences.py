@@ -1,13 +1,13 @@
 """Where a file holds a row, and what is left of the file without it.
 
-A row is named by its input text, and only a whole value is it: a cell, a string of JSON, the text of an HTML element, a
-line of plain text, or `Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not. Of a
-prompt that is written in another way, the sequence beside it says which rows it shows.
+A row is named by its input text, and only a whole value is it: a cell, a string of JSON, a line of plain text, or
+`Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not. Of a prompt that is written in
+another way, the sequence beside it says which rows it shows; a page of ours says so itself, in its head. Another HTML
+page is never searched for rows: where it shows the text, it is listed as quoting it.
 
-    tables      CSV, JSON lines, JSON lists and Parquet lose the rows that hold it; the others stay, to the byte but
-                for Parquet
-                for Parquet; compressed (.gz) too, and in UTF-8, UTF-16 or cp1252. A spreadsheet that holds it is
-                named and left: rewritten, it would lose its charts and formats
+    tables      CSV and JSON lines lose the rows that hold it, and the others stay to the byte; JSON and Parquet are
+                written anew without it. Compressed (.gz) too, and in UTF-8, UTF-16 or cp1252. A spreadsheet that holds
+                it is named and left: rewritten, it would lose its charts and formats
     the rest    prompts, reports and answers go whole: a prompt without one of its exemplars is another prompt
     records     of lineage, indices and journals hold digests and numbers, and are never looked into; what the message
                 of a failed attempt quotes of a row stays there
@@ -23,9 +23,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from html.parser import HTMLParser
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 from zipfile import BadZipFile
 
@@ -36,9 +34,9 @@ import pyarrow.parquet as pq
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
 from ease_lib.artifacts.tables import STAMP
-from ease_lib.config.parsing import declared_parameters
 from ease_lib.deletion import tombstones
 from ease_lib.errors import LineageError
+from ease_lib.evaluation.prompt import shown_inputs
 from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
 from ease_lib.lineage.exports import croissant
@@ -52,8 +50,6 @@ PROMPT = "prompt"
 GZIP_MARK, ZIP_MARK = b"\x1f\x8b", b"PK\x03\x04"
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
-MOST_OUTPUTS = 20
-"""Places behind one `Input: ` where it may end, for inputs that hold lines which begin with `Output:` themselves."""
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NO_TEXT = re.compile(
     rf"(^|/)(runs/[^/]+/[a-z_]+-{_UUID}\.json|attempts/[0-9a-f]+/{_UUID}|tombstones/[0-9a-f]{{64}}/[^/]+"
@@ -69,6 +65,8 @@ _NO_TEXT_NAMES = frozenset(
 _RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
 _ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")
 _NAME = re.compile(r"[\w.-]+")
+_PAGE_ROWS = re.compile(r'<meta name="ease-rows" content="([0-9a-f ]*)">')
+"""What a page of ours says of itself (`reporting/page.py`); no text that it shows can, for these are escaped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +102,7 @@ class Wanted:
         return self.is_value(value) or self.is_in_prompt(value)
 
     def is_in_prompt(self, text: str) -> bool:
-        return any(self.is_value(shown) for shown in _shown_inputs(text))
+        return any(self.is_value(shown) for shown in shown_inputs(text))
 
 
 def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
@@ -161,17 +159,6 @@ def quotes(content: bytes, text: str) -> bool:
     return any(spelling.encode() in content for spelling in spellings)
 
 
-def _shown_inputs(text: str) -> Iterator[str]:
-    """What stands between `Input: ` at the beginning of a line and `Output:` at that of a later one."""
-    for begin in re.finditer(r"^Input: ", text, re.MULTILINE) if "Input: " in text else ():
-        end = begin.end() - 1
-        for _ in range(MOST_OUTPUTS):
-            end = text.find("\nOutput:", end + 1)
-            if end < 0:
-                break
-            yield text[begin.end() : end]
-
-
 def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
     """What is inside it, compressed anew."""
     try:
@@ -218,7 +205,8 @@ def _in_bytes(name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
 
 def _in_text(name: str, text: str, wanted: Wanted) -> Occurrence | None:
     if text[:200].lstrip("\ufeff \n\r\t").lower().startswith(("<!doctype html", "<html")):
-        return _in_page(text, wanted)
+        named = _PAGE_ROWS.search(text)
+        return Occurrence(kind="page") if named and wanted.row in named[1].split() else None
     suffix = name.rpartition(".")[2].lower()
     if suffix in ("csv", "tsv"):
         return _in_csv(text, wanted, "\t" if suffix == "tsv" else "")
@@ -331,12 +319,12 @@ def _in_document(text: str, document: Any, wanted: Wanted) -> Occurrence | None:
         return Occurrence(kind="document") if _is_in_fields(document, wanted) else None
     if not _is_in_record(document, wanted):
         return None
-    if isinstance(document, list) and not _is_chat(document):
-        return _in_list(text, document, wanted)
     left, rows = _pruned(document, wanted)
     if left is _GONE or not left:
         return Occurrence(kind="document")
-    return _table("document", rows, _written(left, text).encode())
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    written = json.dumps(left, ensure_ascii=False, indent=2)
+    return _table("table" if isinstance(left, list) else "document", rows, f"{mark}{written}\n".encode())
 
 
 def _is_in_fields(value: Any, wanted: Wanted) -> bool:
@@ -348,42 +336,6 @@ def _is_in_fields(value: Any, wanted: Wanted) -> bool:
             if key != "parameters"
         )
     return isinstance(value, list) and any(_is_in_fields(item, wanted) for item in value)
-
-
-def _in_list(text: str, elements: list[Any], wanted: Wanted) -> Occurrence | None:
-    """A JSON list of rows; what stands between the brackets of the others stays as it is."""
-    spans = list(_spans(text))
-    pruned = [_pruned(element, wanted) for element in elements]
-    kept = [number for number, (left, _) in enumerate(pruned) if left is not _GONE]
-    if not kept:
-        return Occurrence(kind="document")
-    parts = [text[: spans[0][0]]]
-    for position, number in enumerate(kept):
-        begin, end = spans[number]
-        left, rows = pruned[number]
-        parts.append(text[spans[number - 1][1] : begin] if position else "")
-        parts.append(_written(left, "") if rows else text[begin:end])
-    parts.append(text[spans[-1][1] :])
-    return _table("table", sum(rows for _, rows in pruned), "".join(parts).encode())
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the elements of a JSON list begin and end."""
-    decoder = json.JSONDecoder()
-    place = text.index("[") + 1
-    while True:
-        place = _past(text, place, ", \n\r\t")
-        if text[place] == "]":
-            return
-        _, end = decoder.raw_decode(text, place)
-        yield place, end
-        place = end
-
-
-def _past(text: str, place: int, characters: str) -> int:
-    while text[place] in characters:
-        place += 1
-    return place
 
 
 class _Gone:
@@ -426,78 +378,3 @@ def _is_texts(item: list[Any]) -> bool:
 
 def _is_chat(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
-
-
-def _written(value: Any, like: str) -> str:
-    """A JSON value, indented as another text is."""
-    indented = re.search(r"[\[{]\r?\n( +)", like)
-    indent = len(indented[1]) if indented else None
-    written = json.dumps(value, ensure_ascii=bool(like) and like.isascii(), indent=indent)
-    return written + ("\n" if like.endswith("\n") else "")
-
-
-def _in_page(text: str, wanted: Wanted) -> Occurrence | None:
-    named = _PAGE_ROWS.search(text[:PAGE_HEAD_CHARACTERS])
-    if named and wanted.row in named.group(1).split():
-        return Occurrence(kind="page")
-    page = _Page()
-    page.feed(text)
-    page.close()
-    parameters = declared_parameters()
-    is_ours = _OUR_TITLE in text[:1000]
-    shown = (
-        element.text
-        for before, element in pairwise([_Element(), *page.elements])
-        if before.text not in parameters and (element.is_text or not is_ours)
-    )
-    return Occurrence(kind="page") if any(wanted.is_in(text) for text in shown) else None
-
-
-_OUR_TITLE = "<title>EASE: "
-PAGE_HEAD_CHARACTERS = 20_000
-_PAGE_ROWS = re.compile(r'<meta name="ease-rows" content="([0-9a-f ]*)">')
-"""Our pages name the rows that their prompt shows, which may be written in any way."""
-
-
-@dataclass(kw_only=True)
-class _Element:
-    """Of a page; our own reports mark where text of rows and models stands, beside it are phases and labels of ours."""
-
-    tag: str = ""
-    is_text: bool = False
-    parts: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
-
-
-class _Page(HTMLParser):
-    """All elements of an HTML page, in the order in which they end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[_Element] = []
-        self._open: list[_Element] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _VOID:
-            self._open.append(_Element(tag=tag, is_text=tag == "pre" or ("class", "text") in attrs))
-
-    def handle_data(self, data: str) -> None:
-        for element in self._open:
-            element.parts.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        if any(element.tag == tag for element in self._open):
-            while self._open:
-                self.elements.append(self._open.pop())
-                if self.elements[-1].tag == tag:
-                    break
-
-    def close(self) -> None:
-        super().close()
-        self.elements += self._open
-
-
-_VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})

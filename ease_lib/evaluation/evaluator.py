@@ -23,10 +23,11 @@ from ease_lib.tasks.base import Exemplar, row_hash
 
 logger = logging.getLogger("ease")
 
-PREFIX_TOKENS = 1024
-"""That prompts of a sequence begin with so that endpoints with a prefix cache keep them."""
 SHOWN_CHARACTERS = 60
 """Of a row's input that name it in the log."""
+PREFIX_TOKENS = 1024
+"""Where prompts of a sequence begin with so many equal tokens, one is asked before the others, so that an endpoint with
+a prefix cache computes them once; OpenAI's caches no shorter ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +84,6 @@ class Evaluator:
         template: how prompts are written.
         judge: scores answers in place of the metric, which then only tells whether they fit any row.
         most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
-        prefix_tokens: where prompts of a sequence begin with so many equal tokens, one is asked before the others, so
-            that an endpoint with a prefix cache computes them once; 0 is never.
     """
 
     def __init__(
@@ -97,7 +96,6 @@ class Evaluator:
         judge: Judge | None = None,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
-        prefix_tokens: int = 0,
     ) -> None:
         self._client = client
         self._rows = rows
@@ -109,7 +107,6 @@ class Evaluator:
         """Of evaluations that did not get to their end."""
         self._asked = self._refused = 0
         self._most_zeros = most_zeros
-        self._prefix_tokens = prefix_tokens
         self._seen: set[tuple[object, ...]] = set()
         """Sequences whose beginning the endpoint knows."""
         self._zeros: list[str] = []
@@ -179,12 +176,12 @@ class Evaluator:
     def _gains_from_a_first(self, rows: Sequence[Exemplar], question: Question) -> bool:
         """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
         sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
-        if not self._prefix_tokens or len(rows) < 2 or sequence in self._seen:
+        if len(rows) < 2 or sequence in self._seen:
             return False
         one, other = (self._template.render(question.exemplars, row, question.instruction) for row in rows[:2])
         equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
         self._seen.add(sequence)
-        return equal >= self._prefix_tokens * CHARACTERS_PER_TOKEN
+        return equal >= PREFIX_TOKENS * CHARACTERS_PER_TOKEN
 
     def _check_zeros(self, prompt: str, answer: str, row: Exemplar, score: float) -> None:
         """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all."""

@@ -14,7 +14,7 @@ from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.evaluation.baseline import Baseline
-from ease_lib.evaluation.evaluator import PREFIX_TOKENS, Evaluation, Evaluator, Question
+from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.prompt import PromptTemplate
@@ -29,7 +29,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures, template, judge, most_zeros, prefix_tokens: see `Evaluator`.
+        client, rows, metric, failures, template, judge, most_zeros: see `Evaluator`.
     """
 
     def __init__(
@@ -43,7 +43,6 @@ class Objective:
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         judge: Judge | None = None,
         most_zeros: int = 0,
-        prefix_tokens: int = 0,
     ) -> None:
         self._evaluator = Evaluator(
             client,
@@ -53,7 +52,6 @@ class Objective:
             template=template,
             judge=judge,
             most_zeros=most_zeros,
-            prefix_tokens=prefix_tokens,
         )
         self._runner = runner
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
@@ -79,7 +77,6 @@ class Objective:
             template=template,
             judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
             most_zeros=most_zeros,
-            prefix_tokens=PREFIX_TOKENS,
         )
 
     def evaluate(self, question: Question) -> Evaluation:

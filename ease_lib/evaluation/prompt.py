@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -237,3 +238,18 @@ def instruction_text(instruction: str) -> str:
 
 def prompt_sha256(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()
+
+
+MOST_OUTPUTS = 20
+"""Places behind one `Input: ` where it may end, for inputs that hold lines which begin with `Output:` themselves."""
+
+
+def shown_inputs(text: str) -> Iterator[str]:
+    """The rows of a text by the default template: from `Input: ` at the beginning of a line to `Output:` of a later."""
+    for begin in re.finditer(r"^Input: ", text, re.MULTILINE) if "Input: " in text else ():
+        end = begin.end() - 1
+        for _ in range(MOST_OUTPUTS):
+            end = text.find("\nOutput:", end + 1)
+            if end < 0:
+                break
+            yield text[begin.end() : end]

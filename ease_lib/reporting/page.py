@@ -5,15 +5,17 @@ Exemplars, answers and labels are data from outside; the template engine escapes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ease_lib import __version__
+from ease_lib.evaluation.prompt import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
+from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
 
@@ -24,7 +26,6 @@ def render_page(
     prompt: str,
     predictions: Sequence[Mapping[str, Any]],
     harmful: Sequence[Mapping[str, Any]] = (),
-    rows: Sequence[str] = (),
 ) -> str:
     """The page of a run.
 
@@ -33,27 +34,38 @@ def render_page(
         history, predictions: rows of the contracts of these names.
         harmful: the report's harmful exemplars, with their texts.
         prompt: the winning prompt with a placeholder for the query.
-        rows: hashes of its exemplars, by which `ease forget` finds the page.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
-    return page_template(
-        "page.html.j2"
-    ).render(
+    mistakes = [row for row in scored if row["score"] < 1][:MOST_MISTAKES]
+    return page_template("page.html.j2").render(
         report=report,
         history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
-        rows=rows,
+        rows=sorted({row_hash(text) for text in _shown(report["best"], mistakes, harmful) if text.strip()}),
         harmful=harmful,
         labels=labels_of(scored),
         fields=fields_of(scored) if report["metric"] == "json_fields" else [],
-        mistakes=[row for row in scored if row["score"] < 1][:MOST_MISTAKES],
+        mistakes=mistakes,
         wrong=sum(row["score"] < 1 for row in scored),
         refused=[row for row in answered if row["failure"]],
         front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
         version=__version__,
     )
+
+
+def _shown(
+    best: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]], harmful: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Every text that may be a row: by their hashes in its head `ease forget` finds the page."""
+    yield best["instruction"]
+    for exemplar in best["exemplars"]:
+        yield from (exemplar["input"], *exemplar["outputs"])
+    for row in mistakes:
+        yield from (row["prediction"], *shown_inputs(row["prediction"]), *row["outputs"])
+    for row in harmful:
+        yield from (row["input"], row["output"])
 
 
 def page_template(name: str) -> Template:

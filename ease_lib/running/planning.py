@@ -135,8 +135,7 @@ def _trials(parameters: Parameters) -> Usage:
 def _proposals(parameters: Parameters, data: TaskData) -> Usage:
     wanted = parameters.instructions.instructions
     texts = [exemplar_text(row) for row in data.pool]
-    shown = parameters.instructions.instruction_exemplars
-    prompts = proposal_prompts(texts, min(wanted, PROPOSALS), shown, rng(parameters.run.seed, "instruction proposals"))
+    prompts = proposal_prompts(texts, min(wanted, PROPOSALS), rng(parameters.run.seed, "instruction proposals"))
     usage = Usage(
         requests=len(prompts),
         prompt_tokens=sum(map(estimated_tokens, prompts)),

@@ -240,7 +240,7 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
         assert black_box.judge is not None
         verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
     if verdict.failure:
-        raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale, or raise judge_max_tokens")
+        raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale")
 
 
 def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> None:

@@ -232,7 +232,7 @@ class Run:
             answering = connect(endpoint, sampling, around, stack, generation=generation)
             judging = None
             if judge:
-                verdicts = Sampling(max_tokens=judge.judge_max_tokens, stop="", messages=True)
+                verdicts = Sampling(max_tokens=VERDICT_TOKENS, stop="", messages=True)
                 judging = connect(judge.endpoint(endpoint), verdicts, around, stack, judge=judge)
             self.notes.endpoint = answering.asked.endpoint_identity
             self.notes.parameters_left_out(answering.wire.left_out)

@@ -14,6 +14,7 @@ from ease_lib.artifacts.tables import read_exemplars, write_records
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.candidates.instructions import (
+    PROPOSAL_TEMPERATURE,
     PROPOSAL_TOKENS,
     distinct_instructions,
     instruction_of,
@@ -94,12 +95,9 @@ def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str]
     prompts = proposal_prompts(
         [exemplar_text(row) for row in pool],
         wanted,
-        config.instructions.instruction_exemplars,
         rng(config.run.seed, "instruction proposals"),
     )
-    sampling = Sampling(
-        max_tokens=PROPOSAL_TOKENS, stop="\n\n", temperature=config.instructions.instruction_temperature
-    )
+    sampling = Sampling(max_tokens=PROPOSAL_TOKENS, stop="\n\n", temperature=PROPOSAL_TEMPERATURE)
     completions: list[Completion] = []
     account = f"instructions/{config.run.seed}"
     start = time.perf_counter()

@@ -20,7 +20,6 @@ from ease_lib.reporting.summary import summarise
 from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run
 from ease_lib.study.search_artifacts import exemplar_of
-from ease_lib.tasks.base import row_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +71,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
         for each in summary["harmful_exemplars"]
     ]
-    rows = [row_hash(exemplar.input) for exemplar in exemplars]
-    page = render_page(summary, history, as_text(prompt), predictions, harmful, rows)
+    page = render_page(summary, history, as_text(prompt), predictions, harmful)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)

@@ -128,11 +128,11 @@ def load_source(
         case "customer_feedback":
             return customer_feedback()
         case "lr":
-            return linear_rule(slope=config.lr_slope, intercept=config.lr_intercept, rows=rows, seed=seed)
+            return linear_rule(rows=rows, seed=seed)
         case "lp_variant":
             return pig_latin_variant(rows=rows, seed=seed)
         case "instruction_induction":
-            return instruction_induction(config.task_name, locate, config.clean_task_name)
+            return instruction_induction(config.task_name, locate)
         case "table" if is_hub(config):
             return table.hub_source(config.task_name, _columns(config, fields))
         case "table":

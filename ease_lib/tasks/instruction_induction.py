@@ -28,24 +28,19 @@ _METRICS = {
 _VARIANT = re.compile(r"(_v\d+|_\d+_noisy|_large|_redirect\d*|_textlabel|_reverse|_remap\w*)+$")
 
 
-def instruction_induction(name: str, locate: Callable[[str], Readable], clean_name: str = "") -> TaskSource:
-    """Read a task.
+def instruction_induction(name: str, locate: Callable[[str], Readable]) -> TaskSource:
+    """Read a task; which of its pool rows are noisy is unknown.
 
     Args:
         name: file name without `.json`.
         locate: gives a file of the data folder, e.g. `induce/sum_v1.json`.
-        clean_name: the clean twin of a noisy task; a pool row is noisy where its output differs from the twin's.
-            Without it the pool's `is_noisy` is unknown.
 
     Raises:
         DataError: naming file and example.
     """
     splits = {split: _read(locate(f"{folder}/{name}.json")) for split, folder in SPLIT_FOLDERS.items()}
-    pool = splits["pool"]
-    if clean_name:
-        pool = _marked(pool, _read(locate(f"{SPLIT_FOLDERS['pool']}/{clean_name}.json")), name, clean_name)
     return TaskSource(
-        name=name, metric=metric_of(name), rows=pool, validation=splits["validation"], test=splits["test"]
+        name=name, metric=metric_of(name), rows=splits["pool"], validation=splits["validation"], test=splits["test"]
     )
 
 
@@ -92,13 +87,3 @@ def _with_input_and_output(example: dict[str, Any], number: str) -> dict[str, An
         concept, *others = example["all_common_concepts"]
         return {"input": ", ".join(example["items"]), "output": concept, "all_common_concepts": others}
     return example
-
-
-def _marked(noisy: list[Row], clean: list[Row], name: str, clean_name: str) -> list[Row]:
-    if [row.input for row in noisy] != [row.input for row in clean]:
-        raise DataError(
-            f"{clean_name} is not the clean twin of {name}: their pool inputs differ; check clean_task_name"
-        )
-    return [
-        Row(row.input, row.outputs, row.outputs[0] != twin.outputs[0]) for row, twin in zip(noisy, clean, strict=True)
-    ]

@@ -1,7 +1,7 @@
 """Models that know some answers beforehand: for the study of how much selection matters to a model that knows the task.
 
 The simulated endpoint's other model knows nothing but what its prompt shows. Only the models made here know answers,
-and only those of two tasks with their default parameters: the line y = -4x + 6 (`lr`) and the pig Latin variant
+and only those of two tasks: the line y = -4x + 6 (`lr`) and the pig Latin variant
 (`lp_variant`). Which queries a model knows is a hash of the query: exemplars neither help nor mislead it there, and a
 model with more knowledge knows all that one with less does. Everywhere else it answers as the in-context learner does.
 """
@@ -13,13 +13,11 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from ease_lib.config.sections import TaskConfig
-from ease_lib.tasks import pig_latin
+from ease_lib.tasks import linear_rule, pig_latin
 from tests.simulation import in_context_learner
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
 _SENTENCE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?(?: [A-Za-z]+(?:'[A-Za-z]+)?)*[.!?]?")
-_RULE = TaskConfig()
 
 
 def knowing_model(knowledge: float) -> Callable[[str], str]:
@@ -41,7 +39,7 @@ def prior_answer(query: str) -> str | None:
     """
     number = query.replace("\u2212", "-")
     if _NUMBER.fullmatch(number):
-        value = _RULE.lr_slope * Decimal(number) + _RULE.lr_intercept
+        value = linear_rule.SLOPE * Decimal(number) + linear_rule.INTERCEPT
         return f"{value.normalize() + 0:f}"
     words = set(re.findall(r"[a-z']+", query.lower()))
     if _SENTENCE.fullmatch(query) and (query.islower() or words <= pig_latin.VOCABULARY):

@@ -6,14 +6,14 @@ from ease_lib.seeding import rng
 
 def test_a_proposal_shows_random_pairs_and_ends_where_the_instruction_begins():
     texts = [f"Input: {number}\nOutput: o{number}" for number in range(20)]
-    prompts = proposal_prompts(texts, 5, 3, rng(0, "test"))
+    prompts = proposal_prompts(texts, 5, rng(0, "test"))
     assert len(set(prompts)) == 5
-    assert all(prompt.count("Output:") == 3 for prompt in prompts)
+    assert all(prompt.count("Output:") == 10 for prompt in prompts)
     assert all(prompt.endswith("\n\nThe instruction was to") for prompt in prompts)
 
 
 def test_a_pool_smaller_than_what_is_shown_is_shown_whole():
-    assert proposal_prompts(["Input: a\nOutput: b"], 1, 10, rng(0, "test"))[0].count("Output:") == 1
+    assert proposal_prompts(["Input: a\nOutput: b"], 1, rng(0, "test"))[0].count("Output:") == 1
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ def test_a_csv_file_without_header_loses_its_first_row_and_one_with_it_no_header
         ("prompt.txt", "Input: the local shop is closed\nOutput: local\n\nInput: {input}\nOutput:"),
         ("notes.txt", "a local shop\nlocals only\n"),
         ("report.html", "<!doctype html><td>local shops</td><tr><td>llm_base_url</td><td>local</td></tr>"),
+        ("page.html", f'<!doctype html><meta name="ease-rows" content="{"0" * 64}"><td>local</td>'),
         ("messages.json", json.dumps([{"role": "user", "content": "Input: a local shop\nOutput: x"}])),
         ("events.jsonl", '{"text": "local shops"}\n{"text": "localhost"}\n'),
         ("answer", "0" * 64 + '\n{"text": "a local one", "model": "local"}'),
@@ -86,14 +87,16 @@ def test_json_lines_lose_the_line_and_keep_the_others_to_the_byte():
         assert (found.kind, found.rows, found.left.decode()) == ("lines", 1, f"{other}\n{other}")
 
 
-def test_json_lists_lose_the_element_and_keep_the_others_to_the_byte():
-    elements = ['{"text": "one",  "n": 1.50}', json.dumps({"text": TEXT}), '{"text": "two"}']
-    for begin, between, end in (("[", ", ", "]"), ("[\n  ", ",\n  ", "\n]\n"), ("\ufeff[", ",", "]")):
-        for place in range(3):
-            rows = [*elements[:1], *elements[2:]]
-            whole = begin + between.join([*rows[:place], elements[1], *rows[place:]]) + end
-            assert found_in("rows.json", whole).left.decode() == begin + between.join(rows) + end
+def test_json_lists_lose_the_element_and_are_written_anew():
+    elements = [{"text": "für one", "n": 1.5}, {"text": TEXT}, {"text": "two"}]
+    for mark in ("", "\ufeff"):
+        found = found_in("rows.json", mark + json.dumps(elements))
+        assert (found.kind, found.rows) == ("table", 1)
+        assert found.left.decode() == mark + json.dumps([elements[0], elements[2]], ensure_ascii=False, indent=2) + "\n"
+    utf_16 = found_in("rows.json", ("\ufeff" + json.dumps(elements)).encode("utf-16-le"))
+    assert json.loads(utf_16.left.decode("utf-16")) == [elements[0], elements[2]]
     assert json.loads(found_in("instructions.json", json.dumps(["a", TEXT, "b"])).left) == ["a", "b"]
+    assert found_in("rows.json", json.dumps([{"text": TEXT}])).left is None
 
 
 def test_objects_of_rows_lose_the_smallest_record_that_holds_it():
@@ -189,13 +192,12 @@ def test_a_table_that_cannot_be_read_is_named_not_skipped():
 
 
 def test_prompts_reports_and_answers_go_whole():
-    page = f"<!doctype html><html><body><td class='text'>{html.escape(TEXT)}</td>"
+    page = f'<!doctype html><meta charset="utf-8"><meta name="ease-rows" content="{"0" * 64} {row_hash(TEXT)}">'
     for name, content, kind in (
         ("prompt.txt", PROMPT, "prompt"),
         ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "document"),
         ("chat.json", json.dumps([{"role": "system", "content": "x"}, {"role": "user", "content": TEXT}]), "document"),
         ("report.html", page, "page"),
-        ("prompt.html", f"<html><pre>{html.escape(PROMPT)}</pre></html>", "page"),
         ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT}), "answer"),
         ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"}), "answer"),
     ):
@@ -240,3 +242,9 @@ def test_what_quotes_a_text_is_known_in_every_spelling():
         assert quotes(content.encode(), TEXT)
     assert quotes(file.getvalue(), TEXT)
     assert not quotes(b"something else", TEXT)
+
+
+def test_of_a_page_that_is_not_ours_it_is_only_said_that_it_quotes_a_row():
+    page = f"<html><td>{html.escape(TEXT)}</td><pre>{html.escape(PROMPT)}</pre></html>"
+    assert found_in("page.html", page) is None
+    assert quotes(page.encode(), TEXT)

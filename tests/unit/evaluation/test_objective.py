@@ -25,6 +25,7 @@ from ease_lib.errors import (
     Overloaded,
     TooManyFailures,
 )
+from ease_lib.evaluation import evaluator
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, estimated_usage
@@ -204,13 +205,14 @@ def test_equal_queries_are_asked_once(tmp_path):
     assert (usage.requests, usage.cached, server.script.requests) == (1, 4, 1)
 
 
-@pytest.mark.parametrize(("prefix_tokens", "alone"), [(0, 0), (100, 1), (10_000, 0)])
-def test_one_prompt_of_a_long_beginning_is_asked_before_the_others(prefix_tokens, alone):
+@pytest.mark.parametrize(("prefix_tokens", "alone"), [(100, 1), (10_000, 0)])
+def test_one_prompt_of_a_long_beginning_is_asked_before_the_others(monkeypatch, prefix_tokens, alone):
+    monkeypatch.setattr(evaluator, "PREFIX_TOKENS", prefix_tokens)
     sequence = [Exemplar(100, "a" * 1000, ("b",))]
     with faulty_endpoint(query_number, latency_seconds=0.02) as server:
         running = []
         server.script.on_request = lambda prompt: running.append(server.script.running)
-        with objective_on(server, prefix_tokens=prefix_tokens) as objective:
+        with objective_on(server) as objective:
             objective.evaluate(Question(exemplars=sequence, rows=range(6)))
             assert sum(script == 0 for script in running[:2]) == 1 + alone
             begun = len(running)

@@ -7,6 +7,7 @@ import pytest
 
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.verdict import verdict
+from ease_lib.tasks.base import row_hash
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
 
@@ -34,6 +35,7 @@ def report(**changes):
             "test_interval": [0.3, 0.7],
             "test_rows": 1,
             "exemplar_ids": [7],
+            "instruction": "",
             "exemplars": [{"exemplar_id": 7, "input": ATTACK, "outputs": [ATTACK], "is_noisy": True}],
             "found_at_evaluation": 4,
             "estimate": 0.875,
@@ -260,3 +262,13 @@ def test_exemplars_that_make_prompts_worse_are_shown_with_the_evidence():
     for shown in ("Exemplars that make prompts worse", "lights went out", "-0.125 ± 0.040", "97 %", "31 33"):
         assert shown in page
     assert "Exemplars that make" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
+def test_the_page_names_every_row_that_it_shows_for_those_who_forget_one():
+    repeated = {**PREDICTIONS[0], "prediction": "praise\n\nInput: lost parcel\nOutput: x", "outputs": ["question"]}
+    harmful_row = harmful(input="lights went out", output="complaint")
+    page = render_page(report(), HISTORY, "p", [repeated, *PREDICTIONS[1:]], [harmful_row])
+    (named,) = re.findall(r'<meta name="ease-rows" content="([0-9a-f ]*)">', page)
+    shown = (ATTACK, "lost parcel", repeated["prediction"], "question", "lights went out", "complaint")
+    assert {row_hash(text) for text in shown} <= set(named.split())
+    assert row_hash("not shown") not in named

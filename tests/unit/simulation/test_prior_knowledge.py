@@ -29,9 +29,7 @@ def prompt(query, exemplars=MISLEADING):
     return render_prompt(exemplars, query)
 
 
-@pytest.mark.parametrize(
-    "source", [linear_rule(slope=-4, intercept=6, rows=300, seed=1), pig_latin_variant(rows=300, seed=1)]
-)
+@pytest.mark.parametrize("source", [linear_rule(rows=300, seed=1), pig_latin_variant(rows=300, seed=1)])
 def test_all_is_known_of_the_tasks_given(source):
     assert all(knowing_model(1.0)(prompt(row.input)) == row.outputs[0] for row in source.rows)
 

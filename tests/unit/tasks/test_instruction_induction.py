@@ -21,20 +21,6 @@ def test_further_accepted_outputs(tmp_path):
     assert source.rows[0].is_noisy is None
 
 
-def test_noise_is_the_difference_to_the_clean_twin(tmp_path):
-    write(tmp_path, "noisy", {"input": "1", "output": "2"}, {"input": "3", "output": "9"})
-    write(tmp_path, "clean", {"input": "1", "output": "2"}, {"input": "3", "output": "4"})
-    source = instruction_induction("noisy", tmp_path.joinpath, "clean")
-    assert [row.is_noisy for row in source.rows] == [False, True]
-
-
-def test_a_twin_with_other_inputs_is_refused(tmp_path):
-    write(tmp_path, "noisy", {"input": "1", "output": "2"})
-    write(tmp_path, "clean", {"input": "2", "output": "2"})
-    with pytest.raises(DataError, match="is not the clean twin"):
-        instruction_induction("noisy", tmp_path.joinpath, "clean")
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -104,5 +90,5 @@ def test_every_published_output_is_right_by_its_metric(real_data):
 def test_published_noise_changes_less_than_it_says(real_data):
     folder = real_data / "instruction_induction"
     name = "ag_news_textlabel_redirect1_{}_noisy"
-    source = instruction_induction(name.format(10), folder.joinpath, name.format(0))
-    assert sum(bool(row.is_noisy) for row in source.rows) == 6
+    noisy, clean = (instruction_induction(name.format(percent), folder.joinpath).rows for percent in (10, 0))
+    assert sum(one.outputs[0] != other.outputs[0] for one, other in zip(noisy, clean, strict=True)) == 6
