@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from rapidfuzz.distance import LCSseq, Levenshtein
+
 from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.errors import DataError
 
@@ -465,31 +467,14 @@ def _as_written(answer: str, output: str) -> tuple[str, str]:
     return _bare(" ".join(first[0].split())), _bare(" ".join(first[1].split()))
 
 
-def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    lengths = [0] * (len(other) + 1)
-    for item in one:
-        before = 0
-        for place, candidate in enumerate(other, 1):
-            longest = before + 1 if item == candidate else max(lengths[place], lengths[place - 1])
-            before, lengths[place] = lengths[place], longest
-    return lengths[-1]
-
-
 def _sequence_f1(answer: list[str], output: list[str]) -> float:
     if not answer or not output:
         return float(answer == output)
-    return 2 * _common_subsequence(answer, output) / (len(answer) + len(output))
+    return 2 * LCSseq.similarity(answer, output) / (len(answer) + len(output))
 
 
 def _edit_similarity(one: str, other: str) -> float:
-    distances = list(range(len(other) + 1))
-    for row, character in enumerate(one, 1):
-        before, distances[0] = distances[0], row
-        for place, candidate in enumerate(other, 1):
-            changed = before + (character != candidate)
-            before = distances[place]
-            distances[place] = min(changed, before + 1, distances[place - 1] + 1)
-    return 1 - distances[-1] / max(len(one), len(other), 1)
+    return 1 - Levenshtein.distance(one, other) / max(len(one), len(other), 1)
 
 
 def _f1(answer: list[str], output: list[str]) -> float:

@@ -1,9 +1,13 @@
+import time
 from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ease_lib.config.sections import METRIC_NAMES
 from ease_lib.errors import DataError
+from ease_lib.evaluation import metrics
 from ease_lib.evaluation.metrics import (
     METRICS,
     final_expression,
@@ -317,6 +321,57 @@ def test_an_answer_that_repeats_itself_without_end_is_read_in_no_time():
 )
 def test_metrics_of_texts_patterns_and_json(metric, answer, outputs, score):
     assert METRICS[metric](answer, outputs) == pytest.approx(score)
+
+
+def plain_edit_distance(one, other):
+    distances = list(range(len(other) + 1))
+    for row, character in enumerate(one, 1):
+        before, distances[0] = distances[0], row
+        for place, candidate in enumerate(other, 1):
+            changed = before + (character != candidate)
+            before = distances[place]
+            distances[place] = min(changed, before + 1, distances[place - 1] + 1)
+    return distances[-1]
+
+
+def plain_common_subsequence(one, other):
+    lengths = [0] * (len(other) + 1)
+    for item in one:
+        before = 0
+        for place, candidate in enumerate(other, 1):
+            longest = before + 1 if item == candidate else max(lengths[place], lengths[place - 1])
+            before, lengths[place] = lengths[place], longest
+    return lengths[-1]
+
+
+TEXTS = st.text(st.sampled_from("abcxyz \u00e9\u732b\U0001f600"), max_size=60) | st.text(max_size=20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS)
+def test_edit_similarity_equals_the_plain_loop(one, other):
+    longer = max(len(one), len(other), 1)
+    assert metrics._edit_similarity(one, other) == 1 - plain_edit_distance(one, other) / longer
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "the", "cat", "", "\u732b", "97", "-1"]) | st.text(max_size=3), max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(WORDS, WORDS)
+def test_rouge_l_equals_the_plain_loop(one, other):
+    common = plain_common_subsequence(one, other)
+    expected = 2 * common / (len(one) + len(other)) if one and other else float(one == other)
+    assert metrics._sequence_f1(one, other) == expected
+
+
+def test_texts_of_thousands_of_characters_are_compared_at_once():
+    """Answers are scored in the event loop, where the others wait meanwhile."""
+    answer, output = "lost parcel " * 500, "parcel lost " * 500
+    start = time.perf_counter()
+    assert 0 < METRICS["edit_similarity"](answer, [output]) < 1
+    assert 0 < METRICS["rouge_l"](answer, [output]) < 1
+    assert time.perf_counter() - start < 1
 
 
 def test_outputs_that_a_metric_cannot_read_are_the_datas_fault():
