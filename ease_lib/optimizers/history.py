@@ -20,8 +20,8 @@ Phase = Literal["initial", "search", "confirmation"]
 class Candidate:
     """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
 
-    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows that
-    it is evaluated on; a method that does not choose them leaves them to the search loop, which says them.
+    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows on
+    which it is evaluated; a method that does not choose them leaves them to the search loop, which says them.
     """
 
     sequence: Sequence

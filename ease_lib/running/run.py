@@ -35,6 +35,9 @@ from ease_lib.signals import cancel_all, open_event_loop
 from ease_lib.study.caps import Limits
 from ease_lib.study.ledger import Ledger, open_ledger
 
+VERDICT_TOKENS = 1024
+"""The longest verdict of a judge, with what it thinks before."""
+
 
 class Progress(Protocol):
     """Is told how far a run is."""
