@@ -47,8 +47,13 @@ class Workspace:
 
     def __init__(self, folder: Path, **elsewhere: str) -> None:
         self.folder = folder
-        self._artifacts = {outputs_of_run()[name]: LocalArtifact(path) for name, path in elsewhere.items()}
+        self._artifacts: dict[str, LocalArtifact] = {}
         self._done: list[tuple[ModuleType, dict[str, Value]]] = []
+        self.place(**elsewhere)
+
+    def place(self, **elsewhere: str) -> None:
+        """Say where artifacts lie that lie somewhere else, by name."""
+        self._artifacts |= {outputs_of_run()[name]: LocalArtifact(path) for name, path in elsewhere.items()}
 
     def __getattr__(self, name: str) -> str:
         if name not in outputs_of_run():

@@ -87,9 +87,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     task = read_search_task(**asdict(inputs), metric_of=run.metric)
     settings, ledger = config.optimizer, run.ledger(config.continuation)
     space = task.space(settings)
+    ledger.book(PROPOSALS, task.instructions.usage)
     plan = _plan(config, task, space, ledger)
     with run.llm(config, task.asked.sampling(config.endpoint), SEARCH, judged=task.asked.rubric) as black_box:
-        ledger.book(PROPOSALS, task.instructions.usage)
         scored = task.asked.scored(black_box)
         key = search_key(task, scored, settings, config.embedding, seed=config.run.seed, answers=plan.answers)
         memory = open_memory(run.store if settings.warm_start else None, scored.subject(task.name), run.notes)

@@ -20,6 +20,7 @@ from ease_lib.running.execution import LocalArtifact
 from ease_lib.running.graph import COMPONENTS
 from pipelines.component_files import component_yaml
 from tests.recorded_run import SMALL
+from tests.simulation.models import SIMULATED
 
 ALL = pytest.mark.parametrize("component", components.ALL, ids=lambda component: component.name)
 
@@ -205,7 +206,7 @@ stranger(llm=sys.argv[2])
 def test_a_stranger_loads_our_components_from_their_files(tmp_path):
     """His numbers arrive as text, and what he does not give has its default."""
     finished = subprocess.run(
-        [sys.executable, "-c", STRANGER, str(tmp_path), "simulated"],
+        [sys.executable, "-c", STRANGER, str(tmp_path), SIMULATED],
         capture_output=True,
         text=True,
         timeout=280,

@@ -64,7 +64,7 @@ def test_smoke_run_from_data_to_report(tmp_path):
         report["verdict"]["text"],
         (tmp_path / "out/prompt.txt").read_text().split("\n")[0],
         f"{report['best']['test_score']:.3f}",
-        f"LLM requests                {report['llm']['requests']}, of simulated",
+        f"LLM requests                {report['llm']['requests']}, of in_context_learner",
         str(tmp_path / "out/report.html"),
     ):
         assert shown in finished.stdout
@@ -197,8 +197,11 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
         (("--k", "31"), "k=31 exceeds pool_size=30"),
         (("--noise-ratio", "1.3"), "noise_ratio=1.3 is above 1"),
         (("--task", "poetry"), "task=poetry is not one of"),
-        (("--params", "knowledge"), "--params knowledge varies endpoints, methods, noise_ratios, repeats, tasks"),
-        (("--params", "nothing"), "no parameter set nothing: give one of demo, equal-requests, knowledge, paper"),
+        (
+            ("--params", "tests/benchmarks/sets/knowledge.yaml"),
+            "--params tests/benchmarks/sets/knowledge.yaml varies endpoints, methods, noise_ratios, repeats, tasks",
+        ),
+        (("--params", "nothing"), "no parameter set nothing: give one of demo, paper, smoke"),
         (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be made"),
     ],
 )

@@ -72,9 +72,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
     assert record["parameters"]["budget"] == 5
     assert "budget" not in record["defaults"]
     assert "nu" in record["defaults"]
-    assert record["llm"]["answered_by"] == [
-        {"model": "simulated-in-context-learner", "system_fingerprint": "", "answers": 30}
-    ]
+    assert record["llm"]["answered_by"] == [{"model": "in_context_learner", "system_fingerprint": "", "answers": 30}]
     assert record["software"]["packages"]["torch"]
     embed = next(record for record in records(published) if record["stage"] == "embed")
     assert len(embed["embedder"]["files_sha256"]) == 64

@@ -1,6 +1,7 @@
 """Instructions: proposed through a real endpoint, or read from a file; searched, counted and capped."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -41,7 +42,9 @@ def answer(prompt):
 
 
 def run(at, server, *stages, **changes):
-    parameters = parse_parameters({**SMALL, "llm_base_url": server.base_url, "store_uri": at.store, **changes})
+    parameters = parse_parameters(
+        {**SMALL, "llm_base_url": server.base_url, "store_uri": str(at.folder / "store"), **changes}
+    )
     return run_stages(at, parameters, *stages)
 
 
@@ -67,14 +70,14 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
     with faulty_endpoint(answer) as server:
         file = {"instructions": 0, "instructions_uri": str(instructions), "budget": 12}
         run(at, server, *modules_between("", "optimize"), optimize, evaluate, report, **file)
-    best = read_document(tmp_path / "best_sequence", contracts.BEST_SEQUENCE)
+    best = read_document(Path(at.best_sequence), contracts.BEST_SEQUENCE)
     assert best["instruction"] == "Name the kind"
-    assert (tmp_path / "results" / "prompt.txt").read_text().startswith(RIGHT)
-    history = read_table(tmp_path / "history", contracts.HISTORY).to_pylist()
+    assert (Path(at.results) / "prompt.txt").read_text().startswith(RIGHT)
+    history = read_table(Path(at.history), contracts.HISTORY).to_pylist()
     assert {row["instruction_id"] for row in history} == {0, 1, 2}
     assert all((row["score"] > 0) == (row["instruction_id"] == 1) for row in history if row["score"])
-    assert "Name the kind" in (tmp_path / "page").read_text()
-    tested = read_document(tmp_path / "test_scores", contracts.TEST_SUMMARY)
+    assert "Name the kind" in Path(at.page).read_text()
+    tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
     assert tested["random"]["score"] > 0, "random exemplars stand behind the instruction too"
 
 
@@ -84,7 +87,7 @@ def test_what_proposals_cost_counts_against_the_cap_and_in_the_summary(tmp_path)
         cap = 6 + 3 * 5 + 5 * 5  # the proposals, three evaluations, the test set
         run(at, server, *modules_between("", "optimize"), optimize, max_llm_requests=cap)
         assert server.script.requests <= cap - 5 * 5
-    summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
+    summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     assert summary["stopped"] == f"max_llm_requests={cap}"
     assert summary["evaluations"] == 3
     assert summary["llm"]["requests"] == 6 + 15
@@ -97,8 +100,8 @@ def test_a_method_that_chooses_rows_plans_for_what_proposals_leave_of_the_cap(tm
         values = {"method": "adaptive", "budget": 0, "max_llm_requests": cap}
         run(at, server, *modules_between("", "optimize"), optimize, **values)
         assert server.script.requests == 6 + 15
-    summary = read_document(tmp_path / "search", contracts.SEARCH_SUMMARY)
-    history = read_table(tmp_path / "history", contracts.HISTORY).to_pylist()
+    summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
+    history = read_table(Path(at.history), contracts.HISTORY).to_pylist()
     assert (summary["stopped"], summary["llm"]["requests"]) == ("budget", 6 + 15)
     assert sum(len(row["row_ids"]) for row in history) == 15
 

@@ -12,6 +12,7 @@ from ease_lib.errors import ConfigError, ContractError
 from ease_lib.seeding import rng
 from ease_lib.stages import prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
+from tests.support.runs import opened_run
 
 WORDS = ("train", "bus", "late", "early", "ticket", "refund", "seat", "window", "crowded", "quiet", "ümläut", "駅")
 
@@ -39,10 +40,12 @@ def kept(files, shards, **values):
     for shard, path in enumerate(tops):
         inputs = rank_pool.Inputs(pool=str(files / "pool"), validation=str(files / "validation"))
         config = stage_config(rank_pool.Config, {**parameters, "shard": shard})
-        rank_pool.run(inputs, rank_pool.Outputs(tops=path), config)
+        with opened_run() as run:
+            rank_pool.run(inputs, rank_pool.Outputs(tops=path), config, run)
     inputs = prefilter.Inputs(pool=str(files / "pool"), tops=tops[::-1])  # Kubeflow promises no order
     config = stage_config(prefilter.Config, parameters)
-    prefilter.run(inputs, prefilter.Outputs(kept=str(files / "kept")), config)
+    with opened_run() as run:
+        prefilter.run(inputs, prefilter.Outputs(kept=str(files / "kept")), config, run)
     return Path(files / "kept").read_bytes()
 
 
@@ -64,8 +67,8 @@ def test_a_missing_shard_is_named(files):
     kept(files, 1, prefilter="bm25")
     inputs = prefilter.Inputs(pool=str(files / "pool"), tops=[str(files / "tops-0")])
     config = stage_config(prefilter.Config, {"prefilter": "bm25", "retained": 20, "shards": 2})
-    with pytest.raises(ContractError, match="1 rankings for 2 shards"):
-        prefilter.run(inputs, prefilter.Outputs(kept=str(files / "k")), config)
+    with opened_run() as run, pytest.raises(ContractError, match="1 rankings for 2 shards"):
+        prefilter.run(inputs, prefilter.Outputs(kept=str(files / "k")), config, run)
 
 
 def test_a_shard_is_one_of_those_that_there_are():

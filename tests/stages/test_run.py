@@ -55,7 +55,7 @@ def run_optimize(at, **changes):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     at = Workspace(tmp_path_factory.mktemp("run"))
-    run(at, *modules_between("", "optimize"), optimize, store_uri=at.store)
+    run(at, *modules_between("", "optimize"), optimize, store_uri=str(at.folder / "store"))
     run(at, *modules_between("optimize", "publish"))
     return at
 
@@ -63,7 +63,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def prepared(finished, tmp_path):
     """The artifacts before the search, with places of its own for the search's."""
-    names = ("pool", "kept", "validation", "dataset", "instructions", "embeddings")
+    names = ("pool", "kept", "validation", "summary", "instructions", "embeddings")
     return Workspace(tmp_path, **{name: getattr(finished, name) for name in names})
 
 
@@ -104,7 +104,7 @@ def test_the_winner_is_compared_with_no_exemplars_on_the_same_rows(finished):
 @pytest.mark.parametrize("method", ["adaptive", "halving"])
 def test_a_method_that_chooses_rows_gets_to_the_report(finished, prepared, method):
     """It asks no row of a sequence twice, and its winner has the confirmed score."""
-    prepared.test = finished.test
+    prepared.place(test=finished.test)
     run(prepared, optimize, *modules_between("optimize", "publish"), method=method)
     report, history = read_document(Path(prepared.numbers), contracts.REPORT), history_of(prepared)
     asked = [(row["instruction_id"], *row["exemplar_ids"], row_id) for row in history for row_id in row["row_ids"]]
@@ -137,7 +137,7 @@ def test_evaluations_of_a_method_of_the_paper_ask_the_same_part_of_the_validatio
 
 def test_no_prompt_is_longer_than_max_prompt_tokens(finished, prepared):
     """Of five exemplars in the mean about 90 tokens stand before the query; the ones here fit into 60 with it."""
-    prepared.test = finished.test
+    prepared.place(test=finished.test)
     run(prepared, optimize, *modules_between("optimize", "publish"), method="adaptive", max_prompt_tokens=60)
     pool = {row.exemplar_id: row for row in read_exemplars(Path(prepared.kept), contracts.EXEMPLAR_POOL)}
     queries = [row.input for row in read_exemplars(Path(prepared.validation), contracts.VALIDATION_SET)]
@@ -149,7 +149,7 @@ def test_no_prompt_is_longer_than_max_prompt_tokens(finished, prepared):
 
 
 def test_the_order_of_the_winner_is_asked_where_that_is_wanted(finished, prepared):
-    prepared.test = finished.test
+    prepared.place(test=finished.test)
     run(prepared, optimize, *modules_between("optimize", "publish"), order_report=6)
     report = read_document(Path(prepared.numbers), contracts.REPORT)
     order = report["order"]
@@ -168,9 +168,10 @@ def test_results_folder_is_complete_and_consistent(finished):
     pool = {row.exemplar_id: row for row in read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)}
     prompt = (folder / "prompt.txt").read_text()
     assert prompt == render_prompt([pool[exemplar_id] for exemplar_id in best["exemplar_ids"]], "{input}")
-    assert json.loads((folder / "messages.json").read_text()) == [{"role": "user", "content": prompt}]
+    messages = json.loads((folder / "messages.json").read_text())
+    assert messages == [{"role": "user", "content": prompt}]
     request = json.loads((folder / "request.json").read_text())
-    assert request == {"prompt": prompt, "model": best["llm_model"]}, "a function takes no parameters"
+    assert request == {"messages": messages, "model": best["llm_model"]}, "a function takes no parameters"
     assert pq.read_table(folder / "history.parquet").num_rows == 9
 
 
@@ -202,14 +203,14 @@ def test_columns_in_the_prompt_need_a_table(tmp_path):
 def test_equal_parameters_give_equal_artifacts(finished, prepared, tmp_path):
     again = Workspace(tmp_path)
     run(again, *modules_between("", "optimize"))
-    for name in ("pool", "kept", "validation", "test", "dataset", "instructions"):
+    for name in ("pool", "kept", "validation", "test", "summary", "instructions"):
         assert Path(getattr(again, name)).read_bytes() == Path(getattr(finished, name)).read_bytes(), name
     run_optimize(prepared)
     assert Path(prepared.best_sequence).read_bytes() == Path(finished.best_sequence).read_bytes()
 
 
 def test_a_second_run_on_the_same_store_asks_nothing(finished, prepared):
-    run_optimize(prepared, store_uri=finished.store)
+    run_optimize(prepared, store_uri=str(finished.folder / "store"))
     summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
     assert (summary["resumed"], summary["replayed"]) == (True, 9)
     assert Path(prepared.history).read_bytes() == Path(finished.history).read_bytes()
@@ -228,7 +229,7 @@ def test_flipping_is_noisy_changes_no_proposal(finished, prepared, tmp_path):
     pool = read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)
     flipped = [replace(row, is_noisy=not row.is_noisy) for row in pool]
     write_exemplars(tmp_path / "flipped", contracts.EXEMPLAR_POOL, flipped)
-    prepared.kept = str(tmp_path / "flipped")
+    prepared.place(kept=str(tmp_path / "flipped"))
     run_optimize(prepared)
     sequences = [
         read_table(Path(path), contracts.HISTORY)["exemplar_ids"] for path in (prepared.history, finished.history)
@@ -344,7 +345,7 @@ def test_parallel_evaluations_hide_latency(prepared):
     ],
 )
 def test_every_baseline_gets_to_the_report(finished, prepared, method, evaluations):
-    prepared.test = finished.test
+    prepared.place(test=finished.test)
     run(prepared, optimize, *modules_between("optimize", "publish"), method=method)
     numbers = read_document(Path(prepared.numbers), contracts.REPORT)
     assert (numbers["method"], numbers["evaluations"]) == (method, evaluations)
@@ -379,7 +380,7 @@ def test_embeddings_of_another_pool_are_refused(finished, prepared, tmp_path):
     write_exemplars(
         tmp_path / "other", contracts.EXEMPLAR_POOL, [replace(row, exemplar_id=row.exemplar_id + 999) for row in pool]
     )
-    prepared.kept = str(tmp_path / "other")
+    prepared.place(kept=str(tmp_path / "other"))
     with pytest.raises(ContractError, match="embed this pool again"):
         run_optimize(prepared)
 
@@ -387,7 +388,7 @@ def test_embeddings_of_another_pool_are_refused(finished, prepared, tmp_path):
 def test_k_above_the_retained_pool_is_refused(finished, prepared, tmp_path):
     pool = read_exemplars(Path(finished.kept), contracts.EXEMPLAR_POOL)
     write_exemplars(tmp_path / "few", contracts.EXEMPLAR_POOL, pool[:3])
-    prepared.kept = str(tmp_path / "few")
+    prepared.place(kept=str(tmp_path / "few"))
     with pytest.raises(ConfigError, match="k=5 exceeds the pool's 3 exemplars"):
         run_optimize(prepared)
 
@@ -426,7 +427,7 @@ def test_prerequisites_list_every_problem(tmp_path):
 
 
 def test_prerequisites_of_the_endpoint():
-    with pytest.raises(ConfigError, match="llm_base_url=nonsense is none of local, simulated, or an http"):
+    with pytest.raises(ConfigError, match="llm_base_url=nonsense is none of local, an http"):
         check(llm_base_url="nonsense")
     with faulty_endpoint(lambda prompt: "x", status(401, "wrong key")) as server:
         with pytest.raises(ConfigError, match="wrong key; check EASE_LLM_API_KEY"):

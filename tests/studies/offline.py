@@ -47,7 +47,6 @@ from ease_lib.surrogate.network import ScoreNetwork
 from ease_lib.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.splits import classes_of
-from tests.support.runs import run_stages
 
 logger = logging.getLogger("ease")
 
@@ -159,7 +158,7 @@ class _Data:
 def _prepared(parameters: Parameters, run: Run) -> _Data:
     with tempfile.TemporaryDirectory() as folder:
         at = Workspace(Path(folder))
-        run_stages(at, parameters, run, *modules_between("", "optimize"))
+        at.run(parameters, run, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
         pool_ids, validation_ids = ([row.exemplar_id for row in split] for split in (pool, validation))

@@ -18,7 +18,7 @@ def test_by_default_all_methods_are_compared_on_the_runs_own_task_three_times():
     cells = plan({"task": "lr", "llm_base_url": SIMULATED, **SMALL})
     assert labels(cells, "method") == list(declared_parameters()["method"].choices)
     assert labels(cells, "task") == ["lr"]
-    assert labels(cells, "endpoint") == ["simulated"]
+    assert labels(cells, "endpoint") == [SIMULATED]
     assert labels(cells, "repeat") == [0, 1, 2]
     assert len(cells) == 3 * len(declared_parameters()["method"].choices)
 
@@ -52,9 +52,9 @@ def test_tasks_come_by_kind_by_kind_and_name_or_with_parameters():
 
 
 def test_endpoints_are_called_by_their_model_or_label():
-    endpoints = "simulated, {llm_base_url: simulated, llm_model: simulated-knowledge-50}"
+    endpoints = f"{SIMULATED}, {{llm_base_url: {SIMULATED}, llm_model: knows half}}"
     cells = plan({"endpoints": endpoints, "methods": "ease", **SMALL})
-    assert labels(cells, "endpoint") == ["simulated", "simulated-knowledge-50"]
+    assert labels(cells, "endpoint") == [SIMULATED, "knows half"]
 
 
 @pytest.mark.parametrize(
