@@ -217,7 +217,7 @@ def render_comparison_page(cells: Cells) -> str:
         needed=repeats_needed(len(methods)),
         failed=failed,
         refused=sum(cell["failed_rows"] for cell in cells),
-        simulated=any(cell["simulated"] for cell in cells),
+        by_function=any(cell["answered_by_function"] for cell in cells),
         random_search=RANDOM_SEARCH,
         paid=sum(cell["llm_requests"] - cell["cached_responses"] for cell in cells),
         version=__version__,

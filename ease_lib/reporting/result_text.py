@@ -43,7 +43,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         *([_Line("judge", _judged(report["judge"]))] if report["judge"] else []),
         _Line("95 % interval of the winner", f"{low:.3f} to {high:.3f} on {_tested(report)}"),
         _Line("search", f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}"),
-        _Line("LLM requests", _requests(llm, simulated=report["simulated"])),
+        _Line("LLM requests", _requests(llm, by_function=report["answered_by_function"])),
         *(
             [_Line("oldest answer", f"{report['oldest_answer'][:16].replace('T', ' ')} UTC")]
             if report["oldest_answer"]
@@ -62,8 +62,8 @@ def _judged(judge: dict[str, Any]) -> str:
     return f"{judge['model']}, agrees with the expected output about {judge['agreed']} of {judge['rows']} answers"
 
 
-def _requests(llm: dict[str, Any], *, simulated: bool) -> str:
-    text = f"{llm['requests']}, of {llm['model']}{' (simulated)' if simulated else ''}"
+def _requests(llm: dict[str, Any], *, by_function: bool) -> str:
+    text = f"{llm['requests']}, of {llm['model']}{' (a Python function)' if by_function else ''}"
     kept = "" if llm["new_requests"] == llm["requests"] else f"; {llm['new_requests']} of them now"
     return text + kept + (f"; ${llm['cost_usd']:.4f}" if llm["cost_usd"] else "")
 

@@ -40,7 +40,7 @@ def summarise(
         "metric": dataset["metric"],
         "method": search["method"],
         "seed": search["seed"],
-        "simulated": search["simulated"],
+        "answered_by_function": search["answered_by_function"],
         "resumed": search["resumed"],
         "replayed_evaluations": search["replayed"],
         "evaluations": search["evaluations"],

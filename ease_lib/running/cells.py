@@ -130,7 +130,7 @@ def _measured(at: Workspace) -> dict[str, Any]:
     history = read_table(Path(at.history), contracts.HISTORY)
     cached = search["llm"]["cached"] + tested["llm"]["cached"]
     return {
-        "simulated": search["simulated"],
+        "answered_by_function": search["answered_by_function"],
         "validation_score": history["incumbent_score"][-1].as_py(),
         "test_score": tested["best"]["score"],
         "test_interval": tested["best"]["interval"],

@@ -105,7 +105,7 @@ def search_summary(
         "stopped": study.stopped,
         "resumed": study.replayed > 0,
         "replayed": study.replayed,
-        "simulated": black_box.is_function,
+        "answered_by_function": black_box.is_function,
         "representation": settings.representation,
         "truncated_sequences": truncated,
         "instructions": len(task.instructions.texts) - 1,

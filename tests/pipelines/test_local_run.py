@@ -64,7 +64,7 @@ def test_smoke_run_from_data_to_report(tmp_path):
         report["verdict"]["text"],
         (tmp_path / "out/prompt.txt").read_text().split("\n")[0],
         f"{report['best']['test_score']:.3f}",
-        f"LLM requests                {report['llm']['requests']}, of in_context_learner",
+        f"LLM requests                {report['llm']['requests']}, of SmolLM2-135M-Instruct",
         str(tmp_path / "out/report.html"),
     ):
         assert shown in finished.stdout

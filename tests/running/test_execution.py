@@ -8,10 +8,11 @@ import time
 
 import pytest
 
-from ease_lib.config.parsing import parse_parameters, stage_parameters
+from ease_lib.config.parsing import parse_parameters, read_by
 from ease_lib.errors import EXIT_ERROR
-from ease_lib.running.execution import EXIT_STOPPED, LocalArtifact, execute
+from ease_lib.running.execution import EXIT_STOPPED, LocalArtifact, perform, user_errors
 from ease_lib.stages import prefilter
+from tests.support.runs import opened_run
 
 STAGE = """
 import asyncio, signal, sys, time
@@ -61,9 +62,8 @@ def test_a_signal_ends_a_stage_in_order_with_its_own_code(number, work, inherite
 def test_a_stage_names_bad_files(tmp_path, capsys):
     (tmp_path / "pool").write_text("x")
     artifacts = {name: LocalArtifact(str(tmp_path / name)) for name in ("pool", "kept")}
-    with pytest.raises(SystemExit) as ended:
-        execute(
-            prefilter, stage_parameters(prefilter.Config, parse_parameters({})), tops=[LocalArtifact("v")], **artifacts
-        )
+    artifacts["tops"] = [LocalArtifact("v")]
+    with pytest.raises(SystemExit) as ended, user_errors("prefilter"), opened_run() as run:
+        perform(prefilter, read_by([prefilter.Config], parse_parameters({})), artifacts, run)
     assert ended.value.code == EXIT_ERROR
     assert "cannot be read" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_report_holds_the_numbers_of_the_run(finished):
     assert numbers["best"]["validation_score"] == max(row["score"] for row in history)
     assert numbers["evaluations"] == len(history) == 9
     assert numbers["llm"]["requests"] == 9 * 10 + 5 * 20
-    assert (numbers["simulated"], numbers["resumed"], numbers["dataset"]["noisy"]) == (True, False, 6)
+    assert (numbers["answered_by_function"], numbers["resumed"], numbers["dataset"]["noisy"]) == (True, False, 6)
     assert numbers["seconds"]["total"] >= numbers["seconds"]["llm"] > 0
     assert (numbers["answers"], numbers["sequences"], numbers["best"]["validation_rows"]) == (9 * 10, 9, 10)
     low, high = numbers["best"]["estimate_interval"]

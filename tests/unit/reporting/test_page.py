@@ -21,7 +21,7 @@ def report(**changes):
         "metric": "exact_match",
         "method": "ease",
         "seed": 0,
-        "simulated": True,
+        "answered_by_function": True,
         "resumed": True,
         "replayed_evaluations": 2,
         "evaluations": 4,
@@ -168,7 +168,7 @@ def test_the_page_needs_no_other_file():
 def test_what_was_measured_is_shown():
     page = render_page(report(), HISTORY, "Input: {input}", PREDICTIONS)
     for shown in (
-        "Simulated",
+        "a Python function",
         "No evidence of ",
         "Winner, expected on new rows</span><b>0.875</b>",
         "0.750 to 0.950, from 20 validation rows that gave 1.000",
