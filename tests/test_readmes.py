@@ -20,6 +20,7 @@ from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.prompt import PromptTemplate
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
+from tests.studies import __main__ as studies
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROOT = Path(__file__).parents[1]
@@ -170,6 +171,8 @@ def test_a_command_that_needs_something_has_options_that_exist(command):
         ease._parser(words[1]).parse_args(words[1:])
     elif command.program == "python -m pipelines":
         pipelines._parser().parse_args(words[3:])
+    elif command.program == "python -m tests.studies":
+        studies._parser().parse_args(words[3:])
     elif command.program.startswith("python -m tests."):
         source = (ROOT / words[2].replace(".", "/")).with_suffix(".py").read_text()
         assert all(f'"{word}"' in source for word in words[3:] if word.startswith("--"))
