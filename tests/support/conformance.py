@@ -108,7 +108,12 @@ class OptimizerConformance:
                 optimizer.tell(observations[told])
                 told += 1
             pending = tuple(each.candidate for each in observations[told:iteration])
-            assert optimizer.ask(iteration, pending) == observation.candidate
+            proposed = optimizer.ask(iteration, pending)
+            assert proposed is not None
+            assert (proposed.prompt, proposed.rows or tuple(range(ROWS))) == (
+                observation.candidate.prompt,
+                observation.candidate.rows,
+            )
 
     @pytest.mark.parametrize(("parallel", "ahead"), [(1, 1), (1, 5), (2, 5), (5, 1), (8, 3)])
     def test_a_history_does_not_depend_on_which_answers_come_first(

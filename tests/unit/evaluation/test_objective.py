@@ -68,7 +68,8 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, **setti
 
 def evaluate(server, **settings):
     with objective_on(server, **settings) as objective:
-        return objective.evaluate(Question(exemplars=SEQUENCE, rows=range(len(ROWS)), whole=True))
+        rows = settings.get("rows", ROWS)
+        return objective.evaluate(Question(exemplars=SEQUENCE, rows=range(len(rows)), whole=True))
 
 
 def test_score_is_the_mean_over_rows_in_their_order():
