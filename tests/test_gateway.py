@@ -173,7 +173,7 @@ def test_a_search_asks_a_provider_in_its_own_words(gateway, provider, model, tmp
     begin = len(provider.asked)
     at = Workspace(tmp_path / "run")
     run_stages(at, parameters, *modules_between("", "optimize"), optimize, *modules_between("optimize", "publish"))
-    report = read_document(tmp_path / "run/numbers", contracts.REPORT)
+    report = read_document(Path(at.numbers), contracts.REPORT)
     asked = provider.asked[begin:]
     assert {path.endswith(PROVIDERS[model]) for path, _ in asked} == {True}
     assert report["llm"]["prompt_tokens"] == 11 * report["llm"]["requests"] == 11 * len(asked)

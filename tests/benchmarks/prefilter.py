@@ -19,11 +19,12 @@ from rank_bm25 import BM25Okapi
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
-from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.parsing import stage_config
 from ease_lib.prefilter import shard_range
 from ease_lib.stages import prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
 from tests.benchmarks.scale import resident_mebibytes
+from tests.support.runs import opened_run
 
 SIZES = (10_000, 100_000, 1_000_000)
 PLAIN_UP_TO = 100_000
@@ -84,23 +85,22 @@ def measure(folder, kind, shard=0, shards=1):
     """Seconds of one stage, and MiB beyond those of the interpreter with its libraries."""
     folder = Path(folder)
     values = {"prefilter": "cosine" if kind == "cosine" else "bm25", "retained": RETAINED, "pool_size": 0}
-    parameters = parse_parameters({**values, "shard": shard, "shards": shards})
     pool, tops = str(folder / "pool"), [str(folder / f"tops-{part}") for part in range(shards)]
     before = resident_mebibytes("VmRSS")
     start = time.perf_counter()
     if kind == "plain":
         plainly(folder)
     elif kind == "merge":
-        inputs = prefilter.Inputs(pool=pool, tops=tops)
-        prefilter.run(
-            inputs, prefilter.Outputs(kept=str(folder / "kept")), prefilter.Config(prefilter=parameters.prefilter)
-        )
+        config = stage_config(prefilter.Config, {**values, "shards": shards})
+        with opened_run() as run:
+            prefilter.run(
+                prefilter.Inputs(pool=pool, tops=tops), prefilter.Outputs(kept=str(folder / "kept")), config, run
+            )
     else:
-        config = rank_pool.Config(
-            prefilter=parameters.prefilter, embedding=parameters.embedding, hardware=parameters.hardware
-        )
+        config = stage_config(rank_pool.Config, {**values, "shard": shard, "shards": shards})
         inputs = rank_pool.Inputs(pool=pool, validation=str(folder / "validation"))
-        rank_pool.run(inputs, rank_pool.Outputs(tops=tops[shard]), config)
+        with opened_run() as run:
+            rank_pool.run(inputs, rank_pool.Outputs(tops=tops[shard]), config, run)
     return time.perf_counter() - start, resident_mebibytes("VmHWM") - before
 
 
