@@ -83,7 +83,7 @@ def options():
 @pytest.fixture(scope="module")
 def in_processes(options, tmp_path_factory):
     folder = tmp_path_factory.mktemp("processes")
-    finished(ease_run(*options, "--output-dir", folder))
+    finished(ease_run(*options, "--runner", "process", "--output-dir", folder))
     return folder
 
 
