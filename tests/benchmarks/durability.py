@@ -19,12 +19,14 @@ from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
 from ease_lib.optimizers.history import Candidate, Observation
 from ease_lib.study.journal import Record, open_journal
 from ease_lib.tasks.base import Exemplar
 from tests.s3_server import S3Server
+from tests.support.conformance import ASKED
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROWS = [Exemplar(number, f"query {number}", ("yes",)) for number in range(20)]
@@ -78,8 +80,8 @@ class _Evaluations(ExitStack):
         self.callback(lambda: runner.run(client.close()))
         asking = AdaptiveClient(client, maximum=20)
         if place:
-            asking = CachingClient(asking, self.enter_context(open_cache(open_store(place))), {})
-        self._objective = Objective(asking, runner, ROWS, metric="exact_match")
+            asking = CachingClient(asking, self.enter_context(open_cache(open_store(place))), ASKED, Notes())
+        self._objective = Objective(asking, runner, ROWS, metric=exact_match)
         self._journal = self.enter_context(open_journal(open_store(place), "key", Notes())) if place else None
 
     def evaluate(self, number: int) -> Evaluation:

@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
+from ease_lib.notes import Notes
 from ease_lib.publishing.finding import find_row, index
 from ease_lib.publishing.versions import make_latest, read_latest, read_version, write_version
 from ease_lib.seeding import rng
@@ -66,6 +67,7 @@ def publish(store, number):
         validation_rows=[],
         facts={"run": {"id": str(number)}, "task": "t", "llm_model": "m", "validation_score": 0.5, "test_score": 0.5},
         previous=None,
+        notes=Notes(),
     )
 
 

@@ -19,6 +19,7 @@ from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from tests.benchmarks.scale import resident_mebibytes
 from tests.simulation.models import SIMULATED
+from tests.support.runs import run_stages
 
 WORDS_PER_TEXT = 12
 DISTINCT_WORDS = 5_000
@@ -68,7 +69,7 @@ def measured(name: str, folder: str) -> tuple[float, float, float]:
     """Seconds, and MiB: added, and at the peak."""
     stage = STAGES[name].module
     before, start = resident_mebibytes("VmHWM"), time.perf_counter()
-    Workspace(Path(folder)).run(parameters_of(folder), stage)
+    run_stages(Workspace(Path(folder)), parameters_of(folder), stage)
     peak = resident_mebibytes("VmHWM")
     return time.perf_counter() - start, peak - before, peak
 

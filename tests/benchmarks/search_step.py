@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.candidates.optimal_transport import cosine_cost, shortlist
 from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
@@ -172,7 +173,7 @@ def alternately(what, plain, fast, rounds):
 
 def load(values, folder):
     task = parse_parameters({"task_uri": folder, "validation_size": 20, **values}).task
-    store, names = task_data.task_files(task.task_uri)
+    store, names = task_data.task_files(task.task_uri, Sources())
     data = build_task(
         task,
         seed=SEED,
