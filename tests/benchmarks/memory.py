@@ -19,7 +19,7 @@ from ease_lib.running.inline import Workspace
 from ease_lib.seeding import rng
 from tests.benchmarks.scale import resident_mebibytes
 from tests.simulation.models import SIMULATED
-from tests.support.runs import run_stages
+from tests.support.runs import opened_run
 
 WORDS_PER_TEXT = 12
 DISTINCT_WORDS = 5_000
@@ -69,7 +69,8 @@ def measured(name: str, folder: str) -> tuple[float, float, float]:
     """Seconds, and MiB: added, and at the peak."""
     stage = STAGES[name].module
     before, start = resident_mebibytes("VmHWM"), time.perf_counter()
-    run_stages(Workspace(Path(folder)), parameters_of(folder), stage)
+    with opened_run(parameters_of(folder)) as run:
+        Workspace(Path(folder)).perform(parameters_of(folder), run, stage)
     peak = resident_mebibytes("VmHWM")
     return time.perf_counter() - start, peak - before, peak
 
