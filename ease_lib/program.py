@@ -62,7 +62,7 @@ def optimize(
             `llm_model`, else by its name: give another one when it changes and `store_uri` stays.
         metric: name of a metric, `metric.py:score`, or a function of an answer and the accepted outputs of its row that
             returns 0 (wrong) to 1 (right).
-        prompt: how prompts are written: the entries of a template (`ease_lib.evaluation.prompt`), or a YAML file.
+        prompt: how prompts are written: the entries of a template (`ease_lib.prompts.template`), or a YAML file.
         output_dir: takes what `ease run` leaves: report, artifacts, lineage, journal. The same call with the same
             folder continues a search that was stopped.
         progress: show a bar.

@@ -18,13 +18,13 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, PAGE, REPORT
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars
-from ease_lib.black_box.chat import as_text, messages_of
 from ease_lib.black_box.client import content_of
 from ease_lib.errors import DataError, EaseError
-from ease_lib.evaluation.prompt import INPUT, PromptTemplate
 from ease_lib.lineage.chain import Chain, follow
-from ease_lib.publishing.versions import read_latest
-from ease_lib.study.search_artifacts import exemplar_of
+from ease_lib.lineage.publishing.versions import read_latest
+from ease_lib.prompts.messages import as_text, messages_of
+from ease_lib.prompts.template import INPUT, PromptTemplate
+from ease_lib.search.search_artifacts import exemplar_of
 from ease_lib.tasks.base import Exemplar
 
 Query = str | Mapping[str, Any]

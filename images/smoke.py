@@ -50,10 +50,10 @@ def embedder_works() -> str:
 
 
 def search_step_works() -> str:
-    from ease_lib.candidates.optimal_transport import cosine_cost, shortlist, transport_cost
-    from ease_lib.device import resolve_device
-    from ease_lib.surrogate.network import ScoreNetwork
-    from ease_lib.surrogate.neural_ucb import Acquisition
+    from ease_lib.machine import resolve_device
+    from ease_lib.search.candidates.optimal_transport import cosine_cost, shortlist, transport_cost
+    from ease_lib.search.surrogate.network import ScoreNetwork
+    from ease_lib.search.surrogate.neural_ucb import Acquisition
 
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(60, 16)).astype(np.float32)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ease_lib.comparison import AXES, plan
+from ease_lib.config.comparison import AXES, plan
 from ease_lib.config.forms import ADVANCED, SHARED, comparison_form, run_form
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (

@@ -22,9 +22,9 @@ from kfp import local
 
 from components import images
 from ease_lib import keys
+from ease_lib.black_box.local_llm import free_port
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.endpoints.local import free_port
 from ease_lib.errors import ConfigError, ConnectionFailed
 from ease_lib.evaluation.own_metric import file_of
 from ease_lib.running import run_context
@@ -79,7 +79,7 @@ class Containers:
         """The local LLM in a container of its own; its base URL."""
         client = docker.from_env()
         port = free_port()
-        command = ["python", "-m", "ease_lib.endpoints.local", "--host", "127.0.0.1", "--port", str(port)]
+        command = ["python", "-m", "ease_lib.black_box.local_llm", "--host", "127.0.0.1", "--port", str(port)]
         container = client.containers.run(images.LOCAL_LLM, command, detach=True, **self._restrictions())
         try:
             _wait_until_healthy(f"http://127.0.0.1:{port}/health", container)

@@ -2,9 +2,9 @@
 
     build_dataset -> prefilter -> embed -> optimize -> evaluate
 
-`optimize` is Alg. 1 of the paper (`ease_lib/study/loop.py`, `ease_lib/optimizers/ease.py`); the components before it
-make its exemplar pool D, validation set D_V and embeddings h, the one behind it says what its result is worth. In a
-pipeline that is compiled with shards, `rank_shard` ranks a large pool side by side before `prefilter`.
+`optimize` is Alg. 1 of the paper (`search/loop.py` and `search/optimizers/ease.py` in `ease_lib`); the components
+before it make its exemplar pool D, validation set D_V and embeddings h, the one behind it says what its result is
+worth. In a pipeline that is compiled with shards, `rank_shard` ranks a large pool side by side before `prefilter`.
 """
 
 from typing import NamedTuple

@@ -17,8 +17,8 @@ from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
-from ease_lib.running.execution import ERROR_PREFIX, LINE_PREFIX
 from ease_lib.running.graph import COMPONENTS, folder_of
+from ease_lib.running.stage import ERROR_PREFIX, LINE_PREFIX
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,

@@ -52,7 +52,7 @@ TIMEOUT_SECONDS = 1.0
 STAGE = """
 import json, sys
 from ease_lib.running.component import component
-from ease_lib.running.execution import LocalArtifact
+from ease_lib.running.stage import LocalArtifact
 from ease_lib.stages import optimize
 
 values, files = map(json.loads, sys.argv[1:])

@@ -7,10 +7,10 @@ from pathlib import Path
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running import run_context
-from ease_lib.running.execution import LocalArtifact, user_errors
 from ease_lib.running.graph import CHECK, RUN, folder_of
 from ease_lib.running.inline import Workspace, outputs_of_run
 from ease_lib.running.run import open_host, open_run, run_of
+from ease_lib.running.stage import LocalArtifact, user_errors
 from tests.simulation.models import SIMULATED
 
 STAGES = tuple(stage.module for stage in RUN)

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from ease_lib.candidates.optimal_transport import TIE_DECIMALS, transport_cost
-from ease_lib.surrogate.network import LEARNING_RATE, TRAINING_STEPS, Layers, spanned_directions
+from ease_lib.search.candidates.optimal_transport import TIE_DECIMALS, transport_cost
+from ease_lib.search.surrogate.network import LEARNING_RATE, TRAINING_STEPS, Layers, spanned_directions
 
 
 def plain_shortlist(sequences, cost, size):

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).parents[1] / "ease_lib"
-LAYERS = (  # a topic imports from the rows above its own only, so there are no circles
-    {"errors", "keys", "notes", "prefilter", "processes", "seeding", "signals"},
-    {"config", "device"},
-    {"comparison", "tasks"},
-    {"artifacts", "endpoints"},
+LAYERS = (  # a room imports from the rows above its own only, so there are no circles
+    {"errors", "keys", "notes", "processes", "seeding", "signals"},
+    {"machine"},
+    {"config"},
+    {"tasks"},
+    {"artifacts"},
+    {"prompts"},
     {"black_box"},
-    {"candidates", "embedding", "evaluation"},
-    {"surrogate"},
-    {"optimizers"},
-    {"study"},
+    {"embedding"},
+    {"evaluation"},
+    {"search"},
     {"lineage"},
     {"reporting"},
-    {"publishing"},
-    {"deletion", "result"},
-    {"prompt_exports", "running"},
+    {"result"},
+    {"running"},
     {"stages"},  # which `running/graph.py` knows by name and loads when they are wanted
     {"cli", "program"},
 )
@@ -35,20 +35,20 @@ def imported_modules(path):
             yield from (alias.name for alias in node.names)
 
 
-def files_of(topic):
-    return [LIBRARY / f"{topic}.py"] if (LIBRARY / f"{topic}.py").exists() else sorted((LIBRARY / topic).rglob("*.py"))
+def files_of(room):
+    return [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").exists() else sorted((LIBRARY / room).rglob("*.py"))
 
 
 @pytest.mark.parametrize("row", range(len(LAYERS)))
-def test_a_topic_imports_only_what_lies_below_it(row):
-    below, topics = set().union(*LAYERS[:row]), set().union(*LAYERS)
-    for topic in LAYERS[row]:
-        for path in files_of(topic):
+def test_a_room_imports_only_what_lies_below_it(row):
+    below, rooms = set().union(*LAYERS[:row]), set().union(*LAYERS)
+    for room in LAYERS[row]:
+        for path in files_of(room):
             used = {module.split(".")[1] for module in imported_modules(path) if module.startswith("ease_lib.")}
-            assert (used & topics) - {topic} <= below, path
+            assert (used & rooms) - {room} <= below, path
 
 
-def test_every_topic_has_its_layer():
+def test_every_room_has_its_layer():
     found = {path.stem for path in LIBRARY.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__")}
     assert found == set().union(*LAYERS)
 
@@ -70,7 +70,7 @@ def test_the_environment_is_read_in_stages_only():
     readers = {
         str(path.relative_to(LIBRARY))
         for path in LIBRARY.rglob("*.py")
-        if "os.environ" in path.read_text() and path.parent.name != "forms"  # code for the programs of others
+        if "os.environ" in path.read_text() and path.parent.name != "templates"  # code for the programs of others
     }
     assert readers == {
         "artifacts/store.py",

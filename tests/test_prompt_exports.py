@@ -21,8 +21,8 @@ import pytest
 import ease_lib
 from ease_lib.artifacts.sources import Sources
 from ease_lib.cli.__main__ import main
+from ease_lib.cli.prompt_exports.writing import FORMS, prompt_document, write_export
 from ease_lib.evaluation.own_metric import load_metric
-from ease_lib.prompt_exports.writing import FORMS, prompt_document, write_export
 from tests.production_endpoint import SETTINGS, production_endpoint, write_task
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 

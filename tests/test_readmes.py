@@ -17,7 +17,7 @@ import yaml
 
 from ease_lib.cli import __main__ as ease
 from ease_lib.evaluation.judge import Rubric
-from ease_lib.evaluation.prompt import PromptTemplate
+from ease_lib.prompts.template import PromptTemplate
 from pipelines import __main__ as pipelines
 from tests.recorded_run import RecordedRun
 from tests.studies import __main__ as studies

@@ -48,7 +48,7 @@ def evaluate(
 
     supervised()
     from ease_lib.running.component import component, show
-    from ease_lib.running.execution import file_in
+    from ease_lib.running.stage import file_in
     from ease_lib.stages import evaluate as stage
     from ease_lib.stages import publish, report
 

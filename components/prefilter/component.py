@@ -30,7 +30,7 @@ def prefilter(
 
     supervised()
     from ease_lib.running.component import component
-    from ease_lib.running.execution import file_in
+    from ease_lib.running.stage import file_in
     from ease_lib.stages import prefilter as stage
     from ease_lib.stages import rank_pool
 

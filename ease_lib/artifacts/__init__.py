@@ -1,1 +1,1 @@
-"""Files that cross a stage border: what they must be (contracts), how they are read and written, where they live."""
+"""Files that cross a stage border: contracts, tables, and the stores they lie in."""

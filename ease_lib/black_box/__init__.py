@@ -1,1 +1,1 @@
-"""The black-box LLM behind its API: asked once, retried, bounded, metered, cached; `opening` puts it together."""
+"""The LLM behind its API: a wire, the layers around it, one identity of what is asked."""

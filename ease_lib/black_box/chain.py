@@ -37,12 +37,12 @@ from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.failures import FailurePolicy, without_credentials
 from ease_lib.black_box.in_process import FunctionClient, OwnFunction
+from ease_lib.black_box.local_llm import weights_path
 from ease_lib.black_box.meter import Meter, MeteredClient
 from ease_lib.black_box.pace import PacedClient, Schedule, schedules
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
 from ease_lib.config.sections import EndpointConfig, JudgeConfig
-from ease_lib.endpoints.local import weights_path
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key, header_value
 

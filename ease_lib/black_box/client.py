@@ -24,11 +24,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from ease_lib import errors
-from ease_lib.black_box.chat import messages_of
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
 from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.black_box.transport import Transport
 from ease_lib.notes import Notes
+from ease_lib.prompts.messages import messages_of
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text, roughly; for estimates only."""

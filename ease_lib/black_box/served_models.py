@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import openai
 
 from ease_lib import errors
+from ease_lib.black_box.child import PROGRAMS
 from ease_lib.black_box.client import REMEDIES
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure, what_it_said, without_credentials
 from ease_lib.black_box.retries import with_retries
 from ease_lib.black_box.transport import openai_client
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.endpoints.child import PROGRAMS
 from ease_lib.errors import ConfigError, ModelNotFound
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ease_lib.prompt_exports.writing import FORMS, write_export
+from ease_lib.cli.prompt_exports.writing import FORMS, write_export
 from ease_lib.result import Result
 
 EXPORT_EXAMPLES = """examples:

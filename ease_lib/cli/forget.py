@@ -6,11 +6,11 @@ import argparse
 import shlex
 
 from ease_lib.artifacts.store import joined
-from ease_lib.deletion import forgetting
-from ease_lib.deletion.forgetting import Removal, search_commands
 from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
-from ease_lib.publishing import finding
+from ease_lib.lineage.deletion import forgetting
+from ease_lib.lineage.deletion.forgetting import Removal, search_commands
+from ease_lib.lineage.publishing import finding
 
 EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing

@@ -13,7 +13,7 @@ from ease_lib.artifacts.result_files import REPORT
 from ease_lib.cli.__main__ import EXAMPLES
 from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
 from ease_lib.cli.plan import plan_text
-from ease_lib.comparison import AXES
+from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_NOT_BETTER, ConfigError

@@ -1,1 +1,1 @@
-"""The parameters: `sections` declares them, `parsing` reads and writes them, `forms` are those of the dashboard."""
+"""Every parameter, declared once, and how it arrives and travels."""

@@ -1,1 +1,1 @@
-"""Sentence embeddings h: models on this machine, models behind an endpoint, and vectors kept from run to run."""
+"""Texts to vectors, here or behind an endpoint, kept from run to run."""

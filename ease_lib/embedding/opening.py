@@ -7,13 +7,13 @@ from dataclasses import replace
 from ease_lib.artifacts.store import Store
 from ease_lib.black_box.failures import without_credentials
 from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
-from ease_lib.device import resolve_device
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.endpoint import DEADLINE_SECONDS, EndpointEmbedder
 from ease_lib.embedding.kept import FOLDER, KeptEmbedder
 from ease_lib.embedding.models import BFLOAT16, FLOAT32, files_identity, load_embedder
 from ease_lib.embedding.models import check_embedder as check_sentence_embedder
 from ease_lib.keys import endpoint_key
+from ease_lib.machine import resolve_device
 from ease_lib.notes import Notes
 from ease_lib.processes import computes_in_bfloat16
 

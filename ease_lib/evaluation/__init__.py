@@ -1,1 +1,1 @@
-"""What a sequence is worth: its prompts, the metrics that score their answers, the mean over a set of rows."""
+"""Answers to scores: metrics, judge, objective, usage, statistics."""

@@ -11,14 +11,14 @@ from itertools import takewhile
 
 from ease_lib import errors
 from ease_lib.black_box.asking import all_answers
-from ease_lib.black_box.chat import as_text
 from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient
 from ease_lib.black_box.failures import FailurePolicy
-from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric
-from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage, usage_of
+from ease_lib.prompts.baseline import Baseline
+from ease_lib.prompts.messages import as_text
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar, row_hash
 
 logger = logging.getLogger("ease")

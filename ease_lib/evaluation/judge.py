@@ -25,12 +25,12 @@ import yaml
 
 from ease_lib import errors
 from ease_lib.artifacts.sources import Sources
-from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import final_number
-from ease_lib.evaluation.prompt import INPUT, OUTPUT, fill, parsed
 from ease_lib.evaluation.usage import Usage
+from ease_lib.prompts.messages import Chat
+from ease_lib.prompts.template import INPUT, OUTPUT, fill, parsed
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.columns import Parts
 

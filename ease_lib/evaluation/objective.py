@@ -13,12 +13,12 @@ from ease_lib.black_box.asking import cancelled
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import LLMClient, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
-from ease_lib.evaluation.baseline import Baseline
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
-from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.usage import Usage
+from ease_lib.prompts.baseline import Baseline
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar
 
 Result = TypeVar("Result")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.evaluation.baseline import Baseline
-from ease_lib.evaluation.prompt import PromptTemplate
+from ease_lib.prompts.baseline import Baseline
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar
 
 SHORT_ANSWER_TOKENS = 64

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_file, open_store
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.addresses import Place, absolute
-from ease_lib.lineage.integrity import CHANGED, MISSING, UNRECORDED
+from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED
 from ease_lib.lineage.record import Record, decode
 
 RECORD_FILE = "lineage.json"

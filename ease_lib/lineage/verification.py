@@ -17,7 +17,7 @@ from ease_lib.artifacts.store import S3_CONNECTIONS, joined, open_store
 from ease_lib.black_box.cache import entry_bytes
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, Chain, Gap, Step
-from ease_lib.lineage.integrity import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
+from ease_lib.lineage.faults import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page

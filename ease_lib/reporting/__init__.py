@@ -1,1 +1,1 @@
-"""What people see of a run: numbers with their uncertainty, and one self-contained page."""
+"""Pages, texts and charts for people."""

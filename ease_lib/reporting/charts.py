@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ease_lib.reporting.statistics import Z_95
+from ease_lib.evaluation.statistics import Z_95
 
 WIDTH, HEIGHT = 860, 300
 COLORS = (

@@ -17,10 +17,10 @@ from typing import Any
 from markupsafe import Markup
 
 from ease_lib import __version__
-from ease_lib.comparison import cell_name
+from ease_lib.config.comparison import cell_name
+from ease_lib.evaluation.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
 from ease_lib.reporting.charts import curves_chart, gaps_chart
 from ease_lib.reporting.page import page_template
-from ease_lib.reporting.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
 
 SCORES = ("test_score", "validation_score")
 RANDOM_SEARCH = "best_of_n"

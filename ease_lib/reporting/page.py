@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ease_lib import __version__
-from ease_lib.evaluation.prompt import shown_inputs
+from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.tasks.base import row_hash

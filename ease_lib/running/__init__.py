@@ -1,1 +1,1 @@
-"""How stages run: as a task of a pipeline, in one process, in a comparison; and what a run has before and around it."""
+"""How a run lives: Host, Run, the graph, one process, a container, a comparison."""

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import checked_values, parse_parameter_text, read_by
 from ease_lib.config.sections import Parameters
-from ease_lib.running.execution import Artifact, MetricsArtifact, StageReport, file_in, name_of, perform, user_errors
 from ease_lib.running.graph import CHECK, stages_of
 from ease_lib.running.run import Run, open_host, open_run, run_of
+from ease_lib.running.stage import Artifact, MetricsArtifact, StageReport, file_in, name_of, perform, user_errors
 
 
 class ConfusionArtifact(Protocol):

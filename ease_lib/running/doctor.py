@@ -14,10 +14,10 @@ from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.chain import JUDGE_KEY_VARIABLE as JUDGE_KEY
 from ease_lib.black_box.chain import KEY_VARIABLE as LLM_KEY
 from ease_lib.config.sections import Parameters
-from ease_lib.device import resolve_device
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
+from ease_lib.machine import resolve_device
 from ease_lib.processes import available_cores
 from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
 from ease_lib.running.run import Run

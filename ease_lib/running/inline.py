@@ -20,11 +20,11 @@ from ease_lib.config.parsing import Value, read_by, stage_config
 from ease_lib.config.sections import Parameters
 from ease_lib.lineage.chain import RECORD_FILE
 from ease_lib.processes import limit_threads
-from ease_lib.running.execution import Artifact, LocalArtifact, StageReport, name_of, paths_of, perform
 from ease_lib.running.graph import CHECK, RUN, STAGES, address, folder_of
 from ease_lib.running.log import lines_of_run
 from ease_lib.running.run import SILENT, Caller, Host, Progress, Run, open_host, open_run, run_of
 from ease_lib.running.run_context import new_run_context
+from ease_lib.running.stage import Artifact, LocalArtifact, StageReport, name_of, paths_of, perform
 from ease_lib.signals import sigterm_as_interrupt
 
 LOG_FILE = "log.txt"

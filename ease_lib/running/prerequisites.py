@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
+from ease_lib.black_box import local_llm as local
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.chain import is_url
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
-from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError, EaseError
-from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import Judge, read_rubric
-from ease_lib.evaluation.prompt import read_template
 from ease_lib.lineage.attestation import check_signing
+from ease_lib.prompts.baseline import read_baseline
+from ease_lib.prompts.instructions import read_instruction_file
+from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
 from ease_lib.running.run_context import in_container
 from ease_lib.running.task_data import check_data

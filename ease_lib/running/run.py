@@ -20,20 +20,20 @@ from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.black_box.cache import ResponseCache, open_cache
 from ease_lib.black_box.chain import BlackBox, Surroundings, connect
+from ease_lib.black_box.child import child_endpoint
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.black_box.meter import Meter
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
-from ease_lib.endpoints.child import child_endpoint
 from ease_lib.evaluation.own_metric import LoadedMetric, OwnMetric, load_metric
 from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
 from ease_lib.notes import Notes
 from ease_lib.processes import few_collections
 from ease_lib.running.run_context import run_context
+from ease_lib.search.budget import Limits
+from ease_lib.search.ledger import Ledger, open_ledger
 from ease_lib.signals import cancel_all, open_event_loop
-from ease_lib.study.caps import Limits
-from ease_lib.study.ledger import Ledger, open_ledger
 
 VERDICT_TOKENS = 1024
 """The longest verdict of a judge, with what it thinks before."""

@@ -10,11 +10,11 @@ from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import JUDGE, TaskConfig
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import OwnMetric, load_metric
-from ease_lib.evaluation.prompt import read_template
 from ease_lib.notes import PACKAGE
+from ease_lib.prompts.baseline import read_baseline
+from ease_lib.prompts.template import read_template
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import (
     SHIPPED,

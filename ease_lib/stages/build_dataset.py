@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import JUDGE, RunConfig, TaskConfig
-from ease_lib.evaluation.baseline import read_baseline
 from ease_lib.evaluation.judge import read_rubric
-from ease_lib.evaluation.prompt import read_template
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.prompts.baseline import read_baseline
+from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
 from ease_lib.running.task_data import load_data
 
 

@@ -10,10 +10,10 @@ from ease_lib.config.forms import ADVANCED
 from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
-from ease_lib.running.execution import RUN_NAME, Artifact, logger, recorded, timed, work_on
 from ease_lib.running.planning import in_words, planned
 from ease_lib.running.prerequisites import check, current_answers, with_service_for_local
 from ease_lib.running.run import Run
+from ease_lib.running.stage import RUN_NAME, Artifact, logger, recorded, timed, work_on
 from ease_lib.running.task_data import is_small
 from ease_lib.running.under_way import begun
 

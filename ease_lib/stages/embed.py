@@ -9,10 +9,10 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, RunConfig
 from ease_lib.embedding.opening import open_embedder
-from ease_lib.evaluation.prompt import exemplar_text
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
-from ease_lib.study.task import read_instructions
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.task import read_instructions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,21 +24,21 @@ from ease_lib.artifacts.tables import (
     write_records,
 )
 from ease_lib.black_box.asked import Asked
-from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import prompt_sha256
+from ease_lib.evaluation.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.evaluation.usage import Usage
+from ease_lib.prompts.template import prompt_sha256
 from ease_lib.reporting.answers import labels_of
-from ease_lib.reporting.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.reporting.verdict import verdict
-from ease_lib.running.execution import Confusion, StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run, prices_of
-from ease_lib.study.ledger import TEST
-from ease_lib.study.passes import RANDOM_SEQUENCES, ROW_SHARES
-from ease_lib.study.task import read_task
+from ease_lib.running.stage import Confusion, StageReport, artifact, logger, output_path
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.ledger import TEST
+from ease_lib.search.passes import RANDOM_SEQUENCES, ROW_SHARES
+from ease_lib.search.task import read_task
 from ease_lib.tasks.base import Exemplar
 
 MIDDLE = 0.5

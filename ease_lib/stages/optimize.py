@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
-from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
@@ -21,26 +20,27 @@ from ease_lib.config.sections import (
     OptimizerConfig,
     RunConfig,
 )
-from ease_lib.device import resolve_device
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.opening import open_embedder
+from ease_lib.machine import resolve_device
 from ease_lib.notes import Notes
-from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.registry import create_optimizer
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run, limits_of, prices_of
-from ease_lib.study.identity import search_key
-from ease_lib.study.journal import Journal, open_journal
-from ease_lib.study.ledger import PROPOSALS, SEARCH, Ledger
-from ease_lib.study.loop import EvaluationsOn, search
-from ease_lib.study.order_report import ask_orders
-from ease_lib.study.outcome import outcome_of
-from ease_lib.study.plan import Plan
-from ease_lib.study.progress import Progress
-from ease_lib.study.search_artifacts import incumbents, search_summary, write_best_sequence, write_history
-from ease_lib.study.selection import Selection
-from ease_lib.study.task import SearchTask, read_search_task
-from ease_lib.study.warm_start import open_memory
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.findings import ask_orders
+from ease_lib.search.identity import search_key
+from ease_lib.search.journal import Journal, open_journal
+from ease_lib.search.ledger import PROPOSALS, SEARCH, Ledger
+from ease_lib.search.loop import EvaluationsOn, search
+from ease_lib.search.optimizers.baselines import Selection
+from ease_lib.search.optimizers.problem import Problem
+from ease_lib.search.optimizers.registry import create_optimizer
+from ease_lib.search.outcome import outcome_of
+from ease_lib.search.plan import Plan
+from ease_lib.search.progress import Progress
+from ease_lib.search.search_artifacts import incumbents, search_summary, write_best_sequence, write_history
+from ease_lib.search.task import SearchTask, read_search_task
+from ease_lib.search.warm_start import open_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Search, journalled: the same stage run again after a kill continues where it was. Alg. 1 is `study/loop.py`.
+    """Search, journalled: the same stage run again after a kill continues where it was. Alg. 1 is `search/loop.py`.
 
     Raises:
         EndpointError: when the black-box fails for good; the journal keeps all observations until then.

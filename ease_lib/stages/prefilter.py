@@ -10,9 +10,9 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_table, write_rows
 from ease_lib.config.sections import PrefilterConfig, ShardConfig
 from ease_lib.errors import ContractError
-from ease_lib.prefilter import Tops
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.prefilter import Tops
 from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 

@@ -13,14 +13,6 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
 from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.client import Completion, Sampling
-from ease_lib.candidates.instructions import (
-    PROPOSAL_TEMPERATURE,
-    PROPOSAL_TOKENS,
-    distinct_instructions,
-    instruction_of,
-    proposal_prompts,
-    read_instruction_file,
-)
 from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
@@ -30,12 +22,20 @@ from ease_lib.config.sections import (
     RunConfig,
 )
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.prompt import exemplar_text
 from ease_lib.evaluation.usage import Usage, usage_of
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.prompts.instructions import (
+    PROPOSAL_TEMPERATURE,
+    PROPOSAL_TOKENS,
+    distinct_instructions,
+    instruction_of,
+    proposal_prompts,
+    read_instruction_file,
+)
+from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.ledger import PROPOSALS
 from ease_lib.seeding import rng
-from ease_lib.study.ledger import PROPOSALS
 from ease_lib.tasks.base import Exemplar
 
 PROPOSALS_PER_LINE = 20

@@ -29,14 +29,12 @@ from ease_lib.config.sections import (
 )
 from ease_lib.errors import CapReached, LineageError
 from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.prompt import PromptTemplate
+from ease_lib.evaluation.statistics import FEWEST_ROWS
 from ease_lib.lineage.attestation import UNSIGNED, Signer, needed_signer, signed_provenance
 from ease_lib.lineage.chain import Chain, chain_behind
 from ease_lib.lineage.exports.files import exports_of
-from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import Attempt
-from ease_lib.publishing import gate
-from ease_lib.publishing.versions import (
+from ease_lib.lineage.publishing import gate
+from ease_lib.lineage.publishing.versions import (
     Latest,
     has_prompt,
     make_latest,
@@ -46,14 +44,16 @@ from ease_lib.publishing.versions import (
     record_copies,
     write_version,
 )
-from ease_lib.reporting.statistics import FEWEST_ROWS
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.lineage.record import Record
+from ease_lib.lineage.recording import Attempt
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.run import Run
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
 from ease_lib.running.under_way import ended
+from ease_lib.search.ledger import GATE
+from ease_lib.search.search_artifacts import exemplar_of
+from ease_lib.search.task import read_task
 from ease_lib.stages.evaluate import BEST
-from ease_lib.study.ledger import GATE
-from ease_lib.study.search_artifacts import exemplar_of
-from ease_lib.study.task import read_task
 from ease_lib.tasks.base import Exemplar, row_hash
 
 

@@ -12,10 +12,10 @@ from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig, ShardConfig
 from ease_lib.embedding.embedder import EmbeddingProgress
 from ease_lib.embedding.opening import open_embedder
-from ease_lib.evaluation.prompt import exemplar_text
-from ease_lib.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
+from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
 
 
 @dataclass(frozen=True, kw_only=True)

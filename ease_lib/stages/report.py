@@ -11,15 +11,15 @@ from typing import Any
 
 from ease_lib.artifacts import contracts, result_files
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
-from ease_lib.black_box.chat import as_text, messages_of
 from ease_lib.black_box.client import content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
-from ease_lib.evaluation.prompt import PromptTemplate
+from ease_lib.prompts.messages import as_text, messages_of
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
-from ease_lib.running.execution import StageReport, artifact, logger, output_path
 from ease_lib.running.run import Run
-from ease_lib.study.search_artifacts import exemplar_of
+from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.search_artifacts import exemplar_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
-from ease_lib.running.execution import (
+from ease_lib.running.run import open_host, open_run
+from ease_lib.running.stage import (
     Artifact,
     artifact,
     file_in,
@@ -22,7 +23,6 @@ from ease_lib.running.execution import (
     user_errors,
     work_on,
 )
-from ease_lib.running.run import open_host, open_run
 
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 

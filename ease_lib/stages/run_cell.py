@@ -13,10 +13,13 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
-from ease_lib.comparison import Cell
+from ease_lib.config.comparison import Cell
 from ease_lib.config.parsing import flat_parameters, parse_parameters
-from ease_lib.running.cells import attempted
-from ease_lib.running.execution import (
+from ease_lib.running.comparison.cells import attempted
+from ease_lib.running.inline import Workspace
+from ease_lib.running.run import open_host, open_run, run_of
+from ease_lib.running.run_context import is_last_attempt
+from ease_lib.running.stage import (
     Artifact,
     artifact,
     file_in,
@@ -26,9 +29,6 @@ from ease_lib.running.execution import (
     user_errors,
     work_on,
 )
-from ease_lib.running.inline import Workspace
-from ease_lib.running.run import open_host, open_run, run_of
-from ease_lib.running.run_context import is_last_attempt
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Tasks: where exemplars, validation and test rows come from, and how labels are corrupted or renamed on purpose."""
+"""From files and generators to exemplar pool, validation set and test set."""

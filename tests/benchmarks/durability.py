@@ -22,8 +22,8 @@ from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
-from ease_lib.optimizers.history import Candidate, Observation
-from ease_lib.study.journal import Record, open_journal
+from ease_lib.search.journal import Record, open_journal
+from ease_lib.search.optimizers.history import Candidate, Observation
 from ease_lib.tasks.base import Exemplar
 from tests.s3_server import S3Server
 from tests.support.conformance import ASKED

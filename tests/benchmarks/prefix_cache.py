@@ -13,14 +13,14 @@ from pathlib import Path
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars
 from ease_lib.black_box.transport import Transport
-from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.inline import Workspace
+from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
 from ease_lib.stages import build_dataset
 from tests.support.runs import open_black_box, run_stages

@@ -54,12 +54,12 @@ def measure(q, n, k, m, t):
     """Seconds of an iteration, and MiB that it needs beyond what was there before (embeddings and interpreter)."""
     import torch
 
-    from ease_lib.candidates.sampling import SequenceSpace
-    from ease_lib.optimizers.base import Problem
-    from ease_lib.optimizers.ease import Ease
-    from ease_lib.optimizers.history import Candidate, Observation
+    from ease_lib.search.candidates.sampling import SequenceSpace
+    from ease_lib.search.optimizers.ease import Ease
+    from ease_lib.search.optimizers.history import Candidate, Observation
+    from ease_lib.search.optimizers.problem import Problem
+    from ease_lib.search.surrogate.representations import PositionalRepresentation
     from ease_lib.seeding import rng
-    from ease_lib.surrogate.representations import PositionalRepresentation
 
     torch.set_num_threads(1)
     draw = rng(0, "scale")

@@ -18,17 +18,17 @@ import numpy as np
 import torch
 
 from ease_lib.artifacts.sources import Sources
-from ease_lib.candidates.optimal_transport import cosine_cost, shortlist
-from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.embedding.models import BUNDLED, load_embedder
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.evaluation.prompt import exemplar_text
+from ease_lib.prompts.template import exemplar_text
 from ease_lib.running import task_data
+from ease_lib.search.candidates.optimal_transport import cosine_cost, shortlist
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.surrogate.network import ScoreNetwork
+from ease_lib.search.surrogate.neural_ucb import Acquisition
+from ease_lib.search.surrogate.representations import PositionalRepresentation, SequenceRepresentation
 from ease_lib.seeding import rng
-from ease_lib.surrogate.network import ScoreNetwork
-from ease_lib.surrogate.neural_ucb import Acquisition
-from ease_lib.surrogate.representations import PositionalRepresentation, SequenceRepresentation
 from ease_lib.tasks.catalog import build_task
 from tests.straightforward import (
     autograd_training,

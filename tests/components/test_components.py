@@ -16,8 +16,8 @@ from ease_lib.errors import EXIT_ERROR
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.verification import verify
 from ease_lib.running.component import Passed
-from ease_lib.running.execution import LocalArtifact
 from ease_lib.running.graph import COMPONENTS
+from ease_lib.running.stage import LocalArtifact
 from pipelines.component_files import component_yaml
 from tests.recorded_run import SMALL
 from tests.simulation.models import SIMULATED

@@ -12,7 +12,7 @@ from kfp import components as kfp_components
 
 import components
 from components import images
-from ease_lib.comparison import plan
+from ease_lib.config.comparison import plan
 from ease_lib.config.forms import comparison_form, run_form
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import declared_parameters, parse_parameters

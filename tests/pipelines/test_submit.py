@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from ease_lib import __version__
-from ease_lib.comparison import plan
+from ease_lib.config.comparison import plan
 from ease_lib.errors import ConfigError
-from ease_lib.running.execution import EXIT_STOPPED
+from ease_lib.running.stage import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.arguments import assignments

@@ -13,8 +13,8 @@ import pytest
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.streams import BLOCK_BYTES, RemoteFile
+from ease_lib.black_box import local_llm as local
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.endpoints import local
 from ease_lib.errors import ConfigError
 from ease_lib.running import task_data
 from ease_lib.running.prerequisites import with_service_for_local

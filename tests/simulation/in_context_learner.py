@@ -1,6 +1,6 @@
 """A small in-context learner that stands in for an LLM where a study needs thousands of evaluations.
 
-It sees one prompt (`evaluation/prompt.py`), knows no task and no answer key, and infers the rule from the exemplars:
+It sees one prompt (`prompts/template.py`), knows no task and no answer key, and infers the rule from the exemplars:
 
     a line        numbers to numbers; the line through two exemplars that explains most of the others
     a selection   outputs that keep some of the input's words; words like those kept are kept

@@ -8,13 +8,13 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table
-from ease_lib.candidates.instructions import read_instruction_file
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
+from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
+from ease_lib.search.task import read_instructions
 from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
-from ease_lib.study.task import read_instructions
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.runs import run_stages
 

@@ -12,11 +12,11 @@ import yaml
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
-from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
-from ease_lib.evaluation.prompt import PromptTemplate, prompt_sha256
+from ease_lib.prompts.messages import Chat
+from ease_lib.prompts.template import PromptTemplate, prompt_sha256
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace

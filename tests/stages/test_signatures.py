@@ -12,11 +12,11 @@ import pytest
 
 from ease_lib.artifacts.store import FileStore, open_store
 from ease_lib.cli import __main__ as cli
-from ease_lib.deletion.tombstones import DONE, Tombstone
-from ease_lib.deletion.verification import verify_place
 from ease_lib.errors import StoreUnavailable
 from ease_lib.lineage.attestation import open_envelope, read_public_key
 from ease_lib.lineage.chain import follow
+from ease_lib.lineage.deletion.tombstones import DONE, Tombstone
+from ease_lib.lineage.deletion.verification import verify_place
 from ease_lib.lineage.record import encode
 from ease_lib.lineage.repetition import rerun_commands
 from ease_lib.stages import build_dataset, publish, rank_pool
@@ -283,7 +283,7 @@ def test_a_removal_that_somebody_else_began_is_not_signed_by_who_ends_it(
             killed.delenv("EASE_SIGNING_KEY")
         killed.setattr(FileStore, "delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         killed.setattr(
-            "ease_lib.deletion.forgetting.Holder.remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "ease_lib.lineage.deletion.forgetting.Holder.remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         assert cli.main(forgotten) == 75
     assert cli.main(forgotten) == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from ease_lib.cli.options import add_parameters, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.running.execution import logger
+from ease_lib.running.stage import logger
 from tests.studies import offline
 
 STUDY_EXAMPLES = """examples:

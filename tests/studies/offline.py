@@ -22,29 +22,29 @@ from scipy.stats import spearmanr
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
-from ease_lib.candidates.prompts import Prompts
-from ease_lib.candidates.sampling import Sequence as ExemplarSequence
-from ease_lib.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.config.sections import Parameters
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.prompt import PromptTemplate, exemplar_text, instruction_text
-from ease_lib.evaluation.row_order import row_order
+from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.sampling import answer_sampling
-from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.halving import Halving, features_of
-from ease_lib.optimizers.history import Observation
+from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Run, open_host, open_run, run_of
+from ease_lib.search.candidates.prompts import Prompts
+from ease_lib.search.candidates.sampling import Sequence as ExemplarSequence
+from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
+from ease_lib.search.ledger import SEARCH
+from ease_lib.search.optimizers.halving import Halving, features_of
+from ease_lib.search.optimizers.history import Observation
+from ease_lib.search.optimizers.problem import Problem
+from ease_lib.search.surrogate.answers import AnswerModel, Answers, fitted_model
+from ease_lib.search.surrogate.network import ScoreNetwork
+from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.seeding import rng
-from ease_lib.study.ledger import SEARCH
-from ease_lib.surrogate.answers import AnswerModel, Answers, fitted_model
-from ease_lib.surrogate.network import ScoreNetwork
-from ease_lib.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.splits import classes_of
 

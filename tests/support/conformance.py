@@ -28,16 +28,16 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
-from ease_lib.candidates.prompts import Prompt
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
-from ease_lib.optimizers.base import ExemplarOptimizer, Problem, RowAllocating
-from ease_lib.optimizers.history import Candidate, History, Observation
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.journal import Record, open_journal
+from ease_lib.search.loop import EvaluationsOn, Study, search
+from ease_lib.search.optimizers.history import Candidate, History, Observation
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.signals import open_event_loop
-from ease_lib.study.journal import Record, open_journal
-from ease_lib.study.loop import EvaluationsOn, Study, search
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_sum

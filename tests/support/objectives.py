@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from ease_lib.candidates.sampling import Sequence, SequenceSpace
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
-from ease_lib.optimizers.base import Problem
-from ease_lib.optimizers.history import Candidate
+from ease_lib.search.candidates.sampling import Sequence, SequenceSpace
+from ease_lib.search.optimizers.history import Candidate
+from ease_lib.search.optimizers.problem import Problem
+from ease_lib.search.surrogate.representations import PositionalRepresentation
 from ease_lib.seeding import rng
-from ease_lib.surrogate.representations import PositionalRepresentation
 
 Result = TypeVar("Result")
 

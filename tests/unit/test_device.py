@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from ease_lib.device import resolve_device
 from ease_lib.errors import ConfigError
+from ease_lib.machine import resolve_device
 
 
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):

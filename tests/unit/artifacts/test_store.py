@@ -19,8 +19,8 @@ from ease_lib.artifacts import store as store_module
 from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store
 from ease_lib.errors import StoreError, StoreUnavailable
 from ease_lib.notes import Notes
+from ease_lib.search.journal import open_journal
 from ease_lib.seeding import rng
-from ease_lib.study.journal import open_journal
 from tests.s3_server import S3Server, free_ports
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
-from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.config.sections import EndpointConfig, JudgeConfig
+from ease_lib.prompts.messages import Chat
 from ease_lib.running import run
 from ease_lib.running.run import Caller
 from tests.support.runs import open_black_box

@@ -15,10 +15,10 @@ from ease_lib import errors
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import open_cache
-from ease_lib.black_box.chat import Chat
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.notes import Notes
+from ease_lib.prompts.messages import Chat
 from tests.support.faulty_endpoint import (
     MODEL,
     FaultyHandler,

@@ -29,8 +29,8 @@ from ease_lib.evaluation import evaluator
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, estimated_usage
-from ease_lib.evaluation.prompt import PromptTemplate
 from ease_lib.notes import Notes
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar, row_hash
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ease_lib.evaluation.statistics import mean_and_error
 from ease_lib.reporting.comparison import (
     estimate_held,
     gaps,
@@ -12,7 +13,6 @@ from ease_lib.reporting.comparison import (
     rows_of,
     summarise_methods,
 )
-from ease_lib.reporting.statistics import mean_and_error
 from ease_lib.seeding import rng
 
 

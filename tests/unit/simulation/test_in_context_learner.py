@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from ease_lib.candidates.sampling import SequenceSpace
 from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.prompt import PromptTemplate
+from ease_lib.prompts.template import PromptTemplate
+from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskSource
 from ease_lib.tasks.catalog import customer_feedback
-from ease_lib.tasks.linear_rule import linear_rule
+from ease_lib.tasks.generated import linear_rule
 from ease_lib.tasks.noise import inject_noise
 from ease_lib.tasks.pig_latin import pig_latin_variant, translate
 from ease_lib.tasks.splits import deal

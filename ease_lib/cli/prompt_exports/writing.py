@@ -1,0 +1,175 @@
+"""Write a prompt as a folder that another library uses: `prompt.json`, the same for all, and code that needs no more.
+
+Texts of the prompt and fields of the query are kept apart, so no brace in an exemplar is ever taken for a field.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ease_lib.errors import ConfigError
+from ease_lib.prompts.messages import messages_of
+from ease_lib.result import Result
+
+PROMPT = "prompt.json"
+CONTRACT = "exported_prompt/1"
+_LOADED = ("file:", "package:")
+"""Values that begin so are loaded by promptfoo."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What a library takes.
+
+    Args:
+        files: of `templates/`, beside `PROMPT`.
+        use: how it is used, for people.
+        more: further files by name, made of a result.
+    """
+
+    files: tuple[str, ...]
+    use: str
+    more: Callable[[Result], dict[str, str]] = lambda result: {}
+
+
+def write_export(result: Result, to: str, folder: Path) -> list[Path]:
+    """Write the files of one form; where they are.
+
+    Raises:
+        ConfigError: when the library cannot take this prompt.
+    """
+    form = FORMS[to]
+    texts = form.more(result)
+    texts[PROMPT] = _json(prompt_document(result))
+    templates = resources.files(__package__) / "templates"
+    texts |= {name: (templates / name).read_text(encoding="utf-8") for name in form.files}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
+
+
+def prompt_document(result: Result) -> dict[str, Any]:
+    """The prompt with the fields of its query marked, its request, its scores and its lineage."""
+    settings = dict(result.best["request"])
+    fields = list(result.query_fields)
+    return {
+        "contract": CONTRACT,
+        "endpoint": result.best["llm_endpoint"],
+        "api": result.best["llm_api"],
+        "model": settings.pop("model"),
+        "sampling": settings,
+        "fields": fields,
+        "messages": _with_fields(result, fields),
+        "metric": result.best["metric"],
+        "scores": {
+            "test": result.test_score,
+            "test_interval": list(result.test_interval),
+            "test_rows": result.report["best"]["test_rows"],
+            "expected": result.expected_score,
+            "expected_interval": list(result.expected_interval),
+        },
+        "verdict": result.verdict,
+        "exemplar_ids": list(result.best["exemplar_ids"]),
+        "lineage_sha256": result.lineage_sha256,
+    }
+
+
+def _with_fields(result: Result, fields: list[str]) -> list[dict[str, Any]]:
+    """The messages; the content of each a list of texts and of `{"field": name}`."""
+    marks = {uuid.uuid4().hex: name for name in fields}
+    prompt = result.rendered({name: mark for mark, name in marks.items()})
+    pattern = re.compile(f"({'|'.join(marks)})")
+
+    def parts(text: str) -> Iterator[str | dict[str, str]]:
+        for part in filter(None, pattern.split(text)):
+            yield {"field": marks[part]} if part in marks else part
+
+    return [{"role": message["role"], "content": [*parts(message["content"])]} for message in messages_of(prompt)]
+
+
+def _promptfoo(result: Result) -> dict[str, str]:
+    """Its configuration, with the test rows as test cases."""
+    document = prompt_document(result)
+    if not result.test_rows:
+        raise ConfigError("the test rows of this run cannot be found any more; export it where its artifacts are")
+    if "://" not in document["endpoint"]:
+        raise ConfigError(f"promptfoo asks a URL, and this prompt was found with llm_base_url={document['endpoint']}")
+    kind = "chat" if document["api"] == "chat" else "completion"
+    cases = [
+        {
+            "vars": {name: _as_is(str(text)) for name, text in result.query(row).items() if name in document["fields"]},
+            "assert": [{"type": "python", "value": "file://score.py", "config": {"outputs": list(row.outputs)}}],
+        }
+        for row in result.test_rows
+    ]
+    provider = {
+        "id": f"openai:{kind}:{document['model']}",
+        "config": {
+            "apiBaseUrl": document["endpoint"],
+            "apiKeyEnvar": "EASE_LLM_API_KEY",
+            "omitDefaults": True,
+            "passthrough": document["sampling"],
+        },
+    }
+    config = {
+        "description": f"{result.best['task']}: {result.verdict}",
+        "prompts": [{"id": "file://prompt.cjs", "label": "winner"}],
+        "providers": [provider],
+        "tests": "file://tests.json",
+    }
+    return {
+        "promptfooconfig.yaml": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        "tests.json": _json(cases),
+    }
+
+
+def _as_is(text: str) -> str:
+    """A value that stays as it is where promptfoo fills in templates, in values too; `prompt.cjs` does the same."""
+    return ("{{''}}" if text.startswith(_LOADED) else "") + re.sub(r"\{(?=[{%#]|\Z)", "{{'{'}}", text)
+
+
+def _dspy(result: Result) -> dict[str, str]:
+    wrong = [name for name in result.query_fields if not name.isidentifier()]
+    if wrong:
+        raise ConfigError(f"the column {wrong[0]!r} cannot be a field of DSPy; rename it in the table, and run again")
+    return {}
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+FORMS = {
+    "openai": Form(
+        files=("ease_prompt.py",),
+        use="from ease_prompt import answer; answer(openai.OpenAI(...), input=...)",
+    ),
+    "dspy": Form(
+        files=("ease_prompt.py", "ease_prompt_dspy.py"),
+        use="from ease_prompt_dspy import EasePrompt, language_model; EasePrompt()(input=...).output",
+        more=_dspy,
+    ),
+    "langchain": Form(
+        files=("ease_prompt.py", "ease_prompt_langchain.py"),
+        use="from ease_prompt_langchain import prompt, chain; chain().invoke({...})",
+    ),
+    "promptfoo": Form(
+        files=("prompt.cjs", "score.py"),
+        use="npx promptfoo eval (PROMPTFOO_PYTHON names a Python that has ease-pipelines)",
+        more=_promptfoo,
+    ),
+    "mlflow": Form(
+        files=("ease_prompt.py", "register_in_mlflow.py"),
+        use="python register_in_mlflow.py NAME (MLFLOW_TRACKING_URI names the server)",
+    ),
+}

@@ -1,0 +1,380 @@
+"""Where a file holds a row, and what is left of the file without it.
+
+A row is named by its input text, and only a whole value is it: a cell, a string of JSON, a line of plain text, or
+`Input: TEXT` before `Output:` in a prompt. A word in somebody else's sentence is not. Of a prompt that is written in
+another way, the sequence beside it says which rows it shows; a page of ours says so itself, in its head. Another HTML
+page is never searched for rows: where it shows the text, it is listed as quoting it.
+
+    tables      CSV and JSON lines lose the rows that hold it, and the others stay to the byte; JSON and Parquet are
+                written anew without it. Compressed (.gz) too, and in UTF-8, UTF-16 or cp1252. A spreadsheet that holds
+                it is named and left: rewritten, it would lose its charts and formats
+    the rest    prompts, reports and answers go whole: a prompt without one of its exemplars is another prompt
+    records     of lineage, indices and journals hold digests and numbers, and are never looked into; what the message
+                of a failed attempt quotes of a row stays there
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from zipfile import BadZipFile
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
+from ease_lib.artifacts.tables import STAMP
+from ease_lib.errors import LineageError
+from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
+from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
+from ease_lib.lineage.deletion import tombstones
+from ease_lib.lineage.exports import croissant
+from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
+from ease_lib.lineage.record import CONTRACT
+from ease_lib.prompts.template import shown_inputs
+from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.columns import cell_text
+from ease_lib.tasks.records import COMPRESSED, HEAD_LINES, TABLE_NAMES, delimiter_of, spreadsheet_value
+
+PROMPT = "prompt"
+GZIP_MARK, ZIP_MARK = b"\x1f\x8b", b"PK\x03\x04"
+TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
+"""Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NO_TEXT = re.compile(
+    rf"(^|/)(runs/[^/]+/[a-z_]+-{_UUID}\.json|attempts/[0-9a-f]+/{_UUID}|tombstones/[0-9a-f]{{64}}/[^/]+"
+    rf"|(rows|prompts)/[0-9a-f]{{64}}/[^/]+|journals/[0-9a-f]+(\.jsonl|/[^/]+)|searches/[0-9a-f]+/[^/]+"
+    rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
+)
+_NO_TEXT_NAMES = frozenset(
+    {
+        *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, f"{OUTPUT}.json"),
+        "executor_output.json",
+    }
+)
+_RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
+_ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")
+_NAME = re.compile(r"[\w.-]+")
+_PAGE_ROWS = re.compile(r'<meta name="ease-rows" content="([0-9a-f ]*)">')
+"""What a page of ours says of itself (`reporting/page.py`); no text that it shows can, for these are escaped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occurrence:
+    """A file that holds the row.
+
+    Args:
+        kind: how: `table`, `lines`, `document`, `prompt`, `page` or `answer`.
+        rows: how many of its rows go; 0 where it goes whole.
+        left: its content without them; None where it goes whole.
+    """
+
+    kind: str
+    rows: int = 0
+    left: bytes | None = None
+
+
+class Wanted:
+    """The row that is looked for.
+
+    Args:
+        row: hash of its input text.
+    """
+
+    def __init__(self, row: str) -> None:
+        self.row = row
+
+    def is_value(self, value: str) -> bool:
+        return row_hash(value) == self.row
+
+    def is_in(self, value: str) -> bool:
+        """Whether a value is the row, or a prompt with it."""
+        return self.is_value(value) or self.is_in_prompt(value)
+
+    def is_in_prompt(self, text: str) -> bool:
+        return any(self.is_value(shown) for shown in shown_inputs(text))
+
+
+def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
+    """How a file holds a row; None where it does not.
+
+    Args:
+        name: its address, for that shows what it is.
+        row: hash of the row's input text.
+
+    Raises:
+        LineageError: when a table cannot be read, or is a spreadsheet that holds the row.
+    """
+    wanted = Wanted(row)
+    if holds_no_text(name):
+        return None
+    if content.startswith(GZIP_MARK) and name.lower().endswith(TABLE_NAMES):
+        return _in_gzip(name, content, row)
+    if content.startswith(ZIP_MARK) and name.lower().endswith(".xlsx"):
+        _refuse_spreadsheet(content, wanted)
+        return None
+    if content[:4] == b"PAR1":
+        return _in_parquet(content, wanted)
+    answer = _ANSWER.match(content)
+    if answer:
+        found = _json(content[answer.end() :])
+        return Occurrence(kind="answer") if isinstance(found, dict) and answers(found, wanted) else None
+    return _in_bytes(name, content, wanted)
+
+
+def names_its_rows_elsewhere(name: str) -> str:
+    """Of a prompt, in whatever way it is written: the file beside it that says which rows it shows; else empty."""
+    folder, slash, file = name.rpartition("/")
+    return f"{folder}{slash}{BEST_SEQUENCE}" if file in PROMPT_FILES else ""
+
+
+def holds_no_text(name: str) -> bool:
+    """Whether a file is a lineage record, an index or a journal by its name: digests, numbers and parameters."""
+    return is_record(name) or bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
+
+
+def answers(completion: dict[str, Any], wanted: Wanted) -> bool:
+    """Whether a cached answer repeats the row; of the question it holds a hash only."""
+    return wanted.is_in(str(completion.get("text", "")))
+
+
+def quotes(content: bytes, text: str) -> bool:
+    """Whether a file shows a text anywhere, within other text too, as it is or as JSON or HTML write it."""
+    if content[:4] == b"PAR1":
+        return any(text in value for value in _strings(_parquet_texts(content)))
+    spellings = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for quote, apostrophe in (('"', "'"), ("&quot;", "&#x27;"), ("&#34;", "&#39;")):
+        spellings.add(escaped.replace('"', quote).replace("'", apostrophe))
+    return any(spelling.encode() in content for spelling in spellings)
+
+
+def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
+    """What is inside it, compressed anew."""
+    try:
+        inside = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise LineageError(f"no gzip that can be read: {error}") from error
+    found = occurrence(name[: -len(COMPRESSED)], inside, row)
+    left = None if found is None else found.left
+    return found if found is None or left is None else replace(found, left=gzip.compress(left, mtime=0))
+
+
+def _refuse_spreadsheet(content: bytes, wanted: Wanted) -> None:
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        rows = [
+            f"row {number} of {sheet.title!r}"
+            for sheet in book.worksheets
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), 1)
+            if any(cell is not None and wanted.is_value(cell_text(spreadsheet_value(cell))) for cell in cells)
+        ]
+    except (BadZipFile, KeyError, ValueError) as error:
+        raise LineageError(f"no spreadsheet that can be read: {error}") from error
+    if rows:
+        raise LineageError(f"it holds the row, in {', '.join(rows)}: spreadsheets are not rewritten, remove it by hand")
+
+
+def _in_bytes(name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
+    """Of a text: UTF-8, or what its byte order mark says; a table that is neither is read as cp1252."""
+    marks = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    encodings = [
+        marks.get(content[:2], "utf-8"),
+        *(["cp1252", "latin-1"] if name.lower().endswith(TABLE_NAMES) else []),
+    ]
+    for encoding in encodings:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        found = _in_text(name, text, wanted)
+        left = None if found is None else found.left
+        return found if found is None or left is None else replace(found, left=left.decode().encode(encoding))
+    return None
+
+
+def _in_text(name: str, text: str, wanted: Wanted) -> Occurrence | None:
+    if text[:200].lstrip("\ufeff \n\r\t").lower().startswith(("<!doctype html", "<html")):
+        named = _PAGE_ROWS.search(text)
+        return Occurrence(kind="page") if named and wanted.row in named[1].split() else None
+    suffix = name.rpartition(".")[2].lower()
+    if suffix in ("csv", "tsv"):
+        return _in_csv(text, wanted, "\t" if suffix == "tsv" else "")
+    begin = text.lstrip("\ufeff \n\r\t")[:1]
+    document = _json(text) if begin in ("{", "[", '"') else None
+    if document is not None:
+        return _in_document(text, document, wanted)
+    if suffix in ("jsonl", "ndjson") or begin == "{":
+        return _in_lines(text, lambda line: _is_in_record(_json(line), wanted))
+    if wanted.is_in_prompt(text):
+        return Occurrence(kind=PROMPT)
+    return None if "\nOutput:" in text else _in_lines(text, wanted.is_value)
+
+
+def _json(text: str | bytes) -> Any:
+    """The value, or None where it is no JSON."""
+    try:
+        return json.loads(text.lstrip("\ufeff") if isinstance(text, str) else text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _in_lines(text: str, is_wanted: Callable[[str], bool]) -> Occurrence | None:
+    """A file of one value a line."""
+    lines = list(io.StringIO(text, newline=""))
+    kept = [line for line in lines if not line.strip() or not is_wanted(line.lstrip("\ufeff"))]
+    return _table("lines", len(lines) - len(kept), "".join(kept).encode())
+
+
+def _table(kind: str, rows: int, left: bytes) -> Occurrence | None:
+    return Occurrence(kind=kind, rows=rows, left=left) if rows else None
+
+
+def _in_csv(text: str, wanted: Wanted, delimiter: str) -> Occurrence | None:
+    """Records lose nothing but those that have the row as a cell; quotes and line ends of the others stay.
+
+    Args:
+        delimiter: empty takes what the first lines show, as tasks do.
+    """
+    lines = list(io.StringIO(text, newline=""))
+    if lines and not delimiter:
+        delimiter = delimiter_of(lines[:HEAD_LINES])
+    reader = csv.reader((line.lstrip("\ufeff") for line in lines), delimiter=delimiter or ",")
+    kept: list[str] = []
+    begin = removed = 0
+    try:
+        for cells in reader:
+            record, begin = lines[begin : reader.line_num], reader.line_num
+            is_header = not kept and not removed and all(_NAME.fullmatch(cell) for cell in cells)
+            if not is_header and any(wanted.is_value(cell) for cell in cells):
+                removed += 1
+            else:
+                kept += record
+    except csv.Error:
+        return _in_lines(text, wanted.is_value)
+    return _table("table", removed, "".join(kept).encode())
+
+
+def _in_parquet(content: bytes, wanted: Wanted) -> Occurrence | None:
+    """Rows that have it in a column of text, whatever lists or structs it stands in."""
+    table = _parquet(content)
+    kept = [True] * table.num_rows
+    for values in _parquet_texts(content):
+        for position, value in enumerate(values):
+            kept[position] = kept[position] and not _is_in_record(value, wanted)
+    if all(kept):
+        return None
+    left = io.BytesIO()
+    pq.write_table(table.filter(pa.array(kept)), left)
+    return _table("table", kept.count(False), left.getvalue())
+
+
+def _parquet(content: bytes) -> pa.Table:
+    try:
+        return pq.read_table(io.BytesIO(content))
+    except (OSError, pa.ArrowException) as error:
+        raise LineageError(f"no Parquet that can be read: {error}") from error
+
+
+def _parquet_texts(content: bytes) -> Iterator[list[Any]]:
+    """The columns that may hold text of rows, one after another."""
+    table = _parquet(content)
+    stamp = (table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0]
+    for number, column in enumerate(table.schema):
+        if "string" in str(column.type) and (stamp not in TABLES or column.name in TEXT_FIELDS):
+            yield table.column(number).to_pylist()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in a value of JSON or Parquet, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings([*value, *value.values()])
+    elif isinstance(value, list | tuple | Iterator):
+        for item in value:
+            yield from _strings(item)
+
+
+def _is_in_record(value: Any, wanted: Wanted) -> bool:
+    """Whether a value of JSON or Parquet is or has the row, as a key too."""
+    return any(wanted.is_in(text) for text in _strings(value))
+
+
+def _in_document(text: str, document: Any, wanted: Wanted) -> Occurrence | None:
+    contract = str(document.get("contract", "")).partition("/")[0] if isinstance(document, dict) else ""
+    if contract in _RECORDS:
+        return None
+    if contract in DOCUMENTS:
+        return Occurrence(kind="document") if _is_in_fields(document, wanted) else None
+    if not _is_in_record(document, wanted):
+        return None
+    left, rows = _pruned(document, wanted)
+    if left is _GONE or not left:
+        return Occurrence(kind="document")
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    written = json.dumps(left, ensure_ascii=False, indent=2)
+    return _table("table" if isinstance(left, list) else "document", rows, f"{mark}{written}\n".encode())
+
+
+def _is_in_fields(value: Any, wanted: Wanted) -> bool:
+    """Whether a document of ours shows the row where it shows rows at all: a parameter of that value is no row."""
+    if isinstance(value, dict):
+        return any(
+            (key in TEXT_FIELDS and _is_in_record(item, wanted)) or _is_in_fields(item, wanted)
+            for key, item in value.items()
+            if key != "parameters"
+        )
+    return isinstance(value, list) and any(_is_in_fields(item, wanted) for item in value)
+
+
+class _Gone:
+    """Stands for a value that nothing is left of."""
+
+
+_GONE = _Gone()
+
+
+def _pruned(value: Any, wanted: Wanted) -> tuple[Any, int]:
+    """A JSON value without the smallest records that hold the row, and how many there were."""
+    if isinstance(value, str):
+        return (_GONE, 1) if wanted.is_in(value) else (value, 0)
+    if isinstance(value, dict):
+        return _pruned_object(value, wanted)
+    if isinstance(value, list):
+        if _is_chat(value):
+            return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
+        pruned = [_pruned(item, wanted) for item in value]
+        return [left for left, _ in pruned if left is not _GONE], sum(rows for _, rows in pruned)
+    return value, 0
+
+
+def _pruned_object(value: dict[str, Any], wanted: Wanted) -> tuple[Any, int]:
+    """A record that has the row itself goes; an object that holds records loses them."""
+    if any(_is_own(item) and _is_in_record(item, wanted) for item in value.values()):
+        return _GONE, 1
+    pruned = {key: (_GONE, 1) if wanted.is_value(key) else _pruned(item, wanted) for key, item in value.items()}
+    return {key: left for key, (left, _) in pruned.items() if left is not _GONE}, sum(n for _, n in pruned.values())
+
+
+def _is_own(item: Any) -> bool:
+    """Whether a field of a record is part of it: text, accepted outputs, a conversation."""
+    return isinstance(item, str) or _is_chat(item) or (isinstance(item, list) and len(item) < 2 and _is_texts(item))
+
+
+def _is_texts(item: list[Any]) -> bool:
+    return all(isinstance(each, str) for each in item)
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m for m in value)

@@ -1,0 +1,183 @@
+"""What was removed on request: `tombstones/ROW/TIME.json` in a lineage root.
+
+A tombstone is written before anything is removed, with all that shall go and the state `intended`, and again at the
+end, with what went and the state `done`. So a removal that was killed is known, can be finished, and verification says
+what is gone by it. It names content by digest, and is right wherever that content was copied or moved to.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.errors import LineageError
+from ease_lib.lineage.addresses import same_place
+from ease_lib.lineage.attestation import PublicKey, Signer, WrongSignature, open_seal
+from ease_lib.lineage.chain import Chain
+from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Problem
+from ease_lib.lineage.record import Record, decode, encode
+from ease_lib.lineage.recording import SEALS
+
+FOLDER = "tombstones"
+CONTRACT = "tombstone/2"
+INTENDED, DONE = "intended", "done"
+STAGE = "forget"
+"""Named as stage by problems of tombstones themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tombstone:
+    """A removal: of which row, and every file with its digest before and after (None: it went whole).
+
+    Args:
+        when: when it was begun; its name, with the row.
+        removed: `uri`, `kind`, `before_sha256` and `after_sha256` of each file, object, or answer (`FILE#KEY`).
+    """
+
+    row: str
+    when: str
+    reason: str
+    state: str
+    removed: Sequence[Record]
+
+    @property
+    def name(self) -> str:
+        return f"{FOLDER}/{self.row}/{self.when.replace(':', '')}.json"
+
+    def write(self, root: str, key: Signer | None = None) -> None:
+        """Into a lineage root, and its seal if there is a key."""
+        fields = {name: getattr(self, name) for name in ("row", "when", "reason", "state")}
+        content = encode({**fields, "removed": list(self.removed)}, CONTRACT)
+        store = open_store(root)
+        store.write(self.name, content)
+        if key:
+            store.write(f"{SEALS}/{self.name}", key.seal(self.name, content))
+
+
+def read_tombstone(content: bytes, where: str) -> Tombstone:
+    """Read what `write` wrote.
+
+    Raises:
+        LineageError: when it is none, or not as it was written.
+    """
+    try:
+        fields = decode(content, where, CONTRACT)
+        return Tombstone(**{name: fields[name] for name in ("row", "when", "reason", "state", "removed")})
+    except KeyError as error:
+        raise LineageError(f"{where} is damaged: no tombstone") from error
+
+
+def unfinished(root: str, row: str) -> Iterator[Tombstone]:
+    """Removals of a row that were begun and not ended, in a lineage root."""
+    store = open_store(root)
+    for name in store.find_names(f"{FOLDER}/{row}"):
+        with suppress(LineageError):  # a damaged one cannot be continued; verify names it
+            found = read_tombstone(store.read(f"{FOLDER}/{row}/{name}") or b"", name)
+            if found.state == INTENDED:
+                yield found
+
+
+def is_sealed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
+    """Whether this key signed a tombstone as it lies in a lineage root."""
+    store = open_store(root)
+    content, seal = (store.read(name) or b"" for name in (tombstone.name, f"{SEALS}/{tombstone.name}"))
+    try:
+        open_seal(seal, tombstone.name, content, [key])
+    except WrongSignature:
+        return False
+    return True
+
+
+@dataclass(kw_only=True)
+class Tombstones:
+    """What was removed or rewritten on request: by digest of the content before, and by place.
+
+    Args:
+        successors: row and digest of what was left (None: nothing), by the digest before.
+        places: the same by address, for what no record has a digest of.
+        unsigned: rows whose removal a tombstone without a signature says; only where signatures are looked at.
+        problems: tombstones that are damaged or unfinished.
+    """
+
+    successors: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
+    places: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    unsigned: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, chain: Chain, others: Iterable[str] = (), keys: Sequence[PublicKey] = ()) -> Tombstones:
+        """Those in the roots that the records of a chain lie in, in the place that it was followed from, and in others.
+
+        Args:
+            others: more lineage roots, and folders of published prompts.
+            keys: that tombstones must be signed by; none given, they are taken as they are.
+        """
+        links = {step.record["attempt"]["record"].rpartition("/runs/")[0] for step in chain.everything} | set(others)
+        roots = {chain.place.store_of(root).uri.rstrip("/") for root in links - {""}} | ({chain.place.uri} - {""})
+        found = cls()
+        for root in sorted(roots):
+            found._read(open_store(root), keys)
+        return found
+
+    def explained(self, problem: Problem) -> Problem:
+        """The problem as a removal on request, if what is there is what the removal left."""
+        row = self._row_of(problem)
+        if row in self.unsigned:
+            return replace(
+                problem, what=UNSIGNED, why=f"row {row[:12]} was removed, says a tombstone without signature"
+            )
+        return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}") if row else problem
+
+    def _read(self, root: Store, keys: Sequence[PublicKey]) -> None:
+        for below in open_store(joined(root.uri, FOLDER)).walk_names():
+            name = f"{FOLDER}/{below}"
+            where = joined(root.uri, name)
+            content = root.read(name) or b""
+            try:
+                tombstone = read_tombstone(content, where)
+            except LineageError as error:
+                self.problems.append(Problem(stage=STAGE, uri=where, what=CHANGED, why=str(error)))
+                continue
+            if keys and not self._is_signed(root, name, content, keys):
+                self.unsigned.add(tombstone.row)
+            if tombstone.state == INTENDED:
+                why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
+                self.problems.append(Problem(stage=STAGE, uri=where, what=UNFINISHED, why=why))
+            for item in tombstone.removed:
+                left = tombstone.row, item["after_sha256"]
+                self.successors[item["before_sha256"]].add(left)
+                self.places[same_place(item["uri"])] = left
+
+    def _is_signed(self, root: Store, name: str, content: bytes, keys: Sequence[PublicKey]) -> bool:
+        seal = root.read(f"{SEALS}/{name}")
+        if seal is None:
+            return False
+        try:
+            open_seal(seal, name, content, keys)
+        except WrongSignature as error:
+            where = joined(root.uri, name)
+            self.problems.append(Problem(stage=STAGE, uri=where, what=MISSIGNED, why=str(error)))
+            return False
+        return True
+
+    def _row_of(self, problem: Problem) -> str:
+        """The row because of which something is as it is; empty where no removal left it so."""
+        found = problem.found_sha256 or None
+        if problem.what not in (MISSING, CHANGED) or (problem.what == CHANGED and found is None):
+            return ""
+        seen, digests = set(), [problem.expected_sha256]
+        while digests:  # what one removal left, another may have rewritten
+            digest = digests.pop()
+            for row, after in self.successors.get(digest, ()) if digest not in seen else ():
+                if after == found:
+                    return row
+                if after is not None:
+                    digests.append(after)
+            seen.add(digest)
+        if problem.expected_sha256 and "#" not in problem.uri:
+            return ""
+        row, after = self.places.get(same_place(problem.uri.partition("#")[0]), ("", None))
+        return row if problem.what == MISSING and (after is None or "#" in problem.uri) else ""

@@ -1,0 +1,1 @@
+"""Published prompts: versions that never change, and the gate before the latest."""

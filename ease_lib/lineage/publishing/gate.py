@@ -1,0 +1,68 @@
+"""Does a new prompt become the latest? Only if it is better than that, beyond luck, on rows that are new to both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ease_lib.artifacts.result_files import BEST_SEQUENCE
+from ease_lib.artifacts.store import Store
+from ease_lib.evaluation.statistics import paired_gain
+from ease_lib.lineage.publishing.versions import Latest
+from ease_lib.tasks.base import Exemplar, row_hash
+
+_SEQUENCE = ("exemplars", "instruction", "template")
+
+
+def first_refusal(report: Mapping[str, Any]) -> str:
+    """Why a prompt is not worth being the first that applications use; empty when it is."""
+    score, baseline = report["best"]["test_score"], report["baseline"]
+    if baseline and not baseline["evidence"]:
+        return f"the baseline is not beaten: {baseline['mean']:+.3f} on the test set (p = {baseline['p']:.2g})"
+    others = {"random exemplars": report["random"]["test_score"], "no exemplars": report["zero_shot"].get("score")}
+    for name, other in others.items():
+        if other is not None and score < other:
+            return f"it scores {score:.3f} on the test set, below the {other:.3f} of {name}"
+    return ""
+
+
+def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The sequence of the latest version, and why the new one (`best`) is not to be compared with it, if so."""
+    stored = store.read(f"versions/{latest.version}/{BEST_SEQUENCE}")
+    if stored is None:
+        remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
+        return {}, f"{latest.version} is the latest and has no {BEST_SEQUENCE} to compare with; {remedy}"
+    current: dict[str, Any] = json.loads(stored)
+    if [current[name] for name in _SEQUENCE] == [best[name] for name in _SEQUENCE]:
+        return current, f"{latest.version} is the same prompt"
+    return current, ""
+
+
+def fresh_rows(
+    test: Sequence[Exemplar], latest: Latest, current: Mapping[str, Any], best: Mapping[str, Any]
+) -> list[int]:
+    """Positions of test rows that neither prompt was chosen by: no exemplar of either, no validation row of the old."""
+    used = {row_hash(entry["input"]) for entry in [*current["exemplars"], *best["exemplars"]]}
+    used |= set(latest.manifest["validation_rows"])
+    return [position for position, row in enumerate(test) if row_hash(row.input) not in used]
+
+
+def compared(new: Sequence[float | None], old: Sequence[float | None], latest: Latest) -> tuple[str, dict[str, Any]]:
+    """Why the new prompt is not better than the latest (empty when it is), and what was measured.
+
+    Args:
+        new, old: scores of both on the same rows; None of a row that the endpoint refused.
+    """
+    pairs = [(one, other) for one, other in zip(new, old, strict=True) if one is not None and other is not None]
+    scores, others = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    gain = paired_gain(scores, others)
+    measured: dict[str, Any] = {
+        "against": latest.version,
+        "rows": len(pairs),
+        "score": sum(scores) / len(pairs),
+        "latest_score": sum(others) / len(pairs),
+        **gain,
+    }
+    difference = f"{gain['mean']:+.3f} on {len(pairs)} fresh rows (p = {gain['p']:.2g})"
+    return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured

@@ -1,0 +1,1 @@
+"""How rows become what is sent: template, messages, baseline, instructions."""

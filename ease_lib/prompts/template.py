@@ -1,0 +1,255 @@
+"""How rows become prompts: a template, filled in one pass, so that braces in data are never fields.
+
+The default is APE's (Zhou et al., 2023; the paper's too). Another one is a YAML file (`prompt`), any of whose entries
+may be left out:
+
+    exemplars     text: they stand in one text with the query; turns: each is a message of the user and its answer
+    system        the system message; without it there is none
+    before        text before the exemplars
+    instruction   block with {instruction}, where one is searched: before the exemplars, or with turns in the system
+                  message; not needed where another entry has {instruction}
+    query         how a row is asked: {input}, and any column of the row
+    answer        what an exemplar adds to that: {output}
+    between       what stands between the parts of a text
+    after         text between the exemplars and the query
+    stop          texts that end an answer, one or a list
+
+`{{` and `}}` are braces. A prompt is a text, or messages (`Chat`) where there are several.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import yaml
+
+from ease_lib.artifacts.sources import Sources
+from ease_lib.errors import ConfigError, DataError
+from ease_lib.prompts.messages import Chat
+from ease_lib.tasks.base import Exemplar
+from ease_lib.tasks.columns import Parts, split_fields
+
+PAPER = "ape/1"
+"""Identity of the default; change it when a single character of its prompts changes."""
+INPUT, OUTPUT, INSTRUCTION = "input", "output", "instruction"
+BY_TURNS = {"query": "{input}", "answer": "{output}"}
+"""Defaults of a conversation, where nothing need be said but the texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptTemplate:
+    """See above."""
+
+    exemplars: Literal["text", "turns"] = "text"
+    system: str = ""
+    before: str = ""
+    instruction: str = "Instruction: {instruction}"
+    query: str = "Input: {input}\nOutput:"
+    answer: str = " {output}"
+    between: str = "\n\n"
+    after: str = ""
+    stop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> PromptTemplate:
+        """From what a YAML file or an artifact holds.
+
+        Raises:
+            ConfigError: naming the entry.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(map(str, document)) - known)
+        if unknown:
+            raise ConfigError(f"prompt: no entry is called {unknown[0]}; there are {', '.join(sorted(known))}")
+        given = dict(document)
+        if given.get("exemplars", "text") not in ("text", "turns"):
+            raise ConfigError(f"prompt: exemplars is {given['exemplars']!r}; write text or turns")
+        if given.get("exemplars") == "turns":
+            given = BY_TURNS | given
+        stop = given.get("stop") or ()
+        given["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+        wrong = [name for name, value in given.items() if name != "stop" and not isinstance(value, str)]
+        if wrong or not all(isinstance(text, str) and text for text in given["stop"]):
+            raise ConfigError(f"prompt: {(wrong or ['stop'])[0]} is no text; put it in quotes")
+        template = cls(**given)
+        template._check()
+        return template
+
+    def _check(self) -> None:
+        fixed = {name: _fields_of(self._parts[name]) for name in ("system", "before", "after", "instruction")}
+        for name, found in fixed.items():
+            if found - {INSTRUCTION}:
+                raise ConfigError(
+                    f"prompt: {name} has the field {{{sorted(found - {INSTRUCTION})[0]}}}, and is the same for all "
+                    "queries; only {instruction} may stand there, and columns in query and answer"
+                )
+        asked, said = _fields_of(self._parts["query"]), _fields_of(self._parts["answer"])
+        if not asked - {INSTRUCTION}:
+            raise ConfigError("prompt: query names no field; write {input}, or columns of the row")
+        if OUTPUT in asked:
+            raise ConfigError("prompt: query has the field {output}, which would give the answer away; use answer")
+        if OUTPUT not in said:
+            raise ConfigError("prompt: answer lacks the field {output}")
+        if INSTRUCTION not in asked.union(*fixed.values()):
+            raise ConfigError("prompt: instruction lacks the field {instruction}")
+
+    @cached_property
+    def _parts(self) -> dict[str, Parts]:
+        names = ("system", "before", "instruction", "query", "answer", "after")
+        return {name: parsed("prompt", name, getattr(self, name)) for name in names}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the row that are named beside input and output, in the order of their names' first places."""
+        named = [field for name in ("query", "answer") for _, field in self._parts[name] if field]
+        return tuple(dict.fromkeys(field for field in named if field not in (INPUT, OUTPUT, INSTRUCTION)))
+
+    @property
+    def query_fields(self) -> tuple[str, ...]:
+        """What a query must have."""
+        return tuple(dict.fromkeys(field for _, field in self._parts["query"] if field and field != INSTRUCTION))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {**asdict(self), "stop": list(self.stop)}
+
+    @property
+    def identity(self) -> str:
+        """Names it in journals, results and lineage."""
+        if self == PromptTemplate():
+            return PAPER
+        return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether its prompts are messages."""
+        return self.exemplars == "turns" or bool(self.system)
+
+    @property
+    def query_opening(self) -> str:
+        """The text that every query begins with."""
+        return self._parts["query"][0][0]
+
+    def exemplar(self, row: Exemplar) -> str:
+        """An exemplar as a text."""
+        return self._filled("query", row) + self._filled("answer", row)
+
+    def render(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str = "") -> str:
+        """The prompt for one query: a text, or a `Chat`."""
+        if self.exemplars == "turns":
+            return Chat.of(self._turns(exemplars, query, instruction))
+        block = [] if self._places_instruction or not instruction else [self._fixed("instruction", instruction)]
+        opening = [self._fixed("before", instruction), *block]
+        shown = [self._filled("query", row, instruction) + self._filled("answer", row) for row in exemplars]
+        closing = [self._fixed("after", instruction), self._filled("query", query, instruction)]
+        text = self.between.join(part for part in (*opening, *shown, *closing) if part)
+        system = self._fixed("system", instruction)
+        return Chat.of([("system", system), ("user", text)]) if system else text
+
+    def _turns(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str) -> list[tuple[str, str]]:
+        block = "" if self._places_instruction or not instruction else self._fixed("instruction", instruction)
+        system = self.between.join(part for part in (self._fixed("system", instruction), block) if part)
+        messages = [("system", system)] if system else []
+        asked = [self._filled("query", row, instruction) for row in (*exemplars, query)]
+        asked[-1] = self.between.join(part for part in (self._fixed("after", instruction), asked[-1]) if part)
+        asked[0] = self.between.join(part for part in (self._fixed("before", instruction), asked[0]) if part)
+        for row, question in zip(exemplars, asked[:-1], strict=True):
+            messages += [("user", question), ("assistant", self._filled("answer", row).strip())]
+        return [*messages, ("user", asked[-1])]
+
+    @cached_property
+    def _places_instruction(self) -> bool:
+        return any(INSTRUCTION in _fields_of(self._parts[name]) for name in ("system", "before", "after", "query"))
+
+    def _fixed(self, name: str, instruction: str) -> str:
+        return fill(self._parts[name], {INSTRUCTION: instruction})
+
+    def _filled(self, name: str, row: Exemplar, instruction: str = "") -> str:
+        values = {**dict(row.fields), INPUT: row.input, INSTRUCTION: instruction}
+        return fill(self._parts[name], values | {OUTPUT: row.output} if row.outputs else values)
+
+    def placeholder(self, shown: Sequence[Exemplar]) -> Exemplar:
+        """A row whose texts are the names of its fields in braces, for showing a prompt without a query.
+
+        Args:
+            shown: exemplars of the prompt. A name that stands in one of them is lengthened: `{input_}`.
+        """
+        texts = "\n".join(map(self.exemplar, shown))
+
+        def mark(name: str) -> str:
+            return mark(f"{name}_") if f"{{{name}}}" in texts else f"{{{name}}}"
+
+        return Exemplar(-1, mark(INPUT), (), fields=tuple((column, mark(column)) for column in self.columns))
+
+
+def parsed(noun: str, name: str, text: str) -> Parts:
+    """The texts and fields of an entry.
+
+    Args:
+        noun, name: of the file and of the entry, for messages.
+
+    Raises:
+        ConfigError: where braces are unpaired, or hold more than a name.
+    """
+    return split_fields(text, f"{noun}: {name}", "a field's name, like {input}")
+
+
+def _fields_of(parts: Parts) -> set[str]:
+    return {field for _, field in parts if field is not None}
+
+
+def fill(parts: Parts, values: Mapping[str, str]) -> str:
+    """The text with these values of its fields."""
+    return "".join(literal + ("" if field is None else values[field]) for literal, field in parts)
+
+
+def read_template(uri: str, sources: Sources) -> PromptTemplate:
+    """The template of a YAML file, a path or s3://; the default where none is named.
+
+    Raises:
+        ConfigError, DataError, StoreError: naming the file.
+    """
+    if not uri:
+        return PromptTemplate()
+    try:
+        document = yaml.safe_load(sources.read(uri).decode("utf-8-sig"))
+    except (ValueError, yaml.YAMLError) as error:
+        raise DataError(f"prompt={uri} is not UTF-8 text in YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict):
+        raise DataError(f"prompt={uri}: entries like `query: ...` are needed, found {type(document).__name__}")
+    return PromptTemplate.of(document)
+
+
+def exemplar_text(exemplar: Exemplar) -> str:
+    """`Input: ...`, newline, `Output: ...`: what the embedder reads, whatever the prompt looks like."""
+    return f"Input: {exemplar.input}\nOutput: {exemplar.output}"
+
+
+def instruction_text(instruction: str) -> str:
+    """Likewise of an instruction before exemplars."""
+    return f"Instruction: {instruction}\n\n" if instruction else ""
+
+
+def prompt_sha256(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode()).hexdigest()
+
+
+MOST_OUTPUTS = 20
+"""Places behind one `Input: ` where it may end, for inputs that hold lines which begin with `Output:` themselves."""
+
+
+def shown_inputs(text: str) -> Iterator[str]:
+    """The rows of a text by the default template: from `Input: ` at the beginning of a line to `Output:` of a later."""
+    for begin in re.finditer(r"^Input: ", text, re.MULTILINE) if "Input: " in text else ():
+        end = begin.end() - 1
+        for _ in range(MOST_OUTPUTS):
+            end = text.find("\nOutput:", end + 1)
+            if end < 0:
+                break
+            yield text[begin.end() : end]

@@ -1,0 +1,148 @@
+"""The cells of a comparison: one run each, all stages in this process; a finished cell is never run again.
+
+Finished cells lie in `cells/` of `store_uri`, by a hash of all that decides their result: parameters, data, the content
+of a file of instructions, the embedder's files, our own code. The labels that tables show are not part of it, nor is
+anything that changes the speed alone.
+
+A cell that fails has its reason for a result, so that it stops no others and the report names it; it is not kept. What
+time may cure is left to Kubeflow's retries first.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import itertools
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
+from ease_lib.config.comparison import Cell
+from ease_lib.config.parsing import flat_parameters, parse_parameters
+from ease_lib.embedding.opening import embedder_identity
+from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.notes import Notes
+from ease_lib.prompts.instructions import read_instruction_file
+from ease_lib.running.graph import STAGES, modules_between
+from ease_lib.running.inline import Workspace
+from ease_lib.running.run import Host, Run, open_run, run_of
+
+logger = logging.getLogger("ease")
+
+FOLDER = "cells"
+SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds", "ledger")
+"""Parameters that change no result."""
+ANSWERS_PER_POINT = 20
+"""Of the curves that a comparison shows."""
+
+
+def attempted(
+    cell: Cell, at: Workspace, host: Host, *, notes: Notes | None = None, is_last: bool = True
+) -> tuple[dict[str, Any], bool]:
+    """As `run_cell`; a failure is a result that says why, unless another attempt may cure it.
+
+    Args:
+        host: the process.
+        notes: take what the stages meet, for the record of the cell.
+        is_last: no other attempt follows.
+    """
+    parameters = parse_parameters(cell.parameters)
+    try:
+        with open_run(host, *run_of(parameters)) as run:
+            return run_cell(cell, at, replace(run, notes=notes or Notes()))
+    except EaseError as error:
+        if not is_last and (isinstance(error, StoreUnavailable) or getattr(error, "retryable", False)):
+            raise
+        failure = str(error)
+    except Exception as error:  # a bug of ours in one cell is no reason to lose the others
+        logger.exception("%s", cell.name)
+        failure = f"internal error: {type(error).__name__}: {error}"
+    logger.info("notice: %s failed: %s", cell.name, failure)
+    return {**cell.document, "seed": parameters.run.seed, "failure": failure}, False
+
+
+def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]:
+    """The result under `COMPARISON_CELL`, and whether it was there already.
+
+    Args:
+        at: of the cell run before on the same data, whose artifacts need not be made again; or new ones.
+
+    Raises:
+        EaseError: as the stages do; the journal keeps what was answered.
+    """
+    parameters = parse_parameters(cell.parameters)
+    at.run_if_changed(parameters, run, STAGES["build_dataset"].module)
+    key = _key(cell, at, run.sources)
+    name = f"{FOLDER}/{key}.json"
+    if parameters.continuation.ledger:
+        owned = replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
+        parameters = replace(parameters, continuation=owned)
+    found = run.store.read(name) if run.store else None
+    measured: dict[str, Any] = json.loads(found) if found else {}
+    if not found:
+        at.run_if_changed(parameters, run, *modules_between("", "optimize"))
+        at.run(parameters, run, STAGES["optimize"].module, STAGES["evaluate"].module)
+        measured = _measured(at)
+        if run.store:
+            run.store.write(name, json.dumps(measured, allow_nan=False).encode())
+    return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
+
+
+def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
+    parameters = parse_parameters(cell.parameters)
+    instructions = parameters.instructions.instructions_uri
+    identity = {
+        "code": _code_sha256(),
+        "parameters": {name: value for name, value in flat_parameters(parameters).items() if name not in SPEED_ONLY},
+        "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.summary)]),
+        "instructions": read_instruction_file(instructions, sources) if instructions else [],
+        "embedder": embedder_identity(parameters.embedding),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _code_sha256() -> str:
+    """Of this package's sources: a version of ours may have had many."""
+    package = Path(__file__).parents[2]
+    return sha256_of_files(sorted(package.rglob("*.py")))
+
+
+def _incumbents(scores: Sequence[float], rows: Sequence[Sequence[int]]) -> list[float]:
+    """The incumbent's score after every `ANSWERS_PER_POINT` answers, however many rows an evaluation has."""
+    asked = list(itertools.accumulate(len(each) for each in rows))
+    points = range(ANSWERS_PER_POINT, asked[-1] + ANSWERS_PER_POINT, ANSWERS_PER_POINT)
+    return [scores[min(bisect.bisect_left(asked, point), len(scores) - 1)] for point in points]
+
+
+def _measured(at: Workspace) -> dict[str, Any]:
+    """Scores, and costs as if the cell had been run alone: answers that other cells paid for count as requests."""
+    search = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
+    tested = read_document(Path(at.test_scores), contracts.TEST_SUMMARY)
+    best = read_document(Path(at.best_sequence), contracts.BEST_SEQUENCE)
+    history = read_table(Path(at.history), contracts.HISTORY)
+    cached = search["llm"]["cached"] + tested["llm"]["cached"]
+    return {
+        "answered_by_function": search["answered_by_function"],
+        "validation_score": history["incumbent_score"][-1].as_py(),
+        "test_score": tested["best"]["score"],
+        "test_interval": tested["best"]["interval"],
+        "estimate": best["estimate"],
+        "estimate_interval": best["estimate_interval"],
+        "random_test_score": tested["random"]["score"],
+        "baseline_test_score": tested["baseline"].get("score"),
+        "evaluations": search["evaluations"],
+        "llm_requests": search["llm"]["requests"] + tested["llm"]["requests"] + cached,
+        "cached_responses": cached,
+        "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
+        "search_seconds": search["seconds"]["search"],
+        "incumbent_scores": _incumbents(history["incumbent_score"].to_pylist(), history["row_ids"].to_pylist()),
+        "failed_rows": tested["best"]["failed_rows"],
+    }

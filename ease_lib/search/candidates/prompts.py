@@ -1,0 +1,78 @@
+"""Prompts to choose from as arrays: sequences with the instruction that stands before each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.search.candidates.sampling import PADDING, as_rows, as_tuples
+
+Prompt = tuple[int, tuple[int, ...]]
+"""Position of the instruction, and the sequence."""
+PROMPTS_PER_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Sequences (b, k), shorter ones filled up with `PADDING` at their end, and instructions (b,)."""
+
+    sequences: NDArray[np.integer]
+    instructions: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, prompts: Collection[Prompt], k: int) -> Prompts:
+        return cls(
+            as_rows((sequence for _, sequence in prompts), k),
+            np.array([instruction for instruction, _ in prompts], dtype=np.int64),
+        )
+
+    @classmethod
+    def paired(cls, sequences: NDArray[np.integer], instructions: NDArray[np.integer]) -> Prompts:
+        """Every sequence with every instruction."""
+        return cls(np.repeat(sequences, len(instructions), axis=0), np.tile(instructions, len(sequences)))
+
+    def without(self, proposed: Collection[Prompt]) -> Prompts:
+        new = [prompt not in proposed for prompt in self.tuples()]
+        return Prompts(self.sequences[new], self.instructions[new])
+
+    def blocks(self) -> Iterator[Prompts]:
+        """Parts whose features fit into memory."""
+        for start in range(0, len(self), PROMPTS_PER_BLOCK):
+            part = slice(start, start + PROMPTS_PER_BLOCK)
+            yield Prompts(self.sequences[part], self.instructions[part])
+
+    def tuples(self) -> list[Prompt]:
+        return list(zip(self.instructions.tolist(), as_tuples(self.sequences), strict=True))
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """(b, k) where there is an exemplar."""
+        return np.asarray(self.sequences != PADDING)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(b,) exemplars."""
+        return np.asarray(self.present.sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def from_end(self) -> NDArray[np.int64]:
+        """(b, k) exemplars that follow; meaningless where there is none."""
+        return np.asarray(np.maximum(self.lengths[:, None] - 1 - np.arange(self.sequences.shape[1]), 0))
+
+    def ordered_pairs(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.integer]]]:
+        """Numbers of prompts, their earlier and their later exemplar, for each pair of places."""
+        k = self.sequences.shape[1]
+        for earlier in range(k):
+            for later in range(earlier + 1, k):
+                prompts = np.flatnonzero(self.present[:, later])
+                yield prompts, self.sequences[prompts, earlier], self.sequences[prompts, later]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def __getitem__(self, chosen: NDArray[np.integer] | NDArray[np.bool_] | slice) -> Prompts:
+        return Prompts(self.sequences[chosen], self.instructions[chosen])

@@ -1,0 +1,43 @@
+"""What a search is the same by: all that decides what is asked and how it is scored."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+from ease_lib.artifacts.tables import sha256_of_files
+from ease_lib.config.sections import ROW_METHODS, EmbeddingConfig, OptimizerConfig
+from ease_lib.embedding.opening import embedder_identity
+from ease_lib.search.optimizers.registry import BUDGET_METHODS
+from ease_lib.search.task import Scored, SearchTask
+
+
+def search_key(
+    task: SearchTask, scored: Scored, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int, answers: int
+) -> str:
+    """Hash of the search, by which its journal is found again.
+
+    A larger budget continues the same search, unless the method or a scaled initial design depends on it.
+
+    Args:
+        answers: that the search plans for; a method that chooses rows spreads them.
+    """
+    settings = dataclasses.asdict(optimizer)
+    settings["initial_design"] = optimizer.scaled_design
+    settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
+    del settings["order_report"], settings["warm_start"]
+    if optimizer.method in ROW_METHODS:
+        settings["budget"] = answers
+    elif optimizer.method not in BUDGET_METHODS:
+        del settings["budget"]
+    identity: dict[str, Any] = {
+        "files": sha256_of_files(list(task.files)),
+        "optimizer": settings,
+        "embedder": [dataclasses.astuple(embedding), embedder_identity(embedding)],
+        "instructions": task.instructions.texts,
+        "seed": seed,
+        **scored.search_identity,
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]

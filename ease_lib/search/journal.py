@@ -1,0 +1,318 @@
+"""The journal: every candidate is durable before it is evaluated, every observation before the next is asked for.
+
+One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
+node or on another, and continues; what was proposed is not computed again, so it does not matter that another processor
+adds the same numbers to another last digit, and might propose another candidate. Nothing is ever overwritten: damage
+and foreign journals are refused.
+
+    folder   one JSON Lines file per search, written through to the disk, locked while a search runs. A last line that
+             was cut by the kill is dropped and evaluated again.
+    s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
+             later one is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, Store
+from ease_lib.errors import JournalError
+from ease_lib.evaluation.usage import Usage
+from ease_lib.notes import Notes
+from ease_lib.search.optimizers.history import Candidate, Observation
+
+VERSION = "ease_journal/2"
+FOLDER = "journals"
+HEADER = "header.json"
+PROPOSED = "proposed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The observation of an iteration, with what it cost.
+
+    Times are of the clock on the wall: `seconds` is what the search took longer because of this evaluation, with
+    `usage.seconds` of them spent waiting for the endpoint; over all records they add up to the duration of the search.
+    """
+
+    iteration: int
+    observation: Observation
+    usage: Usage
+    seconds: float
+
+
+def usage_of_records(records: Iterable[Record]) -> Usage:
+    """What so many evaluations cost together."""
+    return sum((record.usage for record in records), start=Usage())
+
+
+Found = tuple[list[Record], dict[int, Candidate]]
+"""Records in order, and candidates by iteration."""
+
+
+class Journal(Protocol):
+    """Append-only, durable. Open one with `open_journal`."""
+
+    def replay(self) -> Sequence[Record]:
+        """The records found at opening, in order of iterations."""
+        ...
+
+    def proposed(self) -> Mapping[int, Candidate]:
+        """The candidates that were proposed until opening, by iteration; those of the records among them."""
+        ...
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        """Store what will be evaluated; it is durable when this returns.
+
+        Raises:
+            JournalError, StoreError: when it is not.
+        """
+        ...
+
+    def append(self, record: Record) -> None:
+        """Store a record; it is durable when this returns.
+
+        Raises:
+            JournalError, StoreError: when it is not.
+        """
+        ...
+
+
+@contextmanager
+def open_journal(store: Store, key: str, notes: Notes) -> Iterator[Journal]:
+    """Open or create the journal of the search with this key.
+
+    Args:
+        store: the run's; journals lie below it in `journals/`.
+        notes: of the stage that writes it.
+
+    Raises:
+        JournalError: when it is in use, damaged, or of another search.
+        StoreError: when the store cannot be used for journals.
+    """
+    if store.folder is None:
+        yield ObjectJournal(cast(S3Store, store.below(FOLDER, key)), key, notes)
+    else:
+        with _locked_file(store.folder / FOLDER / f"{key}.jsonl") as (file, path):
+            yield FileJournal(file, path, key, notes)
+
+
+class FileJournal:
+    """JSON Lines behind a header line, in an open and locked file."""
+
+    def __init__(self, file: IO[bytes], path: Path, key: str, notes: Notes) -> None:
+        self._file = file
+        self._notes = notes
+        self._path = path
+        self._lines = 0
+        self._records, self._candidates = self._recover(key)
+
+    def replay(self) -> Sequence[Record]:
+        return self._records
+
+    def proposed(self) -> Mapping[int, Candidate]:
+        return self._candidates
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        self._write(_encoded_proposals(candidates))
+
+    def append(self, record: Record) -> None:
+        self._write(_encoded(record))
+
+    def _recover(self, key: str) -> Found:
+        """Read everything; cut a torn last line off."""
+        self._file.seek(0)
+        content = self._file.read()
+        whole, _, torn = content.rpartition(b"\n")
+        if not whole and not _header(key).startswith(torn):
+            raise _damaged(str(self._path))
+        if torn:
+            self._file.truncate(len(content) - len(torn))
+        if not whole:
+            self._write(_header(key))
+            return [], {}
+        first, *lines = whole.split(b"\n")
+        _check_header(first, key, str(self._path))
+        for line in (first, *lines):
+            self._note(line)
+        found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
+        return _sorted_out(found, str(self._path))
+
+    def _write(self, line: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(line + b"\n") != len(line) + 1:
+                raise OSError("the disk is full")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(end)  # a disk that was full must not leave half a line in the middle
+            raise JournalError(
+                f"{self._path}: cannot be written: {error}; free space or choose another store_uri"
+            ) from error
+        self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        self._lines += 1
+        self._notes.entry(str(self._path.absolute()), str(self._lines), line)
+
+
+@contextmanager
+def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be opened: {error}; choose another store_uri") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise JournalError(
+                f"{path} is in use by another run; wait for it, or give this run another store_uri"
+            ) from error
+        except OSError as error:
+            raise JournalError(
+                f"{path} cannot be locked ({error.strerror}); take a store_uri on a file system with locks, or s3://"
+            ) from error
+        yield file, path
+
+
+class ObjectJournal:
+    """A header object, and one object per record and per batch of proposals, below a prefix of a bucket."""
+
+    def __init__(self, store: S3Store, key: str, notes: Notes) -> None:
+        self._store = store
+        self._notes = notes
+        store.check()
+        if not store.create(HEADER, _header(key)):
+            _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
+        names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
+        with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
+            contents = list(readers.map(store.read, names))
+        notes.entry(store.uri, HEADER, _header(key))
+        for name, content in zip(names, contents, strict=True):
+            notes.entry(store.uri, name, content or b"")
+        found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
+        self._records, self._candidates = _sorted_out(found, store.uri)
+
+    def replay(self) -> Sequence[Record]:
+        return self._records
+
+    def proposed(self) -> Mapping[int, Candidate]:
+        return self._candidates
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None:
+        self._create(f"{min(candidates):06d}.{PROPOSED}.json", _encoded_proposals(candidates))
+
+    def append(self, record: Record) -> None:
+        self._create(f"{record.iteration:06d}.json", _encoded(record))
+
+    def _create(self, name: str, content: bytes) -> None:
+        if not self._store.create(name, content):
+            raise JournalError(
+                f"{self._store.uri}{name} was written by another run of the same search; "
+                "wait for that one to end and run again, or give this run another store_uri"
+            )
+        self._notes.entry(self._store.uri, name, content)
+
+
+def _header(key: str) -> bytes:
+    return _json({"version": VERSION, "key": key})
+
+
+def _check_header(line: bytes, key: str, where: str) -> None:
+    header = _parsed(line, where)
+    if header.get("version") != VERSION or header.get("key") != key:
+        raise JournalError(
+            f"{where} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
+            "move it away or choose another store_uri"
+        )
+
+
+def _sorted_out(found: Iterable[Record | dict[int, Candidate]], where: str) -> Found:
+    """Records in order of their iterations, and all candidates by iteration."""
+    records: list[Record] = []
+    candidates: dict[int, Candidate] = {}
+    for entry in found:
+        if isinstance(entry, Record):
+            records.append(entry)
+        else:
+            candidates |= entry
+    iterations = [record.iteration for record in records]
+    if len(set(iterations)) < len(iterations):
+        raise JournalError(f"{where} has an iteration twice; it was left as it is: move it away, then run again")
+    candidates |= {record.iteration: record.observation.candidate for record in records}
+    return sorted(records, key=lambda record: record.iteration), candidates
+
+
+def _encoded(record: Record) -> bytes:
+    return _sealed("record", asdict(record))
+
+
+def _encoded_proposals(candidates: Mapping[int, Candidate]) -> bytes:
+    return _sealed(PROPOSED, {str(iteration): asdict(candidate) for iteration, candidate in candidates.items()})
+
+
+def _sealed(kind: str, content: dict[str, Any]) -> bytes:
+    return _json({kind: content, "sha256": _digest(content)})
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(_json(content)).hexdigest()
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
+    """A record, or candidates by iteration."""
+    try:
+        content = _parsed(line, where)
+        kind = PROPOSED if PROPOSED in content else "record"
+        fields = content[kind]
+        if content["sha256"] != _digest(fields):
+            raise _damaged(where)
+        if kind == PROPOSED:
+            return {int(iteration): _candidate(each) for iteration, each in fields.items()}
+        observation = fields["observation"]
+        return Record(
+            iteration=fields["iteration"],
+            observation=_observation(observation),
+            usage=Usage(**fields["usage"]),
+            seconds=fields["seconds"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(where) from error
+
+
+def _observation(fields: dict[str, Any]) -> Observation:
+    rows = {name: tuple(fields[name]) for name in ("rows", "scores")}
+    return Observation(**{**fields, **rows, "candidate": _candidate(fields["candidate"])})
+
+
+def _candidate(fields: dict[str, Any]) -> Candidate:
+    return Candidate(**{**fields, **{name: tuple(fields[name]) for name in ("sequence", "rows")}})
+
+
+def _parsed(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError as error:
+        raise _damaged(where) from error
+    if not isinstance(content, dict):
+        raise _damaged(where)
+    return content
+
+
+def _damaged(where: str) -> JournalError:
+    return JournalError(f"{where} is damaged; it was left as it is: mend or move it away, then run again")

@@ -1,0 +1,378 @@
+"""The search loop, the same for every method: ask, evaluate, record, tell.
+
+while budget and caps allow it and the incumbent is not perfect:
+    candidate = optimizer.ask()                 Alg. 1: argmax of the acquisition over the shortlist
+    record durably what will be evaluated
+    score     = F(candidate)                    through the black-box, on the validation set
+    record it durably, then tell the optimizer
+return the incumbent, or what the method recommends
+
+Methods that choose the rows of every evaluation (`RowAllocating`) know themselves when their rows are spent.
+
+Observations are told in the order of iterations, however the answers come, so a history does not depend on latency.
+With parallel = b up to b evaluations are under way, and the optimizer is asked for the next b / 2 as soon as all but
+the b / 2 before them are told: while it thinks, those keep the endpoint busy. Candidates that need no score (at random,
+of an initial design) are asked for further ahead, at any b, and are the same as one after another.
+
+What the journal already holds is told without being asked or evaluated again, so a killed search continues as if it had
+never stopped, on whatever machine; of evaluations that were cut, only what is missing is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from ease_lib.errors import CapReached
+from ease_lib.evaluation.evaluator import Evaluation
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.usage import Usage
+from ease_lib.search.budget import Caps
+from ease_lib.search.journal import Journal, Record, usage_of_records
+from ease_lib.search.ledger import SEARCH
+from ease_lib.search.optimizers.history import Candidate, History, Observation
+from ease_lib.search.optimizers.problem import (
+    BUDGET,
+    EXHAUSTED,
+    PERFECT,
+    PERFECT_SCORE,
+    ExemplarOptimizer,
+    PreparingOptimizer,
+    RowAllocating,
+)
+from ease_lib.search.task import SearchTask
+
+Result = TypeVar("Result")
+
+
+class Evaluations(Protocol):
+    """F: the evaluations under way, all at once."""
+
+    def start(self, iteration: int, candidate: Candidate) -> None:
+        """Begin to evaluate."""
+        ...
+
+    def wait(self) -> tuple[int, Evaluation]:
+        """The next one that is scored, by its iteration.
+
+        Raises:
+            EndpointError: when one of them failed for good.
+        """
+        ...
+
+    def beside(self, work: Callable[[], Result]) -> Result:
+        """The result of work, in another thread, while answers come and requests go."""
+        ...
+
+    def stop(self) -> Usage:
+        """End those that are under way; what all that did not get to their end have cost."""
+        ...
+
+
+class EvaluationsOn:
+    """F on an objective.
+
+    Each evaluation has an account of its own, so that no attempt pays for it twice or forgets what it paid.
+
+    Args:
+        key: of the search's journal.
+    """
+
+    def __init__(self, objective: Objective, task: SearchTask, key: str) -> None:
+        self._objective = objective
+        self._task = task
+        self._key = key
+        self.wait, self.beside, self.stop = objective.wait, objective.beside, objective.stop
+
+    def start(self, iteration: int, candidate: Candidate) -> None:
+        question = self._task.question(candidate.prompt, candidate.rows, f"{self._key}/{iteration}")
+        self._objective.start(iteration, question)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A finished search.
+
+    `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
+    `stopped` says why it ended: one of the reasons in `optimizers/problem.py`, or a cap as `name=value`. `unused` is
+    what evaluations have cost that were under way when it ended.
+    """
+
+    history: History
+    records: tuple[Record, ...]
+    replayed: int
+    stopped: str
+    unused: Usage = field(default_factory=Usage)
+
+    @property
+    def usage(self) -> Usage:
+        return usage_of_records(self.records) + self.unused
+
+    @property
+    def seconds(self) -> float:
+        return sum(record.seconds for record in self.records)
+
+
+def search(
+    optimizer: ExemplarOptimizer,
+    evaluations: Evaluations,
+    journal: Journal,
+    *,
+    rows: Sequence[int],
+    budget: int,
+    parallel: int = 1,
+    ahead: int = 1,
+    caps: Caps | None = None,
+    on_record: Callable[[Record, History], None] = lambda record, history: None,
+) -> Study:
+    """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
+
+    Args:
+        rows: positions of the validation rows that candidates are evaluated on which name none themselves.
+        journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
+        parallel: b, evaluations under way at most.
+        ahead: the same where no proposal depends on their scores: as many as keep the endpoint busy.
+        on_record: called with every new observation and the history so far, for progress.
+
+    Raises:
+        EndpointError: when an evaluation fails for good; all observations until then are in the journal.
+        JournalError: when the journal cannot be written.
+    """
+    purse = _Purse(caps or Caps())
+    attempt = _Attempt(optimizer, evaluations, journal, purse, tuple(rows), budget, parallel, ahead, on_record)
+    try:
+        stopped = attempt.run()
+    finally:
+        unused = attempt.close()
+        purse.close(unused)
+    replayed = sum(record.iteration in attempt.known for record in attempt.records)
+    return Study(
+        history=attempt.history, records=tuple(attempt.records), replayed=replayed, stopped=stopped, unused=unused
+    )
+
+
+class _Attempt:
+    """One attempt at a search; what earlier attempts left in the journal comes first."""
+
+    def __init__(
+        self,
+        optimizer: ExemplarOptimizer,
+        evaluations: Evaluations,
+        journal: Journal,
+        purse: _Purse,
+        rows: tuple[int, ...],
+        budget: int,
+        parallel: int,
+        ahead: int,
+        on_record: Callable[[Record, History], None],
+    ) -> None:
+        self._optimizer = optimizer
+        self._evaluations = evaluations
+        self._journal = journal
+        self._purse = purse
+        self._rows = rows
+        self._budget = budget
+        self._group = max(1, parallel // 2)
+        self._lag = parallel - self._group
+        self._ahead = ahead
+        self._on_record = on_record
+        self._clock = _Clock()
+        self._proposed = journal.proposed()
+        self._beside = _Beside(optimizer, evaluations)
+        self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
+        self._approved = max(self.known, default=-1)
+        self._scored = dict(self.known)
+        self._under_way: dict[int, Candidate] = {}
+        self._next = 0
+        self.history = History(comparable=not isinstance(optimizer, RowAllocating))
+        self.records: list[Record] = []
+
+    def run(self) -> str:
+        """Search; why it ended."""
+        while len(self.history) < self._budget:
+            if self.history.incumbent is not None and self.history.incumbent.score >= PERFECT_SCORE:
+                return PERFECT
+            ended = self._ask()
+            if not self._under_way:
+                return ended
+            try:
+                self._receive(min(self._under_way))
+            except CapReached as error:  # by requests that had to be tried again
+                self._tell(*(iteration for iteration in self._under_way if iteration in self._scored))
+                return error.cap
+            self._tell(min(self._under_way))
+        return BUDGET
+
+    def close(self) -> Usage:
+        """End what is under way; what it and all that was not told have cost."""
+        given_up = self._evaluations.stop()
+        self._beside.close()
+        told = {record.iteration for record in self.records}
+        return given_up + usage_of_records(record for number, record in self._scored.items() if number not in told)
+
+    def _ask(self) -> str:
+        """Begin as many evaluations as may be under way; why no more can follow when those are told."""
+        new: dict[int, Candidate] = {}
+        ended = BUDGET
+        while self._next < self._budget and self._may_ask(self._next):
+            iteration = self._next
+            pending = tuple(self._under_way.values())
+            if isinstance(self._optimizer, RowAllocating) and self._optimizer.left(pending) <= 0:
+                break
+            if iteration > self._approved and not self._purse.allows_one_more(pending):
+                ended = self._purse.cap or ended
+                break
+            candidate = self._found(iteration) or self._beside.ask(iteration, pending)
+            if candidate is None:
+                ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
+                break
+            candidate = candidate if candidate.rows else replace(candidate, rows=self._rows)
+            if iteration not in self._scored:
+                new[iteration] = candidate
+            self._under_way[iteration] = candidate
+            self._next += 1
+        self._begin(new)
+        self._prepare()
+        return ended
+
+    def _may_ask(self, iteration: int) -> bool:
+        if self._told >= self._needed(iteration):
+            return True
+        pending = tuple(self._under_way.values())
+        chosen = self._found(iteration) is not None or not self._optimizer.needs_scores(iteration, pending)
+        return chosen and len(pending) < self._ahead
+
+    def _needed(self, iteration: int) -> int:
+        """Scores that a proposal is made from: all but those of the evaluations that go on meanwhile."""
+        return iteration // self._group * self._group - self._lag
+
+    @property
+    def _told(self) -> int:
+        return min(self._under_way, default=self._next)
+
+    def _found(self, iteration: int) -> Candidate | None:
+        """What an earlier attempt proposed, perhaps on another machine."""
+        if iteration in self.known:
+            return self.known[iteration].observation.candidate
+        return self._proposed.get(iteration)
+
+    def _begin(self, candidates: Mapping[int, Candidate]) -> None:
+        """Record what will be evaluated, and begin."""
+        unknown = {iteration: each for iteration, each in candidates.items() if iteration not in self._proposed}
+        if unknown:
+            self._journal.propose(unknown)
+        for iteration, candidate in candidates.items():
+            self._evaluations.start(iteration, candidate)
+
+    def _prepare(self) -> None:
+        """While answers are awaited, the optimizer may prepare for the next group."""
+        coming = range(self._next, min((self._next // self._group + 1) * self._group, self._budget))
+        if coming and self._next not in self._proposed:
+            needed = self._needed(self._next)
+            told = tuple(candidate for iteration, candidate in self._under_way.items() if iteration < needed)
+            self._beside.prepare(coming, told)
+
+    def _receive(self, iteration: int) -> None:
+        """Wait until it is scored; the others that are scored meanwhile are recorded too."""
+        while iteration not in self._scored:
+            start = time.perf_counter()
+            done, evaluation = self._evaluations.wait()
+            waited = time.perf_counter() - start
+            record = _record(done, self._under_way[done], evaluation, waited, self._clock.lap())
+            self._journal.append(record)
+            self._scored[done] = record
+            self._on_record(record, self.history)
+
+    def _tell(self, *iterations: int) -> None:
+        for iteration in iterations:
+            record = self._scored[iteration]
+            del self._under_way[iteration]
+            self.records.append(record)
+            self._purse.pay(record)
+            self.history.add(record.observation)
+            self._beside.tell(record.observation)
+
+
+class _Beside:
+    """The optimizer in a thread of its own, one call at a time, while requests go on."""
+
+    def __init__(self, optimizer: ExemplarOptimizer, evaluations: Evaluations) -> None:
+        self._optimizer = optimizer
+        self._evaluations = evaluations
+        self._thread = ThreadPoolExecutor(1, "optimizer")
+        self._preparing: tuple[range, Future[None]] | None = None
+
+    def ask(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        return self._call(lambda: self._optimizer.ask(iteration, pending))
+
+    def tell(self, observation: Observation) -> None:
+        self._call(lambda: self._optimizer.tell(observation))
+
+    def prepare(self, iterations: range, told: Sequence[Candidate]) -> None:
+        """Begin to, once for the same iterations, where there is something to prepare."""
+        if not isinstance(self._optimizer, PreparingOptimizer):
+            return
+        if self._preparing is None or self._preparing[0] != iterations:
+            context = copy_context()  # by which its lines are told from those of another run
+            self._preparing = iterations, self._thread.submit(context.run, self._optimizer.prepare, iterations, told)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+    def _call(self, work: Callable[[], Result]) -> Result:
+        """In the thread, behind what is prepared there."""
+        if self._preparing:
+            self._evaluations.beside(self._preparing[1].result)
+        return self._evaluations.beside(self._thread.submit(copy_context().run, work).result)
+
+
+class _Purse:
+    """What was spent, against the caps; `cap` is the one that was reached."""
+
+    def __init__(self, caps: Caps) -> None:
+        self._caps = caps
+        self._spent = Usage()
+        self._seconds = 0.0
+        self.cap: str | None = None
+
+    def pay(self, record: Record) -> None:
+        self._spent += record.usage
+        self._seconds += record.seconds
+
+    def close(self, unused: Usage) -> None:
+        """Book what was spent, and no more than that."""
+        self._caps.ledger.book(SEARCH, self._spent + unused)
+
+    def allows_one_more(self, under_way: Iterable[Candidate]) -> bool:
+        caps = self._caps
+        requests = sum(len(each.rows) * caps.answer_requests or caps.evaluation.requests for each in under_way)
+        self.cap = self._caps.reached(self._spent, self._seconds, requests)
+        return self.cap is None
+
+
+class _Clock:
+    """Seconds on the wall, lap by lap."""
+
+    def __init__(self) -> None:
+        self._mark = time.perf_counter()
+
+    def lap(self) -> float:
+        before, self._mark = self._mark, time.perf_counter()
+        return self._mark - before
+
+
+def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
+    observation = Observation(
+        candidate=candidate,
+        score=evaluation.score,
+        validation_rows=evaluation.scored_rows,
+        failed_rows=evaluation.failed_rows,
+        rows=evaluation.rows,
+        scores=evaluation.scores,
+    )
+    usage = replace(evaluation.usage, seconds=waited)
+    return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)

@@ -1,0 +1,386 @@
+"""Successive halving over single answers: `adaptive` (the default) and `halving`.
+
+Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
+most requests go to the last contenders. With B requests, R validation rows and n0 rows for a first look, a part
+c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after that
+
+    n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
+    A(t) = c / n(t)                 contenders: the A best by posterior mean
+
+and the one whose posterior is the widest of them is asked a block of rows that it was not asked yet. That is successive
+halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that nobody has tried
+compete by what is predicted of them. All estimates are posteriors of one model (`surrogate/answers.py`). The methods
+differ in what the model may see, and in who the challengers are:
+
+    adaptive   all components; local maxima of the posterior mean, and of a draw from the posterior (Thompson sampling).
+               Where the components explain nothing, their variances are estimated as next to nothing, and what is left
+               is `halving`
+    halving    no components; none
+
+A third of the rows is kept from all of that, and the last part of the requests is for confirmation: a few finalists,
+the best by then, are asked those rows, and others that are new to them. The winner is the one with the best posterior
+mean, or a shorter one within half a point of it. Its score on new rows is estimated from the confirmation alone, by a
+model of the finalists: all answers before were looked at to choose them, and the posterior of a model that is not quite
+right believes them too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.evaluation.rows import row_order
+from ease_lib.search.candidates.neighbours import climb
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.optimizers.history import Candidate, History, Observation, Phase
+from ease_lib.search.optimizers.problem import (
+    BUDGET,
+    EXHAUSTED,
+    PERFECT,
+    PERFECT_SCORE,
+    Problem,
+    Recommendation,
+    ask_random,
+)
+from ease_lib.search.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model
+from ease_lib.seeding import rng
+from ease_lib.tasks.splits import classes_of
+
+FIRST_ROWS = 4
+"""n0."""
+BLOCK_ROWS = 8
+"""Rows of every further look."""
+CONFIRMATION, FINALISTS = 0.2, 3
+"""Share of the requests, and of how many prompts."""
+KEPT_ROWS, MOST_CONFIRMED = 1 / 3, 1 / 2
+"""Shares of the rows: kept for confirmation, and asked of each finalist at most."""
+EQUAL = 0.005
+"""Difference of scores below which the shorter sequence is better."""
+FIRST_CHECKPOINT, CHECKPOINT_GROWTH = 40, 1.2
+"""Answers after which variances are estimated, and again when there are so many times more."""
+MOST_INSERTED = 150
+"""Exemplars that a step of the local search tries; of larger pools the best ones and random ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How requests are spread.
+
+    Args:
+        rows: B, answers to pay for.
+        validation_rows: R, without those kept for confirmation.
+        confirmation: answers of B that are for that.
+    """
+
+    rows: int
+    validation_rows: int
+    confirmation: int = 0
+
+    @classmethod
+    def of(cls, rows: int, validation_rows: int) -> Schedule:
+        """Args: validation_rows: all there are."""
+        return cls(
+            rows=rows,
+            validation_rows=max(1, round(validation_rows * (1 - KEPT_ROWS))),
+            confirmation=math.floor(min(CONFIRMATION * rows, FINALISTS * MOST_CONFIRMED * validation_rows)),
+        )
+
+    @property
+    def search(self) -> int:
+        """Answers of B that are not for confirmation."""
+        return self.rows - self.confirmation
+
+    @cached_property
+    def first_looks(self) -> float:
+        """c."""
+        return self.search / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
+
+    def contenders(self, spent: int) -> int:
+        """A."""
+        due = FIRST_ROWS * math.exp((spent - self.first_looks) / self.first_looks)
+        return max(1, math.ceil(self.first_looks / due))
+
+
+class Halving:
+    """See above.
+
+    Args:
+        problem: `answers` of it are paid for at most.
+        challenged: sequences that the model of all answers proposes compete with the random ones.
+    """
+
+    def __init__(self, problem: Problem, *, challenged: bool) -> None:
+        self._problem = problem
+        self._schedule = Schedule.of(problem.answers, len(problem.validation_outputs))
+        self._order = row_order(problem.validation_outputs, problem.seed)
+        self._for_search = self._order[: self._schedule.validation_rows]
+        self._kept = self._order[self._schedule.validation_rows :]
+        self._place = {row: place for place, row in enumerate(self._for_search)}
+        self._challenged = challenged
+        self._alone = features_of(problem).without_components()
+        self._features = features_of(problem) if challenged else self._alone
+        self._answers = Answers()
+        self._history = History(comparable=False)
+        self._spent = 0
+        self._model: tuple[int, AnswerModel] | None = None
+        self._variances: dict[int, Variances] = {}
+
+    def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
+        self._answers.add(prompt, rows, scores)
+
+    def tell(self, observation: Observation) -> None:
+        self._history.add(observation)
+        self._spent += len(observation.candidate.rows)
+        self._answers.add(observation.candidate.prompt, observation.rows, observation.scores)
+
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return not self._looks_first(pending)
+
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        if self.left(pending) <= 0 or self._is_perfect():
+            return None
+        if self._looks_first(pending):
+            return self._random(iteration, pending) or self._contender(iteration, pending)
+        flawless = self._flawless(pending)
+        if flawless:
+            return self._confirmation(flawless, pending)
+        if self._spent_with(pending) < self._schedule.search:
+            return self._contender(iteration, pending)
+        finalist = self._finalist(pending) if len(self._answers) else None
+        return finalist or self._contender(iteration, pending)
+
+    def recommend(self) -> Recommendation | None:
+        if not len(self._answers):
+            return None
+        model = self._fitted()
+        finalists = self._finalists(())
+        whole = len(self._order)  # who was asked every row cannot be confirmed, and need not be
+        confirmed = [
+            place
+            for place, prompt in enumerate(model.prompts)
+            if prompt in finalists or len(self._answers.asked(prompt)) >= whole
+        ]
+        finalists = finalists if confirmed else {}
+        among = confirmed if finalists else list(range(len(model.prompts)))
+        top = max(float(model.mean[place]) for place in among) - EQUAL
+        equal = [place for place in among if model.mean[place] >= top]
+        if not finalists:  # what was hardly looked at is not known to be equal
+            equal = [int(np.argmax(model.mean))]
+        best = min(equal, key=lambda place: (len(model.prompts[place][1]), -model.mean[place]))
+        prompt = model.prompts[best]
+        score, error = float(model.mean[best]), float(np.sqrt(max(model.covariance[best, best], 0.0)))
+        if prompt in finalists:
+            score, error = self._confirmed(prompt) or (score, error)
+        return Recommendation(
+            candidate=Candidate(sequence=prompt[1], phase="search", instruction=prompt[0]),
+            score=float(np.clip(score, 0.0, 1.0)),
+            error=error,
+            rows=len(self._answers.asked(prompt)),
+        )
+
+    def _confirmed(self, prompt: Prompt) -> tuple[float, float] | None:
+        """Mean and standard deviation of its score on new rows, from the answers of the confirmation alone.
+
+        None where all of its rows were refused.
+        """
+        confirmed = Answers()
+        for observation in self._history:
+            if observation.candidate.phase == "confirmation":
+                confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
+        if not len(confirmed):
+            return None
+        model = fitted_model(self._alone, confirmed, len(self._order))
+        if prompt not in model.prompts:
+            return None
+        place = model.prompts.index(prompt)
+        return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
+
+    def ended(self) -> str:
+        if self._spent >= self._schedule.rows:
+            return BUDGET
+        return PERFECT if self._is_perfect() else EXHAUSTED
+
+    def _is_perfect(self) -> bool:
+        """A prompt was asked every row and answered all of them rightly."""
+        return max(self._answers.sums, default=0.0) >= PERFECT_SCORE * len(self._order) - 1e-9
+
+    def _spent_with(self, pending: Sequence[Candidate]) -> int:
+        return self._spent + sum(len(candidate.rows) for candidate in pending)
+
+    def left(self, pending: Sequence[Candidate]) -> int:
+        return self._schedule.rows - self._spent_with(pending)
+
+    def _looks_first(self, pending: Sequence[Candidate]) -> bool:
+        """Whether the next is a first look at a random sequence, whatever the answers are."""
+        return self._spent_with(pending) < self._schedule.first_looks
+
+    def _random(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        """A first look; the first of all without exemplars, where that is allowed."""
+        if iteration == 0 and not self._problem.space.lengths.start:
+            return self._look((0, ()), pending, None, "initial")
+        drawn = ask_random(self._problem, self._history, iteration, pending)
+        return drawn and self._look(drawn.prompt, pending, None, "initial")
+
+    def _finalists(self, pending: Sequence[Candidate]) -> dict[Prompt, int]:
+        """Rows that each was asked for confirmation."""
+        asked: dict[Prompt, int] = {}
+        for candidate in (*(observation.candidate for observation in self._history), *pending):
+            if candidate.phase == "confirmation":
+                asked[candidate.prompt] = asked.get(candidate.prompt, 0) + len(candidate.rows)
+        return asked
+
+    def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
+        """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
+        finalists = self._finalists(pending)
+        unfinished = [prompt for prompt in finalists if self._unasked(prompt, self._order, pending)]
+        if len(finalists) < FINALISTS or not unfinished:
+            chosen = self._next_finalist(finalists, pending)
+        else:
+            chosen = min(unfinished, key=lambda prompt: finalists[prompt])
+        return chosen and self._confirmation(chosen, pending)
+
+    def _flawless(self, pending: Sequence[Candidate]) -> Prompt | None:
+        """A prompt that answered all rows of the search rightly, and is to prove it on others."""
+        found = (prompt for prompt in self._answers.prompts if self._answers.all_right(prompt, len(self._for_search)))
+        return next((prompt for prompt in found if self._unasked(prompt, self._order, pending)), None)
+
+    def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:
+        """The best that is none; the second time the shortest of those that look as good."""
+        model = self._fitted()
+        means: dict[Prompt, float] = dict(zip(model.prompts, model.mean.tolist(), strict=True))
+        others = [each for each in means if each not in finalists and self._unasked(each, self._order, pending)]
+        if not others:
+            return None
+        best = max(others, key=lambda each: means[each])
+        if len(finalists) != 1:
+            return best
+        equal = [each for each in others if means[each] >= means[best] - EQUAL]
+        return min(equal, key=lambda each: (len(each[1]), -means[each]))
+
+    def _look(
+        self,
+        prompt: Prompt,
+        pending: Sequence[Candidate],
+        acquisition: float | None,
+        phase: Phase = "search",
+    ) -> Candidate:
+        """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
+        asked = [self._place[row] for row in self._asked(prompt, pending) if row in self._place]
+        start = (asked[-1] + 1 if asked else self._spent_with(pending)) % len(self._for_search)
+        following = [*self._for_search[start:], *self._for_search[:start]]
+        size = min(BLOCK_ROWS if asked else FIRST_ROWS, self.left(pending))
+        rows = self._unasked(prompt, following, pending)[:size]
+        return Candidate(
+            sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows)
+        )
+
+    def _confirmation(self, prompt: Prompt, pending: Sequence[Candidate]) -> Candidate:
+        """The prompt with rows kept for this, and once these are all asked, with others that are new to it."""
+        rows = self._unasked(prompt, (*self._kept, *self._for_search), pending)[: min(BLOCK_ROWS, self.left(pending))]
+        return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows))
+
+    def _unasked(self, prompt: Prompt, rows: Sequence[int], pending: Sequence[Candidate]) -> list[int]:
+        asked = set(self._asked(prompt, pending))
+        return [row for row in rows if row not in asked]
+
+    def _asked(self, prompt: Prompt, pending: Sequence[Candidate]) -> list[int]:
+        told = self._answers.asked(prompt)
+        return [*told, *(row for candidate in pending if candidate.prompt == prompt for row in candidate.rows)]
+
+    def _contender(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        """Of the best, the one that least is known of; a random one while no answer is told."""
+        if not len(self._answers):
+            return self._random(iteration, pending)
+        model = self._fitted()
+        prompts = list(model.prompts)
+        means, variances = model.mean, model.covariance.diagonal()
+        challengers = self._challengers(iteration, pending)
+        if challengers:
+            prompts = [*prompts, *challengers]
+            predicted = model.predict(challengers)
+            means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
+        under_way = {candidate.prompt for candidate in pending}
+        order = np.argsort(-means, kind="stable").tolist()
+        open_ = [place for place in order if self._unasked(prompts[place], self._for_search, pending)]
+        if not open_:
+            return self._random(iteration, pending)
+        best = set(order[: self._schedule.contenders(self._spent_with(pending))])
+        among = [place for place in open_ if place in best] or open_[:1]
+        among = [place for place in among if prompts[place] not in under_way] or among
+        chosen = max(among, key=lambda place: variances[place])
+        return self._look(prompts[chosen], pending, float(means[chosen]))
+
+    def _challengers(self, iteration: int, pending: Sequence[Candidate]) -> list[Prompt]:
+        """New prompts that could be better than those known."""
+        if not self._challenged:
+            return []
+        model = self._fitted()
+        best = np.argsort(-model.mean, kind="stable")[:2]
+        found = [
+            self._drawn(iteration, pending),
+            self._climbed(model.posterior_mean(), [model.prompts[place] for place in best], iteration),
+        ]
+        taken = self._taken(pending)
+        return [each for each in dict.fromkeys(found) if each not in taken]
+
+    def _drawn(self, iteration: int, pending: Sequence[Candidate]) -> Prompt:
+        """The local maximum of a draw from the posterior."""
+        model = self._fitted()
+        function = model.sample(rng(self._problem.seed, "ask", iteration))
+        sampled = function.at_observed()
+        starts = [model.prompts[int(np.argmax(model.mean))], model.prompts[int(np.argmax(sampled))]]
+        drawn = ask_random(self._problem, self._history, iteration, pending)
+        starts += [drawn.prompt] if drawn else []
+        return self._climbed(function, starts, iteration)
+
+    def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> Prompt:
+        inserted = self._inserted(function, iteration)
+        instructions = self._problem.instructions
+        climbs = [
+            climb(function, start, self._problem.space, inserted, instructions=instructions)
+            for start in dict.fromkeys(starts)
+        ]
+        return max(climbs, key=lambda found: found[1])[0]
+
+    def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
+        n = self._problem.space.n
+        if n <= MOST_INSERTED:
+            return np.arange(n)
+        best = np.argsort(-function.exemplar_effects, kind="stable")[: MOST_INSERTED * 2 // 3]
+        others = rng(self._problem.seed, "inserted", iteration).permutation(n)[: MOST_INSERTED - len(best)]
+        return np.union1d(best, others)
+
+    def _taken(self, pending: Sequence[Candidate]) -> Collection[Prompt]:
+        return {*self._answers.prompts, *(candidate.prompt for candidate in pending)}
+
+    def _fitted(self) -> AnswerModel:
+        """The model of all answers told; variances are those of the last checkpoint."""
+        if self._model is None or self._model[0] != len(self._history):
+            rows = len(self._order)
+            checkpoint = checkpoint_before(len(self._answers))
+            if checkpoint not in self._variances:
+                at = fitted_model(self._features, self._answers, rows, first=checkpoint)
+                self._variances = {checkpoint: at.variances}
+            model = fitted_model(self._features, self._answers, rows, self._variances[checkpoint])
+            self._model = len(self._history), model
+        return self._model[1]
+
+
+def checkpoint_before(answers: int) -> int:
+    """The number of answers, at most so many, that variances are estimated from: a function of the history alone."""
+    if answers <= FIRST_CHECKPOINT:
+        return answers
+    steps = math.floor(math.log(answers / FIRST_CHECKPOINT) / math.log(CHECKPOINT_GROWTH) + 1e-9)
+    return math.floor(FIRST_CHECKPOINT * CHECKPOINT_GROWTH**steps + 1e-9)
+
+
+def features_of(problem: Problem) -> Features:
+    """What the model may see of a problem's sequences."""
+    classes = {label: number for number, label in enumerate(classes_of(problem.outputs))}
+    labels = np.array([classes[output] for output in problem.outputs], dtype=np.int64) if classes else None
+    return Features(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)

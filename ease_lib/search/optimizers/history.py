@@ -1,0 +1,123 @@
+"""Candidates, observations, and the history of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.candidates.sampling import Sequence, as_rows
+
+Phase = Literal["initial", "search", "confirmation"]
+"""The last is of methods that choose rows: answers that nothing but the winner was chosen by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
+
+    `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows on
+    which it is evaluated; a method that does not choose them leaves them to the search loop, which says them.
+    """
+
+    sequence: Sequence
+    phase: Phase
+    acquisition: float | None = None
+    instruction: int = 0
+    rows: tuple[int, ...] = ()
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.instruction, self.sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A candidate and its score in [0, 1], the mean over `validation_rows` rows.
+
+    `failed_rows`: rows that the endpoint refused; they are among the `validation_rows` only where they count as wrong.
+    `rows`: positions of those that were asked, in order, and `scores`: of each, None where it was refused and left out.
+    """
+
+    candidate: Candidate
+    score: float
+    validation_rows: int
+    failed_rows: int = 0
+    rows: tuple[int, ...] = ()
+    scores: tuple[float | None, ...] = ()
+
+
+class Proposed(Collection[Sequence]):
+    """Two sets as one, without copying the larger: a long search asks at every iteration."""
+
+    def __init__(self, seen: set[Sequence], coming: set[Sequence]) -> None:
+        self._seen = seen
+        self._coming = coming - seen
+
+    def __contains__(self, sequence: object) -> bool:
+        return sequence in self._seen or sequence in self._coming
+
+    def __iter__(self) -> Iterator[Sequence]:
+        yield from self._seen
+        yield from self._coming
+
+    def __len__(self) -> int:
+        return len(self._seen) + len(self._coming)
+
+
+@dataclass
+class History:
+    """All observations in order.
+
+    The incumbent is replaced by a strictly better score only: ties keep the earlier one. Methods that choose rows have
+    none; they say themselves which prompt they recommend (`search/optimizers/problem.py`).
+
+    Args:
+        comparable: scores are of the same rows, so that one can be better than another.
+    """
+
+    comparable: bool = True
+
+    observations: list[Observation] = field(default_factory=list)
+    incumbent: Observation | None = None
+    seen: set[Prompt] = field(default_factory=set)
+    _seen_with: dict[int, set[Sequence]] = field(default_factory=dict, repr=False, compare=False)
+
+    def add(self, observation: Observation) -> None:
+        self.observations.append(observation)
+        candidate = observation.candidate
+        self.seen.add(candidate.prompt)
+        self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
+        if self.comparable and (self.incumbent is None or observation.score > self.incumbent.score):
+            self.incumbent = observation
+
+    def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:
+        """Sequences that must not be proposed again with this instruction: observed, or being evaluated."""
+        coming = {candidate.sequence for candidate in pending if candidate.instruction == instruction}
+        return Proposed(self._seen_with.get(instruction, set()), coming)
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def __iter__(self) -> Iterator[Observation]:
+        return iter(self.observations)
+
+    @property
+    def sequences(self) -> NDArray[np.int64]:
+        """(t, k) positions in the pool, k the length of the longest."""
+        sequences = [observation.candidate.sequence for observation in self.observations]
+        return as_rows(sequences, max(map(len, sequences), default=0))
+
+    @property
+    def instructions(self) -> NDArray[np.int64]:
+        """(t,) positions among the instructions."""
+        return np.array([observation.candidate.instruction for observation in self.observations], dtype=np.int64)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """(t,) scores."""
+        return np.array([observation.score for observation in self.observations])

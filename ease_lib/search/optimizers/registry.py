@@ -1,0 +1,115 @@
+"""Search methods by name.
+
+Those that need torch or POT are imported when they are made: that takes two seconds, which stages that only check the
+parameters of a method need not spend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
+from ease_lib.search.optimizers.best_of_n import BestOfN
+from ease_lib.search.optimizers.evolution import Evolution
+from ease_lib.search.optimizers.influence import Influence
+from ease_lib.search.optimizers.llm_select import LlmSelect
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.search.optimizers.retrieval import Retrieval
+from ease_lib.search.optimizers.zero_shot import ZeroShot
+from ease_lib.search.prefilter import bm25_similarities
+from ease_lib.search.surrogate.answers import Answered
+
+
+def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.search.optimizers.ease import Ease
+
+    return Ease(
+        problem,
+        initial_design=config.scaled_design,
+        sampled_candidates=config.sampled_candidates,
+        shortlist_size=config.shortlist_size,
+        shortlist_by=config.shortlist,
+        fixed_candidates=config.fixed_candidates,
+        nu=config.nu,
+        instruction_share=config.instruction_share,
+        ridge=config.ridge,
+    )
+
+
+def _active(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.search.optimizers.active import Active
+
+    return Active(problem, evaluations=config.budget)
+
+
+def _subset(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.search.optimizers import subset
+
+    choose = {"dpp": subset.choose_by_dpp, "mmd": subset.choose_by_mmd, "ot": subset.choose_by_ot}[config.method]
+    return subset.OneSubset(problem, choose, sampled_candidates=config.sampled_candidates)
+
+
+def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
+    similarity = np.mean(list(bm25_similarities(problem.inputs, problem.validation_inputs)), axis=0)
+    return Retrieval(problem, similarity, nearest=config.nearest)
+
+
+def _halving(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.search.optimizers.halving import Halving
+
+    return Halving(problem, challenged=config.method == "adaptive")
+
+
+OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
+    "adaptive": _halving,
+    "halving": _halving,
+    "ease": _ease,
+    "best_of_n": lambda problem, config: BestOfN(problem),
+    "evolution": lambda problem, config: Evolution(problem, initial_design=config.scaled_design),
+    "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
+    "active": _active,
+    "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
+    "bm25": _bm25,
+    "dpp": _subset,
+    "mmd": _subset,
+    "ot": _subset,
+    "llm_select": lambda problem, config: LlmSelect(problem),
+    "zero_shot": lambda problem, config: ZeroShot(),
+}
+
+
+BUDGET_METHODS = ("influence", "active")
+"""Methods whose proposals depend on the budget: a larger one does not continue their search but starts another."""
+
+
+ONE_EVALUATION = ("dpp", "mmd", "ot", "llm_select", "zero_shot")
+"""Methods that evaluate one sequence, whatever the budget is."""
+
+
+def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: float = math.inf) -> int:
+    """Answers that a search asks for at most.
+
+    Args:
+        affordable: those that caps leave it.
+    """
+    if config.method in ROW_METHODS:
+        return config.answers(validation_rows, affordable)
+    evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
+    evaluations = 1 if config.method in ONE_EVALUATION else config.budget
+    return int(min(evaluations * evaluation, affordable))
+
+
+def create_optimizer(config: OptimizerConfig, problem: Problem, recalled: Iterable[Answered] = ()) -> ExemplarOptimizer:
+    """The search method `config.method`, with its settings.
+
+    Args:
+        recalled: what an earlier search was answered, which methods that choose rows know from the start.
+    """
+    optimizer = OPTIMIZERS[config.method](problem, config)
+    if isinstance(optimizer, RowAllocating):
+        for prompt, rows, scores in recalled:
+            optimizer.recall(prompt, rows, scores)
+    return optimizer

@@ -1,0 +1,76 @@
+"""What a search ends with: the winner, and what is known of its score on rows that nobody has seen.
+
+The best of many noisy scores is too good. What a model of all answers (`surrogate/answers.py`) expects of the winner is
+not: it is shrunk to the population's mean by as much as scores differ by luck. That holds for every method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ease_lib.search.optimizers.halving import features_of
+from ease_lib.search.optimizers.history import Candidate, History
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.search.surrogate.answers import Answered, AnswerModel, Answers, fitted_model
+
+Z_95 = 1.959964
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The winner of a search.
+
+    Args:
+        score: on the validation rows it was asked, as the method sees it: the mean, or a posterior mean.
+        estimate: of its score on new rows, corrected for having been chosen; interval: 95 % of that.
+        rows: validation rows it was asked.
+        answers, model: of the whole search.
+    """
+
+    candidate: Candidate
+    score: float
+    estimate: float
+    interval: tuple[float, float]
+    rows: int
+    answers: Answers
+    model: AnswerModel
+
+
+def outcome_of(
+    history: History, optimizer: ExemplarOptimizer, problem: Problem, recalled: Iterable[Answered] = ()
+) -> Outcome | None:
+    """None where nothing was evaluated in full, or asked at all.
+
+    Args:
+        recalled: what the optimizer knew before.
+    """
+    answers = Answers()
+    for answered in recalled:
+        answers.add(*answered)
+    for observation in history:
+        answers.add(observation.candidate.prompt, observation.rows, observation.scores)
+    recommended = optimizer.recommend() if isinstance(optimizer, RowAllocating) else None
+    if recommended is None and history.incumbent is None:
+        return None
+    candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
+    model = fitted_model(features_of(problem), answers, len(problem.validation_outputs))
+    if recommended:
+        score = estimate = recommended.score
+        error, rows = recommended.error, recommended.rows
+    else:
+        place = model.prompts.index(candidate.prompt)
+        score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
+        estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
+    estimate = float(np.clip(estimate, 0.0, 1.0))
+    return Outcome(
+        candidate=candidate,
+        score=score,
+        estimate=estimate,
+        interval=(max(0.0, estimate - Z_95 * error), min(1.0, estimate + Z_95 * error)),
+        rows=rows,
+        answers=answers,
+        model=model,
+    )

@@ -1,0 +1,87 @@
+"""What the log says of a search: a line for each evaluation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ease_lib.config.sections import OptimizerConfig
+from ease_lib.search.journal import Record
+from ease_lib.search.optimizers.history import History
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, Recommendation, RowAllocating
+
+logger = logging.getLogger("ease")
+
+PARTS = 20
+"""Of a search, that the log has a line for each."""
+
+
+class Progress:
+    """A line for each evaluation, or for every part of a search whose evaluations are of a few rows each.
+
+    Args:
+        tell: called after every evaluation with the answers until then, those that are planned, and the best score.
+    """
+
+    def __init__(
+        self,
+        optimizer: ExemplarOptimizer,
+        settings: OptimizerConfig,
+        problem: Problem,
+        tell: Callable[[int, int, float], None],
+    ) -> None:
+        self._tell = tell
+        self._optimizer = optimizer
+        self._budget = settings.budget
+        self._answers = problem.answers
+        self._asked = 0
+        self._shown = 0
+        self._best = 0.0
+
+    def __call__(self, record: Record, history: History) -> None:
+        self._asked += len(record.observation.rows)
+        if isinstance(self._optimizer, RowAllocating):
+            if self._asked * PARTS >= self._answers * (self._shown + 1):
+                self._shown = self._asked * PARTS // self._answers
+                self._log_part(self._optimizer.recommend(), history)
+        else:
+            self._best = _best_of(record, history)
+            _log_evaluation(record, self._best, self._budget)
+        self._tell(self._asked, self._answers, self._best)
+
+    def _log_part(self, best: Recommendation | None, history: History) -> None:
+        if best is None:
+            return
+        self._best = best.score
+        told = sum(len(observation.rows) for observation in history)
+        logger.info(
+            "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, asked %d rows",
+            told,
+            self._answers,
+            len(history.seen),
+            best.score,
+            best.error,
+            len(best.candidate.sequence),
+            best.rows,
+        )
+
+
+def _best_of(record: Record, history: History) -> float:
+    """The incumbent's score, this record among the others."""
+    scores = [history.incumbent.score] if history.incumbent else []
+    return max([*scores, record.observation.score])
+
+
+def _log_evaluation(record: Record, incumbent: float, budget: int) -> None:
+    """Number, score, incumbent, requests and seconds."""
+    observation = record.observation
+    logger.info(
+        "evaluation %d/%d %s  score %.3f  incumbent %.3f  %d requests  %.1f s",
+        record.iteration + 1,
+        budget,
+        observation.candidate.phase,
+        observation.score,
+        incumbent,
+        record.usage.requests,
+        record.seconds,
+    )

@@ -1,0 +1,193 @@
+"""What `optimize` writes of a finished search: the winner, the history, the summary."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import write_document, write_records
+from ease_lib.black_box.chain import BlackBox
+from ease_lib.config.sections import OptimizerConfig
+from ease_lib.evaluation.usage import Usage
+from ease_lib.search.exemplar_effects import harmful_exemplars
+from ease_lib.search.loop import Study
+from ease_lib.search.optimizers.history import History
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, RowAllocating
+from ease_lib.search.outcome import Outcome
+from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation
+from ease_lib.search.task import SearchTask
+from ease_lib.search.token_front import token_front
+from ease_lib.tasks.base import Exemplar
+
+logger = logging.getLogger("ease")
+
+LOOKS = 40
+"""At the incumbent of a method that chooses rows, for the search curve."""
+
+
+def write_best_sequence(path: Path, outcome: Outcome, k: int, task: SearchTask, black_box: BlackBox) -> None:
+    """The winning sequence with its texts, and what its score was measured with.
+
+    Args:
+        k: length of the sequences that were searched; the winner of `zero_shot` has none.
+    """
+    chosen, summary = task.asked.exemplars(outcome.candidate.sequence), task.asked.summary
+    document = {
+        "task": summary["task"],
+        "metric": summary["metric"],
+        "validation_score": outcome.score,
+        "estimate": outcome.estimate,
+        "estimate_interval": list(outcome.interval),
+        "validation_rows": outcome.rows,
+        "k": k,
+        "exemplar_ids": [row.exemplar_id for row in chosen],
+        "exemplars": [
+            {
+                "exemplar_id": row.exemplar_id,
+                "input": row.input,
+                "outputs": list(row.outputs),
+                **({"fields": dict(row.fields)} if row.fields else {}),
+            }
+            for row in chosen
+        ],
+        "instruction_id": outcome.candidate.instruction,
+        "instruction": task.instructions.texts[outcome.candidate.instruction],
+        "template": task.asked.template.identity,
+        "prompt": summary["template"],
+        "llm_model": black_box.asked.model,
+        "llm_endpoint": black_box.asked.endpoint,
+        "llm_api": black_box.asked.api,
+        "request": black_box.answering.wire.settings,
+    }
+    write_document(path, contracts.BEST_SEQUENCE, document)
+
+
+def exemplar_of(entry: dict[str, Any]) -> Exemplar:
+    """An exemplar of the winning sequence, as `write_best_sequence` left it."""
+    fields = tuple(entry.get("fields", {}).items())
+    return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]), fields=fields)
+
+
+def search_summary(
+    study: Study,
+    outcome: Outcome,
+    *,
+    settings: OptimizerConfig,
+    seed: int,
+    task: SearchTask,
+    black_box: BlackBox,
+    representation: Representation,
+    extra: Usage,
+    prices: dict[str, float],
+    planned: Usage,
+) -> dict[str, Any]:
+    """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
+
+    Args:
+        extra: what was asked beside the evaluations.
+        planned: what search and test set were expected to cost at most.
+    """
+    truncated = None
+    if isinstance(representation, SequenceRepresentation):
+        truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
+        logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
+    usage = study.usage + task.instructions.usage + extra
+    seconds = study.seconds + task.instructions.usage.seconds
+    return {
+        "method": settings.method,
+        "seed": seed,
+        "evaluations": len(study.history),
+        "budget": settings.budget,
+        "stopped": study.stopped,
+        "resumed": study.replayed > 0,
+        "replayed": study.replayed,
+        "answered_by_function": black_box.is_function,
+        "representation": settings.representation,
+        "truncated_sequences": truncated,
+        "instructions": len(task.instructions.texts) - 1,
+        "seconds": {"total": seconds, "llm": usage.seconds, "search": seconds - usage.seconds},
+        "oldest_answer": usage.oldest_answer,
+        "llm": {
+            "endpoint": black_box.asked.endpoint,
+            "model": black_box.asked.model,
+            "new_requests": black_box.answered + task.instructions.new_requests,
+            **usage.counts(**prices),
+        },
+        "planned": planned.counts(**prices),
+        "token_front": token_front(outcome, task.prompt_tokens),
+        "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
+    }
+
+
+def incumbents(history: History, optimizer: ExemplarOptimizer) -> list[float]:
+    """After each observation, the score of what the search would end with.
+
+    Args:
+        optimizer: as it was before the search.
+    """
+    return recommended_scores(history, optimizer) if isinstance(optimizer, RowAllocating) else incumbent_scores(history)
+
+
+def incumbent_scores(history: History) -> list[float]:
+    """After each observation, the best score until then."""
+    return list(itertools.accumulate((observation.score for observation in history), max))
+
+
+def recommended_scores(history: History, optimizer: RowAllocating) -> list[float]:
+    """After each observation, the score of what the search would end with, computed a few times only.
+
+    Args:
+        optimizer: as it was before the search.
+    """
+    scores: list[float] = []
+    every = max(1, len(history) // LOOKS)
+    for number, observation in enumerate(history):
+        optimizer.tell(observation)
+        recommended = optimizer.recommend() if number % every == every - 1 or number == len(history) - 1 else None
+        scores.append(recommended.score if recommended else scores[-1] if scores else 0.0)
+    return scores
+
+
+def write_history(
+    path: Path,
+    study: Study,
+    incumbents: Sequence[float],
+    task: SearchTask,
+    prices: dict[str, float],
+) -> None:
+    """All observations in order, with the ids of exemplars and validation rows, and what each cost.
+
+    Args:
+        incumbents: what the function of that name gives.
+    """
+    rows, ids, row_ids = [], task.ids, task.row_ids
+    for observation, record, incumbent in zip(study.history, study.records, incumbents, strict=True):
+        candidate, usage = observation.candidate, record.usage
+        rows.append(
+            contracts.HistoryRow(
+                iteration=record.iteration,
+                phase=candidate.phase,
+                instruction_id=candidate.instruction,
+                exemplar_ids=[ids[position] for position in candidate.sequence],
+                score=observation.score,
+                incumbent_score=incumbent,
+                validation_rows=observation.validation_rows,
+                failed_rows=observation.failed_rows,
+                row_ids=[row_ids[position] for position in observation.rows],
+                row_scores=list(observation.scores),
+                acquisition=candidate.acquisition,
+                seconds=record.seconds,
+                llm_seconds=usage.seconds,
+                llm_requests=usage.requests,
+                cached_responses=usage.cached,
+                retries=usage.retries,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost_usd=usage.cost_usd(**prices),
+            )
+        )
+    write_records(path, contracts.HISTORY, rows)

@@ -1,0 +1,1 @@
+"""What predicts the score of a sequence that nobody has tried, and how sure that is."""

@@ -1,0 +1,324 @@
+"""What an LLM is asked and how its answers are scored, the same for search, test set and gate; and what is searched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ease_lib.artifacts import contracts
+from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
+from ease_lib.black_box.asked import FIRST, Asked
+from ease_lib.black_box.chain import BlackBox
+from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.config.sections import EndpointConfig, OptimizerConfig
+from ease_lib.embedding.embedder import Embedder
+from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
+from ease_lib.errors import ConfigError
+from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.judge import Rubric, rubric_of
+from ease_lib.evaluation.metrics import Metric
+from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.own_metric import LoadedMetric
+from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.usage import Usage
+from ease_lib.prompts.baseline import Baseline, baseline_of
+from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.optimizers.problem import Problem
+from ease_lib.search.passes import passes_of_test_set
+from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
+from ease_lib.search.warm_start import Names
+from ease_lib.tasks.base import Exemplar
+
+MetricOf = Callable[[str, str], LoadedMetric]
+"""Gives a metric by its name and the SHA-256 that its file must have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """All that decides an answer's score: part of the keys of a search and of what it remembers.
+
+    Args:
+        judge: None where no LLM judges.
+        metric: name, and SHA-256 of its file or rubric.
+        failures: what becomes of rows that the endpoint refuses (`llm_failures`).
+    """
+
+    asked: Asked
+    judge: Asked | None
+    metric: str
+    metric_sha256: str
+    template: PromptTemplate
+    failures: str
+
+    @property
+    def search_identity(self) -> dict[str, Any]:
+        """As the key of a search holds it; metric and rubric are in the summary of its data.
+
+        What is at its default is left out, so that old keys stay valid.
+        """
+        asked = self.asked
+        return {
+            "endpoint": [asked.endpoint, asked.model, asked.api, asked.sampling.identity],
+            "template": self.template.identity,
+            **({"extra": dict(asked.extra)} if asked.extra else {}),
+            **({"judge": self._judge} if self._judge else {}),
+            **({"answers": asked.generation} if asked.generation != FIRST else {}),
+            **({"failures": "zero"} if self.failures == "zero" else {}),  # the others leave the same scores
+        }
+
+    def subject(self, task: str) -> str:
+        """Digest under which searches of a task leave what they were answered."""
+        asked = self.asked
+        identity: list[Any] = [task, self.metric + self.metric_sha256, self.template.identity, self.failures]
+        identity += [asked.endpoint, asked.model, asked.api, asked.sampling.identity, asked.generation]
+        identity += [dict(asked.extra)] if asked.extra else []
+        return hashlib.sha256(json.dumps(identity + self._judge).encode()).hexdigest()[:32]
+
+    @property
+    def _judge(self) -> list[Any]:
+        judge = self.judge
+        return [judge.endpoint, judge.model, dict(judge.extra), judge.sampling.max_tokens] if judge else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredTask:
+    """A task as it is asked.
+
+    Args:
+        pool: exemplars that prompts may show.
+        summary: what `build_dataset` says of the data.
+    """
+
+    pool: list[Exemplar]
+    summary: Mapping[str, Any]
+    metric: Metric
+
+    @cached_property
+    def template(self) -> PromptTemplate:
+        return PromptTemplate.of(self.summary["template"])
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        return baseline_of(self.summary)
+
+    @cached_property
+    def rubric(self) -> Rubric | None:
+        """Of the judge that scores answers; None where a metric does."""
+        return rubric_of(self.summary)
+
+    @property
+    def answer_requests(self) -> int:
+        """Of one answer: the LLM's, and the judge's where one scores it."""
+        return 2 if self.rubric else 1
+
+    @property
+    def test_requests(self) -> int:
+        """What the stage `evaluate` will ask."""
+        return passes_of_test_set(self.baseline) * int(self.summary["test"]) * self.answer_requests
+
+    def sampling(self, endpoint: EndpointConfig, template: PromptTemplate | None = None) -> Sampling:
+        """How answers are drawn."""
+        return answer_sampling(self.pool, endpoint, template or self.template, self.baseline)
+
+    def objective(
+        self,
+        black_box: BlackBox,
+        rows: Sequence[Exemplar],
+        template: PromptTemplate | Baseline | None = None,
+        *,
+        most_zeros: int = 0,
+    ) -> Objective:
+        """F on these rows, by default with prompts written by the task's own template."""
+        return Objective.of(black_box, rows, self.metric, template or self.template, self.rubric, most_zeros=most_zeros)
+
+    def scored(self, black_box: BlackBox) -> Scored:
+        """All that decides the score of an answer of this LLM."""
+        return Scored(
+            asked=black_box.asked,
+            judge=black_box.judge.asked if black_box.judge else None,
+            metric=self.summary["metric"],
+            metric_sha256=self.summary["metric_sha256"],
+            template=self.template,
+            failures=black_box.failures.kind,
+        )
+
+    def exemplars(self, positions: Sequence[int]) -> list[Exemplar]:
+        """The exemplars at these positions of the pool, in their order."""
+        return [self.pool[position] for position in positions]
+
+
+def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
+    """From the files of these artifacts.
+
+    Args:
+        metric_of: gives a metric by its name and the SHA-256 that its file must have.
+
+    Raises:
+        ConfigError: when the metric's file is not the one that the data was made with.
+    """
+    said = read_document(Path(summary), contracts.DATASET_SUMMARY)
+    return ScoredTask(
+        pool=read_exemplars(Path(pool), contracts.EXEMPLAR_POOL),
+        summary=said,
+        metric=metric_of(said["metric"], said["metric_sha256"]).score,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instructions:
+    """The instructions of a run, the empty one first, and what their proposal cost."""
+
+    texts: list[str]
+    usage: Usage
+    new_requests: int
+
+
+def read_instructions(path: Path) -> Instructions:
+    """What the stage `propose_instructions` wrote."""
+    table = read_table(path, contracts.INSTRUCTIONS)
+    metadata = table.schema.metadata or {}
+    return Instructions(
+        texts=table["text"].to_pylist(),
+        usage=Usage(**json.loads(metadata[b"usage"])),
+        new_requests=int(metadata[b"new_requests"]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTask:
+    """What a search chooses from, and the rows that guide it.
+
+    Args:
+        files: pool, validation set and summary of the data, whose content is part of the search's key.
+    """
+
+    asked: ScoredTask
+    validation: list[Exemplar]
+    instructions: Instructions
+    embeddings: ExemplarEmbeddings
+    files: tuple[Path, ...]
+
+    @property
+    def pool(self) -> list[Exemplar]:
+        return self.asked.pool
+
+    @property
+    def name(self) -> str:
+        return str(self.asked.summary["task"])
+
+    @property
+    def ids(self) -> list[int]:
+        return [row.exemplar_id for row in self.pool]
+
+    @property
+    def row_ids(self) -> list[int]:
+        return [row.exemplar_id for row in self.validation]
+
+    @property
+    def names(self) -> Names:
+        """Digests of all that a search can be answered about."""
+        return Names.of(self.pool, self.validation, self.instructions.texts)
+
+    def space(self, settings: OptimizerConfig) -> SequenceSpace:
+        """The sequences that the search chooses from.
+
+        Raises:
+            ConfigError: when k exceeds the pool, or `max_prompt_tokens` leaves no place for exemplars.
+        """
+        if settings.k > len(self.pool):
+            raise ConfigError(
+                f"k={settings.k} exceeds the pool's {len(self.pool)} exemplars; lower k or raise pool_size or retained"
+            )
+        if not settings.max_prompt_tokens:
+            return SequenceSpace(len(self.pool), settings.k, settings.shortest)
+        template = self.asked.template
+        tokens = np.array([estimated_tokens(template.exemplar(row) + template.between) for row in self.pool])
+        longest = max(
+            estimated_tokens(template.render([], row, instruction))
+            for row in self.validation
+            for instruction in self.instructions.texts
+        )
+        most = settings.max_prompt_tokens - longest
+        if most < (np.sort(tokens)[: settings.shortest].sum() if settings.shortest else 0):
+            raise ConfigError(
+                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {most} tokens for {settings.shortest} "
+                f"exemplars beside a query of {longest}; raise it, or lower k or k_min"
+            )
+        return SequenceSpace(len(self.pool), settings.k, settings.shortest, tokens, most)
+
+    def representation(self, settings: OptimizerConfig, open_embedder: Callable[[], Embedder]) -> Representation:
+        """h: how the surrogate sees a sequence.
+
+        Args:
+            open_embedder: the embedder, which whole sequences alone need.
+        """
+        if settings.representation == "sequence":
+            texts = [exemplar_text(row) for row in self.pool]
+            return SequenceRepresentation(open_embedder(), texts, list(map(instruction_text, self.instructions.texts)))
+        return precomputed_representation(
+            settings.representation,
+            self.embeddings.pool,
+            self.embeddings.pool_outputs,
+            self.embeddings.instructions,
+            varies_length=settings.shortest < settings.k,
+        )
+
+    def problem(self, space: SequenceSpace, representation: Representation, **more: Any) -> Problem:
+        """The search as an optimizer sees it; `more` are other fields of `Problem`."""
+        return Problem(
+            space=space,
+            representation=representation,
+            pool=self.embeddings.pool,
+            validation=self.embeddings.validation,
+            exemplars=[exemplar_text(row) for row in self.pool],
+            inputs=[row.input for row in self.pool],
+            validation_inputs=[row.input for row in self.validation],
+            outputs=[row.output for row in self.pool],
+            validation_outputs=[row.output for row in self.validation],
+            instructions=len(self.instructions.texts),
+            **more,
+        )
+
+    def question(self, prompt: Prompt, rows: Sequence[int], account: str) -> Question:
+        """What the validation rows at these positions are asked with a prompt."""
+        instruction, sequence = prompt
+        return Question(
+            exemplars=self.asked.exemplars(sequence),
+            instruction=self.instructions.texts[instruction],
+            account=account,
+            rows=rows,
+        )
+
+    def prompt_tokens(self, prompt: Prompt) -> int:
+        """About how many tokens a prompt has without the texts of its query."""
+        instruction, sequence = prompt
+        template = self.asked.template
+        blank = Exemplar(-1, "", (), fields=tuple((column, "") for column in template.columns))
+        shown = self.asked.exemplars(sequence)
+        return estimated_tokens(template.render(shown, blank, self.instructions.texts[instruction]))
+
+
+def read_search_task(
+    pool: str, validation: str, summary: str, instructions: str, embeddings: str, metric_of: MetricOf
+) -> SearchTask:
+    """From the files of these artifacts; raises what `read_task` does."""
+    asked = read_task(pool, summary, metric_of)
+    rows = read_exemplars(Path(validation), contracts.VALIDATION_SET)
+    texts = read_instructions(Path(instructions))
+    pool_ids, row_ids = ([row.exemplar_id for row in each] for each in (asked.pool, rows))
+    return SearchTask(
+        asked=asked,
+        validation=rows,
+        instructions=texts,
+        embeddings=read_embeddings(Path(embeddings), pool_ids, row_ids, len(texts.texts)),
+        files=(Path(pool), Path(validation), Path(summary)),
+    )

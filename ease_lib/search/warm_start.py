@@ -1,0 +1,177 @@
+"""What the last search of a subject was answered, for the next one on data that has changed.
+
+An answer of a row that still exists, to exemplars that still exist, is still an answer. Each search leaves in
+`searches/` of `store_uri` what it was answered, under its subject: the task, how it is scored, and the endpoint.
+Exemplars, rows and instructions are named by digests of their content, so no text is kept. The next search recalls it
+before it begins; on unchanged data it is the same search again, and recalls what that one did.
+
+    SUBJECT/KEY.json       answers of a search; never changed
+    SUBJECT/latest.json    which is the last one
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ease_lib.artifacts.store import Store
+from ease_lib.errors import StoreError
+from ease_lib.notes import Notes
+from ease_lib.search.surrogate.answers import Answered, Answers
+from ease_lib.tasks.base import Exemplar
+
+logger = logging.getLogger("ease")
+
+FOLDER = "searches"
+LATEST = "latest.json"
+CONTRACT = "search_answers/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Digests of all that a search can be answered about, by position."""
+
+    exemplars: Sequence[str]
+    rows: Sequence[str]
+    instructions: Sequence[str]
+
+    @classmethod
+    def of(cls, pool: Sequence[Exemplar], rows: Sequence[Exemplar], instructions: Sequence[str]) -> Names:
+        return cls(
+            exemplars=[_digest(row.input, row.output) for row in pool],
+            rows=[_digest(row.input, *row.outputs) for row in rows],
+            instructions=[_digest(text) for text in instructions],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalled:
+    """Answers of an earlier search that hold for this one; `source` is the name of the file, empty for none."""
+
+    source: str = ""
+    sha256: str = ""
+    answers: tuple[Answered, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return sum(len(rows) for _, rows, _ in self.answers)
+
+    def key_of(self, search: str) -> str:
+        """Key of the journal: it tells searches of one key apart that recalled other answers."""
+        return f"{search[:16]}{self.sha256[:16]}" if self.sha256 else search
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Latest:
+    """Args: search: key of the search without what it recalled; recalled: name of the file that it did."""
+
+    name: str
+    search: str
+    recalled: str
+
+
+class Memory:
+    """What searches of a subject were answered.
+
+    Args:
+        store: the run's.
+        subject: digest of what answers depend on beside prompts.
+    """
+
+    def __init__(self, store: Store, subject: str, notes: Notes) -> None:
+        self._store = store.below(FOLDER, subject)
+        self._notes = notes
+
+    def recall(self, search: str, names: Names) -> Recalled:
+        """What the last search on other data was answered.
+
+        Args:
+            search: key of the search that asks.
+
+        Raises:
+            StoreError: when the file is damaged.
+        """
+        latest = self._latest()
+        source = "" if latest is None else latest.recalled if latest.search == search else latest.name
+        content = self._store.read(source) if source else None
+        if content is None:
+            return Recalled()
+        sha256 = hashlib.sha256(content).hexdigest()
+        self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
+        recalled = Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
+        if recalled.count:
+            logger.info("recalled %d answers of an earlier search", recalled.count)
+        return recalled
+
+    def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
+        """What this search was answered, for the next one.
+
+        Args:
+            key: of the journal, which tells searches apart that recalled other answers.
+        """
+        entries = [
+            {
+                "instruction": names.instructions[instruction],
+                "exemplars": [names.exemplars[position] for position in sequence],
+                "rows": [names.rows[row] for row in rows],
+                "scores": scores,
+            }
+            for (instruction, sequence), rows, scores in answers.by_prompt()
+        ]
+        name = f"{key}.json"
+        self._store.write(name, _json({"contract": CONTRACT, "answers": entries}))
+        self._store.write(LATEST, _json(asdict(_Latest(name=name, search=search, recalled=recalled.source))))
+
+    def _latest(self) -> _Latest | None:
+        content = self._store.read(LATEST)
+        return _Latest(**self._parsed(LATEST, content)) if content else None
+
+    def _parsed(self, name: str, content: bytes) -> dict[str, Any]:
+        try:
+            parsed: dict[str, Any] = json.loads(content)
+        except ValueError as error:
+            raise StoreError(f"{self._store.uri}{name} is damaged; remove it, and no answers are recalled") from error
+        return parsed
+
+
+class NoMemory:
+    """Recalls nothing and keeps nothing."""
+
+    def recall(self, search: str, names: Names) -> Recalled:
+        return Recalled()
+
+    def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
+        pass
+
+
+def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoMemory:
+    """The memory of a subject in the run's store; without one, none."""
+    return Memory(store, subject, notes) if store else NoMemory()
+
+
+def _known(document: dict[str, Any], names: Names) -> Iterator[Answered]:
+    """The answers whose exemplars, row and instruction there still are."""
+    exemplars, rows, instructions = (
+        {digest: position for position, digest in enumerate(digests)}
+        for digests in (names.exemplars, names.rows, names.instructions)
+    )
+    for entry in document["answers"]:
+        if entry["instruction"] not in instructions or not set(entry["exemplars"]) <= exemplars.keys():
+            continue
+        kept = [(rows[row], score) for row, score in zip(entry["rows"], entry["scores"], strict=True) if row in rows]
+        if kept:
+            sequence = tuple(exemplars[digest] for digest in entry["exemplars"])
+            prompt = (instructions[entry["instruction"]], sequence)
+            yield prompt, tuple(row for row, _ in kept), tuple(score for _, score in kept)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()

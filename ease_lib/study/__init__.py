@@ -1,1 +1,0 @@
-"""A study: one search, its budget, its history and its journal."""

@@ -1,0 +1,189 @@
+"""Cells of a comparison: run once, kept for ever, rerun when their data or parameters change."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ease_lib.cli import __main__ as cli
+from ease_lib.config.comparison import plan
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.errors import Overloaded
+from ease_lib.running.comparison import cells
+from ease_lib.running.inline import Workspace
+from ease_lib.running.run import open_host
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
+from tests.support.runs import opened_run
+
+SMALL = {
+    "pool_size": 12,
+    "validation_size": 4,
+    "test_size": 4,
+    "budget": 4,
+    "initial_design": 3,
+    "sampled_candidates": 50,
+    "shortlist_size": 20,
+    "k": 2,
+}
+
+
+@pytest.fixture
+def server():
+    with faulty_endpoint(lambda prompt: "yes" if len(prompt) % 2 else "no") as running:
+        yield running
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "task.csv"
+    path.write_text("input,output\n" + "\n".join(f"question {n},{'yes' if n % 2 else 'no'}" for n in range(30)))
+    return path
+
+
+def finished(cell, at):
+    """The result of a cell, and whether it was there already."""
+    with opened_run(parse_parameters(cell.parameters)) as run:
+        return cells.run_cell(cell, at, run)
+
+
+def attempted(cell, folder, **more):
+    with open_host() as host:
+        return cells.attempted(cell, Workspace(folder), host, **more)
+
+
+def planned(server, table, tmp_path, **changes):
+    values = {"task": "table", "task_uri": str(table), "llm_base_url": server.base_url, "llm_model": MODEL}
+    return plan(
+        {**SMALL, **values, "store_uri": str(tmp_path / "store"), "methods": "best_of_n", "repeats": 1, **changes}
+    )
+
+
+def run(cell, tmp_path, number=0):
+    return finished(cell, Workspace(tmp_path / f"artifacts {number}"))
+
+
+def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
+    (cell,) = planned(server, table, tmp_path)
+    first, kept = run(cell, tmp_path)
+    asked = server.script.requests
+    assert (kept, first["evaluations"]) == (False, 4)
+    assert first["llm_requests"] >= 16
+    (renamed,) = planned(server, table, tmp_path, methods="{method: best_of_n, label: chance}", llm_concurrency=3)
+    again, kept = run(renamed, tmp_path, 1)
+    assert kept
+    assert server.script.requests == asked
+    assert again["method"] == "chance"
+    assert {**again, "method": first["method"], "parameters": first["parameters"]} == first
+
+
+def test_changed_data_or_parameters_run_it_again(server, table, tmp_path):
+    (cell,) = planned(server, table, tmp_path)
+    run(cell, tmp_path)
+    table.write_text(table.read_text().replace("question", "query"))
+    assert not run(cell, tmp_path, 1)[1]
+    (other,) = planned(server, table, tmp_path, methods="{method: best_of_n, k: 3}")
+    assert not run(other, tmp_path, 2)[1]
+
+
+def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
+    at = Workspace(tmp_path / "artifacts")
+    first, second = planned(server, table, tmp_path, methods="best_of_n, dpp")
+    finished(first, at)
+    written = Path(at.embeddings).stat().st_mtime_ns
+    finished(second, at)
+    assert Path(at.embeddings).stat().st_mtime_ns == written
+    (other,) = planned(server, table, tmp_path, seed=1)
+    finished(other, at)
+    assert Path(at.embeddings).stat().st_mtime_ns > written
+
+
+def compare(server, table, tmp_path, *options):
+    parameters = [part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    endpoint = ["--llm-base-url", server.base_url, "--llm-model", MODEL, "--task", "table", "--task-uri", str(table)]
+    return cli.main(["compare", *parameters, *endpoint, "--jobs", "2", "--output-dir", str(tmp_path / "out"), *options])
+
+
+def test_ease_compare_runs_only_what_is_new(server, table, tmp_path, capsys):
+    assert compare(server, table, tmp_path, "--methods", "best_of_n, zero_shot", "--repeats", "2") == 0
+    shown = capsys.readouterr().out
+    assert "4 runs, 2 at a time, at most 120 LLM requests" in shown
+    assert "(finished before)" not in shown
+    assert "**Test score**" in shown
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "comparison.html", "comparison.md", "comparison.parquet", "store"
+    }  # fmt: skip
+    assert compare(server, table, tmp_path, "--methods", "best_of_n, zero_shot, dpp", "--repeats", "3") == 0
+    assert capsys.readouterr().out.count("(finished before)") == 4
+    rows = pq.read_table(tmp_path / "out" / "comparison.parquet").to_pylist()
+    assert len(rows) == 9
+    assert {(row["repeat"], row["seed"]) for row in rows} == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_ease_compare_leaves_nothing_behind_and_runs_no_module_of_the_working_folder(
+    server, table, tmp_path, monkeypatch
+):
+    work, temporary = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir()
+    temporary.mkdir()
+    (work / "html.py").write_text("raise RuntimeError('a module of the working folder was run')")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1", "--jobs", "1") == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_cell_that_fails_is_named_and_stops_no_others(server, table, tmp_path, capsys):
+    """The pool has no 40 exemplars, which only the search can tell."""
+    methods = "zero_shot, {method: ease, k: 40, pool_size: 0, label: too many}"
+    assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "1", "--jobs", "1") == 2
+    shown = capsys.readouterr()
+    assert ", too many, repeat 1: FAILED: k=40 exceeds the pool's 22 exemplars" in shown.out
+    assert "1 of 2 runs failed; the same command tries them again" in shown.err
+    page = (tmp_path / "out" / "comparison.html").read_text()
+    assert "1 run failed" in page
+    assert "zero_shot" in page
+    assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1") == 0
+    assert "(finished before)" in capsys.readouterr().out
+
+
+def test_a_comparison_that_cannot_work_is_refused_before_anything_runs(server, table, tmp_path, capsys):
+    assert compare(server, table, tmp_path, "--methods", "ease, greedy") == 2
+    assert "method=greedy is not one of" in capsys.readouterr().err
+    assert compare(server, table, tmp_path, "--tasks", "{task: table, task_uri: missing.csv}") == 2
+    assert "missing.csv: no such file" in capsys.readouterr().err
+    assert server.script.requests <= 2
+
+
+def test_other_instructions_under_the_same_address_are_another_cell(server, table, tmp_path):
+    (tmp_path / "mine.txt").write_text("Answer yes or no.")
+    (cell,) = planned(server, table, tmp_path, instructions_uri=str(tmp_path / "mine.txt"))
+    assert not run(cell, tmp_path)[1]
+    assert run(cell, tmp_path, 1)[1]
+    (tmp_path / "mine.txt").write_text("Say yes.")
+    assert not run(cell, tmp_path, 2)[1]
+
+
+def test_other_code_is_another_cell(server, table, tmp_path, monkeypatch):
+    (cell,) = planned(server, table, tmp_path)
+    run(cell, tmp_path)
+    monkeypatch.setattr(cells, "_code_sha256", lambda: "another commit of the same version")
+    assert not run(cell, tmp_path, 1)[1]
+
+
+def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
+    """Each of the three runs would need 16 + 16 requests alone."""
+    methods = ["--methods", "best_of_n", "--repeats", "3", "--jobs", "2"]
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "60") == 2
+    assert "FAILED: max_llm_requests=60 does not allow" in capsys.readouterr().out
+    assert 20 < server.script.requests <= 60 + 1, "the trial question is asked beforehand"
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "500") == 0
+
+
+def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table, tmp_path):
+    (cell,) = planned(server, table, tmp_path, llm_deadline_seconds=0)
+    server.script.faults = [status(503)] * 40
+    with pytest.raises(Overloaded):
+        attempted(cell, tmp_path / "first", is_last=False)
+    failed, kept = attempted(cell, tmp_path / "last")
+    assert (kept, "503" in failed["failure"]) == (False, True)

@@ -1,0 +1,230 @@
+"""Methods that spread answers over sequences and rows."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.optimizers import halving
+from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Schedule, checkpoint_before
+from ease_lib.search.optimizers.history import Observation
+from ease_lib.search.optimizers.problem import Problem
+
+N, ROWS = 30, 120
+
+
+def problem(*, answers=900, k=3, k_min=None, seed=0, classes=None):
+    draw = np.random.default_rng(seed)
+    return Problem(
+        space=SequenceSpace(N, k, k_min),
+        representation=None,
+        pool=draw.normal(size=(N, 6)),
+        validation=draw.normal(size=(ROWS, 6)),
+        exemplars=[],
+        inputs=[],
+        validation_inputs=[],
+        outputs=classes or [str(number) for number in range(N)],
+        validation_outputs=[str(number) for number in range(ROWS)],
+        seed=seed,
+        answers=answers,
+    )
+
+
+class World:
+    """True scores of sequences, and right or wrong answers drawn from them, one for each sequence and row."""
+
+    def __init__(self, score, seed=0):
+        self.score = score
+        self._draw = np.random.default_rng(seed)
+
+    def search(self, optimizer):
+        history = []
+        while (candidate := optimizer.ask(len(history))) is not None:
+            right = self._draw.random(len(candidate.rows)) < self.score(candidate.sequence)
+            scores = tuple(right.astype(float).tolist())
+            observation = Observation(
+                candidate=candidate,
+                score=float(right.mean()),
+                validation_rows=len(scores),
+                rows=candidate.rows,
+                scores=scores,
+            )
+            optimizer.tell(observation)
+            history.append(observation)
+        return history
+
+
+def by_chance(spread, seed=0):
+    """Every sequence has a score of its own."""
+    draw, own = np.random.default_rng(seed), {}
+    return lambda sequence: own.setdefault(sequence, float(np.clip(draw.normal(0.45, spread), 0, 1)))
+
+
+def additive(seed=0):
+    worth = np.random.default_rng(seed).normal(0, 0.12, size=N)
+    return lambda sequence: float(np.clip(0.45 + worth[list(sequence)].sum(), 0, 1))
+
+
+def all_by_chance(seed):
+    return by_chance(0.1, seed)
+
+
+@cache
+def recommended(method, world, seed):
+    """The true score of what a search recommends, what it thinks of it, and how sure it is; each search once."""
+    truth = world(seed)
+    optimizer = Halving(problem(seed=seed), challenged=method == "adaptive")
+    World(truth, seed).search(optimizer)
+    best = optimizer.recommend()
+    return truth(best.candidate.sequence), best.score, best.error
+
+
+def true_scores(method, world, seeds=range(6)):
+    """Of what it recommends, less what it thinks of it, over seeds."""
+    scores, thought, errors = np.transpose([recommended(method, world, seed) for seed in seeds])
+    return np.mean(scores), np.mean(thought - scores), np.mean(np.abs(thought - scores) < 1.96 * errors)
+
+
+def best_of_n(world, answers=900, rows=20, seeds=range(6)):
+    found = []
+    for seed in seeds:
+        truth, draw = world(seed), np.random.default_rng(seed)
+        sequences = SequenceSpace(N, 3).sample(draw, answers // rows)
+        scores = [truth(tuple(sequence)) for sequence in sequences.tolist()]
+        found.append(scores[int(np.argmax(draw.binomial(rows, scores)))])
+    return np.mean(found)
+
+
+def test_where_sequences_differ_by_chance_it_beats_the_luckiest_of_n():
+    luckiest = best_of_n(all_by_chance, seeds=range(40))
+    assert true_scores("halving", all_by_chance, seeds=range(20))[0] > luckiest + 0.02
+    assert true_scores("adaptive", all_by_chance, seeds=range(16))[0] > luckiest - 0.02
+
+
+def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
+    assert true_scores("adaptive", additive)[0] > true_scores("halving", additive)[0] + 0.05
+
+
+def test_the_estimate_is_no_luckiest_score():
+    """Of ten searches by Best-of-N the winner's validation score is 15 points too good here."""
+    found = [true_scores("adaptive", world, seeds=range(8)) for world in (all_by_chance, additive)]
+    assert abs(np.mean([error for _, error, _ in found])) < 0.05
+    assert np.mean([inside for _, _, inside in found]) >= 0.75
+
+
+def test_the_first_of_all_is_without_exemplars_where_that_is_allowed():
+    assert Halving(problem(k_min=0), challenged=True).ask(0).sequence == ()
+    assert len(Halving(problem(), challenged=True).ask(0).sequence) == 3
+
+
+def test_most_answers_go_to_few_sequences_and_the_finalists_are_confirmed_on_rows_new_to_them():
+    optimizer = Halving(problem(), challenged=True)
+    history = World(additive()).search(optimizer)
+    rows = {}
+    for observation in history:
+        rows.setdefault(observation.candidate.prompt, []).extend(observation.rows)
+    assert sum(map(len, rows.values())) == 900
+    assert all(len(asked) == len(set(asked)) for asked in rows.values())
+    top = sorted(map(len, rows.values()), reverse=True)
+    assert sum(top[:10]) > 450
+    confirmed = {each.candidate.prompt for each in history if each.candidate.phase == "confirmation"}
+    assert optimizer.recommend().candidate.prompt in confirmed
+    assert len(confirmed) <= 6
+
+
+def test_a_third_of_the_rows_is_asked_for_confirmation_alone():
+    history = World(additive()).search(Halving(problem(answers=3000), challenged=False))
+    searched = {row for each in history if each.candidate.phase != "confirmation" for row in each.rows}
+    confirmed = [each for each in history if each.candidate.phase == "confirmation"]
+    assert len(searched) == 2 * ROWS // 3
+    assert not searched & set(confirmed[0].rows)
+    assert len({row for each in confirmed for row in each.rows} - searched) == ROWS // 3
+
+
+def test_the_shorter_of_equals_wins():
+    optimizer = Halving(problem(k_min=1), challenged=False)
+    World(lambda sequence: 1.0).search(optimizer)
+    assert len(optimizer.recommend().candidate.sequence) == 1
+
+
+def test_it_ends_when_a_prompt_answers_every_row_rightly():
+    optimizer = Halving(problem(answers=1500), challenged=True)
+    history = World(lambda sequence: 1.0).search(optimizer)
+    assert optimizer.ended() == "perfect score"
+    assert sum(len(observation.rows) for observation in history) < 1500
+
+
+def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
+    own, good = by_chance(0.05), (3, 1, 4)
+    optimizer = Halving(problem(answers=300), challenged=True)
+    optimizer.recall((0, good), tuple(range(60)), (1.0,) * 60)
+    history = World(lambda sequence: 0.95 if sequence == good else own(sequence)).search(optimizer)
+    assert sum(len(observation.rows) for observation in history) == 300
+    assert optimizer.recommend().candidate.sequence == good
+    assert not {row for each in history if each.candidate.sequence == good for row in each.rows} & set(range(60))
+
+
+@pytest.mark.parametrize("answers", [1, 3, 10])
+def test_few_answers_are_enough_for_a_recommendation(answers):
+    optimizer = Halving(problem(answers=answers), challenged=True)
+    history = World(additive()).search(optimizer)
+    assert sum(len(observation.rows) for observation in history) == answers
+    assert optimizer.recommend() is not None
+    assert optimizer.ended() == "budget"
+
+
+def test_rows_that_were_refused_are_not_asked_again():
+    optimizer = Halving(problem(answers=40), challenged=False)
+    candidate = optimizer.ask(0)
+    blank = (None,) * len(candidate.rows)
+    optimizer.tell(Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=blank))
+    assert optimizer.recommend() is None
+    assert World(additive()).search(optimizer)
+
+
+def test_finalists_whose_rows_were_all_refused_are_recommended_by_what_was_known_before():
+    optimizer = Halving(problem(answers=200), challenged=False)
+    world = World(additive())
+    while (candidate := optimizer.ask(len(optimizer._history))) is not None:
+        known = [1.0] * len(candidate.rows) if world.score(candidate.sequence) > 0.5 else [0.0] * len(candidate.rows)
+        scores = tuple([None] * len(candidate.rows) if candidate.phase == "confirmation" else known)
+        optimizer.tell(
+            Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=scores)
+        )
+    recommended = optimizer.recommend()
+    assert 0 <= recommended.score <= 1
+    assert recommended.error > 0
+
+
+def test_no_proposal_is_longer_than_the_tokens_allow():
+    space = SequenceSpace(N, 3, 0, tokens=np.arange(N) * 10, most_tokens=200)
+    optimizer = Halving(replace(problem(), space=space), challenged=True)
+    for observation in World(additive()).search(optimizer):
+        assert sum(10 * exemplar for exemplar in observation.candidate.sequence) <= 200
+
+
+def test_the_schedule_halves_as_it_goes():
+    schedule = Schedule(rows=3300, validation_rows=200)  # without confirmation
+    looks = schedule.first_looks / FIRST_ROWS
+    assert schedule.contenders(round(schedule.first_looks)) == pytest.approx(looks, rel=0.02)
+    halved = schedule.first_looks * (1 + np.log(2))
+    assert schedule.contenders(round(halved)) == pytest.approx(looks / 2, rel=0.02)
+    assert schedule.contenders(3300) == pytest.approx(looks * FIRST_ROWS / 200, abs=1)
+
+
+def test_confirmation_takes_a_fifth_of_the_requests_or_half_of_the_rows_of_each_finalist():
+    assert Schedule.of(800, 200).confirmation == 160
+    assert Schedule.of(3300, 100).confirmation == 150
+    assert Schedule.of(3300, 100).validation_rows == 67
+    assert Schedule.of(1, 1).validation_rows == 1
+
+
+def test_checkpoints_depend_on_the_number_of_answers_alone():
+    assert checkpoint_before(7) == 7
+    assert checkpoint_before(47) == 40
+    assert checkpoint_before(48) == 48
+    checkpoints = [checkpoint_before(answers) for answers in range(1, 2000)]
+    assert checkpoints == sorted(checkpoints)
+    assert len({each for each in checkpoints if each > halving.FIRST_CHECKPOINT}) < 25

@@ -1,0 +1,120 @@
+"""What a search ends with, and what its answers say beside the winner."""
+
+import numpy as np
+import pytest
+
+from ease_lib.search.exemplar_effects import harmful_exemplars
+from ease_lib.search.findings import order_report, permutations_of
+from ease_lib.search.optimizers.best_of_n import BestOfN
+from ease_lib.search.optimizers.history import Candidate, History, Observation
+from ease_lib.search.outcome import outcome_of
+from ease_lib.search.token_front import token_front
+from tests.unit.search.optimizers.test_halving import N, problem
+
+ROWS = 30
+
+
+def searched(score, *, sequences=80, seed=0, lengths=(3,)):
+    """Random sequences, asked the same rows each, as Best-of-N does."""
+    draw, history = np.random.default_rng(seed), History()
+    for _ in range(sequences):
+        sequence = tuple(draw.permutation(N)[: draw.choice(lengths)].tolist())
+        scores = tuple((draw.random(ROWS) < score(sequence)).astype(float).tolist())
+        history.add(
+            Observation(
+                candidate=Candidate(sequence=sequence, phase="initial"),
+                score=float(np.mean(scores)),
+                validation_rows=ROWS,
+                rows=tuple(range(ROWS)),
+                scores=scores,
+            )
+        )
+    return history
+
+
+def outcome(history):
+    return outcome_of(history, BestOfN(problem()), problem())
+
+
+def test_the_luckiest_of_equals_is_not_thought_to_be_better():
+    found = [outcome(searched(lambda sequence: 0.4, seed=seed)) for seed in range(6)]
+    assert np.mean([each.score for each in found]) > 0.58
+    assert np.mean([each.estimate for each in found]) < 0.46
+    assert sum(each.interval[0] < 0.4 < each.interval[1] for each in found) >= 4
+
+
+def test_a_winner_that_is_better_is_thought_to_be():
+    found = outcome(searched(lambda sequence: 0.8 if 5 in sequence else 0.2))
+    assert 5 in found.candidate.sequence
+    assert found.estimate > 0.65
+
+
+def test_nothing_evaluated_has_no_outcome():
+    assert outcome(History()) is None
+
+
+def test_the_outcome_of_one_evaluation_has_an_interval():
+    found = outcome(searched(lambda sequence: 0.5, sequences=1))
+    assert 0 <= found.interval[0] < found.estimate < found.interval[1] <= 1
+
+
+def test_twenty_wrong_answers_do_not_prove_a_score_of_nothing():
+    low, high = outcome(searched(lambda sequence: 0.0, sequences=1)).interval
+    assert low == 0
+    assert 0.05 < high < 0.3
+
+
+def test_an_exemplar_that_spoils_prompts_is_named_with_its_evidence():
+    history = searched(lambda sequence: 0.1 if 7 in sequence else 0.7, sequences=150)
+    ids = [100 + position for position in range(N)]
+    first, *others = harmful_exemplars(outcome(history), ids, [1000 + row for row in range(ROWS)], seed=0)
+    assert first["exemplar_id"] == 107
+    assert first["probability"] > 0.99
+    assert first["effect"] < -0.2
+    assert first["score"] < 0.25 < 0.6 < first["score_without"]
+    assert first["spoiled_rows"]
+    assert all(1000 <= row < 1000 + ROWS for row in first["spoiled_rows"])
+    assert all(each["probability"] <= first["probability"] for each in others)
+
+
+def test_the_front_has_only_prompts_that_are_better_than_all_shorter_ones():
+    history = searched(lambda sequence: 0.2 + 0.2 * len(sequence), lengths=(1, 2, 3))
+    front = token_front(outcome(history), lambda prompt: 10 * len(prompt[1]))
+    assert [point["exemplars"] for point in front] == [1, 2, 3]
+    assert [point["tokens"] for point in front] == [10, 20, 30]
+    estimates = [point["estimate"] for point in front]
+    assert estimates == sorted(estimates)
+    assert front[-1]["estimate"] == pytest.approx(0.8, abs=0.12)
+
+
+def test_permutations_are_of_the_same_exemplars_and_all_different():
+    found = permutations_of((4, 9, 2), problem(), 5)
+    assert next(iter(found)) == "winner"
+    assert len(found) == len(set(found.values())) == 6
+    assert {tuple(sorted(order)) for order in found.values()} == {(2, 4, 9)}
+
+
+def test_two_exemplars_have_two_orders():
+    assert len(permutations_of((4, 9), problem(), 20)) == 2
+
+
+def test_long_sequences_are_permuted_at_random():
+    assert len(permutations_of(tuple(range(12)), problem(), 6)) == 7
+
+
+def test_order_that_matters_is_told_from_luck():
+    draw = np.random.default_rng(0)
+
+    def table(spread):
+        true = np.clip(0.5 + draw.normal(0, spread, size=12), 0, 1)
+        names = ["winner", "by similarity", *(f"random {number}" for number in range(10))]
+        return {
+            name: (draw.random(200) < score).astype(float).tolist() for name, score in zip(names, true, strict=True)
+        }
+
+    matters, luck = order_report(table(0.15), 0.03), order_report(table(0.0), 0.03)
+    assert matters["deviation"] == pytest.approx(0.15, abs=0.06)
+    assert matters["share"] > 2 * luck["share"]
+    assert luck["deviation"] < 0.04
+    assert luck["share"] < 0.1
+    assert matters["lowest"] <= matters["by_similarity"] <= matters["highest"]
