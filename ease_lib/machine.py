@@ -1,8 +1,31 @@
-"""Where torch computes."""
+"""What a process may take of its machine: where torch computes, cores, threads, and the environment of children.
+
+In a container the machine shows all of its cores, while the cgroup grants a share of their time (`cpu.max`, on older
+machines `cpu.cfs_quota_us`). Threads above that share are stopped together until the next period begins.
+"""
 
 from __future__ import annotations
 
+import gc
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
 from ease_lib.errors import ConfigError
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
+"""Lines `number:controllers:path`; without controllers in cgroup v2."""
+CPUS = Path("/proc/cpuinfo")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+COLLECTION_THRESHOLDS = (50_000, 20, 20)
+"""Objects and rounds between collections; Python's own are (700, 10, 10). Some 10 MB of garbage may wait."""
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""Keeps Python from taking modules from the working folder: a user's `html.py` is no part of our program."""
 
 
 def resolve_device(device: str) -> str:
@@ -21,3 +44,123 @@ def resolve_device(device: str) -> str:
             "where there is one with the CUDA build of torch"
         )
     return device
+
+
+def available_cores(groups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> int:
+    """Cores that this process can keep busy: those it may run on, but no more whole ones than its CPU quota pays for.
+
+    Args:
+        groups, own: where the kernel shows cgroups, and those of this process.
+
+    Returns:
+        1 or more.
+    """
+    return max(1, int(min([_shown_cores(), *_quotas(groups, own)])))
+
+
+def _shown_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    """CPUs granted by each cgroup around this process that has a limit."""
+    for folder in _folders(groups, own):
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            quota, period = (folder / "cpu.max").read_text().split()
+            yield int(quota) / int(period)
+        with suppress(OSError, ValueError):
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            if int(quota) > 0:  # -1 is none
+                yield int(quota) / int(period)
+
+
+def _folders(groups: Path, own: Path) -> Iterator[Path]:
+    """Of the cgroups that may limit CPU, with all around them; in a container a path may be that of the host."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        lines = []
+    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if not controllers or "cpu" in controllers.split(","):
+            inner = Path(path.lstrip("/"))
+            yield from (groups / controllers / folder for folder in (inner, *inner.parents))
+
+
+def computes_in_bfloat16(cpus: Path = CPUS) -> bool:
+    """Whether the CPU has instructions for products of bfloat16 numbers (x86); others compute in it more slowly."""
+    try:
+        return bool(re.search(r"^flags\s*:.*\b(avx512_bf16|amx_bf16)\b", cpus.read_text(), re.MULTILINE))
+    except OSError:
+        return False
+
+
+def limit_threads() -> None:
+    """Where a CPU quota grants less than the machine shows, keep this process and those it starts within it.
+
+    That is torch, OpenMP and BLAS, loaded or yet to be. Whoever set one of `THREAD_VARIABLES` is obeyed.
+    """
+    cores = available_cores()
+    if cores >= _shown_cores() or any(name in os.environ for name in THREAD_VARIABLES):
+        return
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(cores)))
+    import threadpoolctl  # the image of the local LLM has none, and computes nothing here
+
+    threadpoolctl.threadpool_limits(cores)
+    if torch := sys.modules.get("torch"):  # loading it takes a second; then it reads the variables
+        torch.set_num_threads(cores)
+
+
+class _Rarely:
+    """How many contexts want it: the first sets the thresholds, and the last puts back what was there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = 0
+        self._before = gc.get_threshold()
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._wanted:
+                self._before = gc.get_threshold()
+                gc.set_threshold(*COLLECTION_THRESHOLDS)
+            self._wanted += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._wanted -= 1
+            if not self._wanted:
+                gc.set_threshold(*self._before)
+
+
+_rarely = _Rarely()
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Inside, Python looks for garbage in circles more rarely.
+
+    With hundreds of requests in flight it would look after every few of them, through all that is imported: a third of
+    the time of asking (`tests/benchmarks/client.py`).
+    """
+    _rarely.enter()
+    try:
+        yield
+    finally:
+        _rarely.leave()
+
+
+def child_environment(**variables: str) -> dict[str, str]:
+    """The environment of a Python process that we start: ours, but no module comes from the working folder."""
+    return {**os.environ, **SAFE_PATH, **variables}
+
+
+@contextmanager
+def children_have(**variables: str) -> Iterator[None]:
+    """Inside, processes that libraries start on our behalf get `child_environment`."""
+    before = dict(os.environ)
+    os.environ.update(child_environment(**variables))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

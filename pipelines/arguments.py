@@ -10,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ease_lib.config.comparison import AXES, plan
-from ease_lib.config.forms import ADVANCED, SHARED, comparison_form, run_form
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (
+    ADVANCED,
+    SHARED,
     Parameter,
     Value,
     changed_parameters,
+    comparison_form,
     declared_parameters,
     flat_parameters,
     parse_parameter_text,
     parse_parameters,
+    run_form,
 )
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError

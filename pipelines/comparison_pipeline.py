@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kfp import dsl
 
 import components
-from ease_lib.config.forms import comparison_form
+from ease_lib.config.parsing import comparison_form
 from pipelines.forms import described
 from pipelines.placement import LIFETIME, place
 

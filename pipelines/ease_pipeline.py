@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kfp import dsl
 
 import components
-from ease_lib.config.forms import run_form
+from ease_lib.config.parsing import run_form
 from pipelines.forms import described
 from pipelines.placement import LIFETIME, place, placement, told_by_kubeflow
 

@@ -39,7 +39,7 @@ from ease_lib.black_box.cache import FOLDER, object_name
 from ease_lib.black_box.client import Sampling
 from ease_lib.config.parsing import parse_parameters, read_by
 from ease_lib.errors import StoreError
-from ease_lib.evaluation.sampling import SHORT_ANSWER_TOKENS
+from ease_lib.evaluation.objective import SHORT_ANSWER_TOKENS
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.lineage.deletion.verification import verify_place
+from ease_lib.lineage.verification import verify_place
 from ease_lib.running.graph import RUN, STAGES, address, folder_of
 from ease_lib.running.inline import outputs_of_run
 from tests.recorded_run import RecordedRun

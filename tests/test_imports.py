@@ -7,7 +7,7 @@ import pytest
 
 LIBRARY = Path(__file__).parents[1] / "ease_lib"
 LAYERS = (  # a room imports from the rows above its own only, so there are no circles
-    {"errors", "keys", "notes", "processes", "seeding", "signals"},
+    {"errors", "keys", "notes", "seeding", "signals"},
     {"machine"},
     {"config"},
     {"tasks"},
@@ -75,7 +75,7 @@ def test_the_environment_is_read_in_stages_only():
     assert readers == {
         "artifacts/store.py",
         "black_box/transport.py",
-        "processes.py",
+        "machine.py",
         "running/doctor.py",
         "keys.py",
         "running/run_context.py",

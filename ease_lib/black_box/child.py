@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from ease_lib.errors import ConnectionFailed
-from ease_lib.processes import child_environment
+from ease_lib.machine import child_environment
 
 PROGRAMS = {"local": "ease_lib.black_box.local_llm"}
 START_SECONDS = 120.0

@@ -14,9 +14,8 @@ import openai
 from ease_lib import errors
 from ease_lib.black_box.client import REMEDIES, Completion, estimated_tokens
 from ease_lib.black_box.failures import named_failure
-from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.notes import Notes
-from ease_lib.prompts.messages import messages_of
+from ease_lib.prompts.messages import messages_of, without_reasoning
 
 Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 """Messages to the answer's text."""

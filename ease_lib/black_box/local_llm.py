@@ -20,7 +20,7 @@ from urllib.parse import urlparse
 
 from ease_lib.black_box.child import announce, wait_for_parent
 from ease_lib.errors import ConfigError
-from ease_lib.processes import available_cores
+from ease_lib.machine import available_cores
 
 MODEL = "SmolLM2-135M-Instruct"
 WEIGHTS = f"{MODEL}.Q4_1.gguf"

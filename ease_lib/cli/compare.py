@@ -10,7 +10,7 @@ import tempfile
 from ease_lib.cli.options import add_parameters, made_folder, run_values
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
-from ease_lib.processes import available_cores, children_have
+from ease_lib.machine import available_cores, children_have
 from ease_lib.running.comparison.workers import Done, run_cells
 from ease_lib.running.run import open_host, open_run
 from ease_lib.signals import sigterm_as_interrupt

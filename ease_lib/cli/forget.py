@@ -10,7 +10,7 @@ from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
 from ease_lib.lineage.deletion.forgetting import Removal, search_commands
-from ease_lib.lineage.publishing import finding
+from ease_lib.lineage.publishing import versions as finding
 
 EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing

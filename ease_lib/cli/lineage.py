@@ -21,8 +21,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.lineage.attestation import read_public_key
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.deletion.tombstones import STAGE
-from ease_lib.lineage.deletion.verification import verify_place
-from ease_lib.lineage.difference import difference
+from ease_lib.lineage.difference import difference, rerun_commands
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.files import exports_of
 from ease_lib.lineage.faults import (
@@ -36,8 +35,8 @@ from ease_lib.lineage.faults import (
     UNSIGNED,
     Problem,
 )
-from ease_lib.lineage.publishing import finding
-from ease_lib.lineage.repetition import rerun_commands
+from ease_lib.lineage.publishing import versions as finding
+from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import show_page, show_text
 
 EXIT_FAULT = 3

@@ -18,7 +18,7 @@ from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_NOT_BETTER, ConfigError
 from ease_lib.reporting.result_text import result_text
-from ease_lib.reporting.verdict import BETTER
+from ease_lib.reporting.summary import BETTER
 from ease_lib.running.inline import run_inline
 
 RIVALS = ("baseline", "random", "zero_shot")

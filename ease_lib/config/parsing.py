@@ -1,18 +1,45 @@
-"""Parameters as they arrive and travel: flat names and values, checked, and back again."""
+"""Parameters as they arrive and travel: flat names and values, checked, and back again; the forms of the dashboard."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
 import yaml
 
-from ease_lib.config.sections import OnlyLineage, Parameters, Section, ShardConfig, lineage_root
+from ease_lib.config.sections import ComparisonAxes, OnlyLineage, Parameters, Section, ShardConfig, lineage_root
 from ease_lib.errors import ConfigError
+
+ADVANCED, SHARED = "advanced", "parameters"
+"""The fields of the two forms that take all other parameters."""
+LISTED = "(`python -m pipelines params` lists them), as YAML or JSON"
+
+
+def run_form() -> list[Parameter]:
+    """Of a run: the parameters declared with `form=True`."""
+    fields = [parameter for parameter in declared_parameters(Parameters).values() if parameter.form]
+    return [*fields, _all_others(ADVANCED, f"All other parameters {LISTED}, e.g. {{nu: 1.0}}.")]
+
+
+def comparison_form() -> list[Parameter]:
+    """Of a comparison: its axes, and what all its runs share."""
+    shared = declared_parameters(Parameters)
+    seed = replace(shared["seed"], help="Seed of the first repeat; the others follow.")
+    axes = declared_parameters(ComparisonAxes).values()
+    store_uri = replace(
+        shared["store_uri"],
+        help="Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.",
+    )
+    return [*axes, seed, store_uri, _all_others(SHARED, f"All other parameters of the runs {LISTED}.")]
+
+
+def _all_others(name: str, help: str) -> Parameter:
+    return Parameter(name=name, type=str, default="", help=help, low=None, high=None, choices=(), form=True)
+
 
 Value = str | int | float | bool
 Config = TypeVar("Config")

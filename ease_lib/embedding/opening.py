@@ -13,9 +13,8 @@ from ease_lib.embedding.kept import FOLDER, KeptEmbedder
 from ease_lib.embedding.models import BFLOAT16, FLOAT32, files_identity, load_embedder
 from ease_lib.embedding.models import check_embedder as check_sentence_embedder
 from ease_lib.keys import endpoint_key
-from ease_lib.machine import resolve_device
+from ease_lib.machine import computes_in_bfloat16, resolve_device
 from ease_lib.notes import Notes
-from ease_lib.processes import computes_in_bfloat16
 
 KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
 TRIAL_DEADLINE_SECONDS = 5.0

@@ -10,8 +10,7 @@ from functools import partial
 from itertools import takewhile
 
 from ease_lib import errors
-from ease_lib.black_box.asking import all_answers
-from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient
+from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric

@@ -20,8 +20,8 @@ from typing import Any
 
 from rapidfuzz.distance import LCSseq, Levenshtein
 
-from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.errors import DataError
+from ease_lib.prompts.messages import without_reasoning
 
 Metric = Callable[[str, Sequence[str]], float]
 

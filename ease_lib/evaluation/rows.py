@@ -1,4 +1,4 @@
-"""The order in which validation rows are asked where they are asked in parts."""
+"""Which rows are asked when: the order of validation rows that are asked in parts, and the passes over the test set."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def row_order(outputs: Sequence[str], seed: int) -> tuple[int, ...]:
         start = draw.random()
         places += [((rank + start) / len(rows), row) for rank, row in enumerate(draw.permutation(rows).tolist())]
     return tuple(row for _, row in sorted(places))
+
+
+RANDOM_SEQUENCES, ROW_SHARES = 9, 3
+"""Random sequences, each of which is asked every third row."""
+
+
+def passes_of_test_set(baseline: object) -> int:
+    """How often every row of the test set is asked in all.
+
+    Args:
+        baseline: true where there is one.
+    """
+    return 2 + RANDOM_SEQUENCES // ROW_SHARES + bool(baseline)

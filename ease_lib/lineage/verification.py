@@ -7,19 +7,24 @@ What follows from a problem is not reported again.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, joined, open_store
+from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
 from ease_lib.black_box.cache import entry_bytes
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, Chain, Gap, Step
+from ease_lib.lineage.attestation import PublicKey
+from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Chain, Gap, Step, absolute, follow
+from ease_lib.lineage.deletion.tombstones import Tombstones
 from ease_lib.lineage.faults import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
+from ease_lib.lineage.publishing.versions import latest_content, marks_of, read_version, versions_in
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
+from ease_lib.lineage.signatures import Signatures
 from ease_lib.lineage.summary import summary_page
 
 
@@ -217,3 +222,128 @@ def verify_results(chain: Chain, folder: str) -> list[Problem]:
     where = store.uri.rstrip("/")
     compared = (differing("report", f"{where}/{name}", store.read(name), sha256) for name, sha256 in wanted.items())
     return [problem for problem in compared if problem is not None]
+
+
+def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
+    """Compare published versions below a folder with their manifests, their marks, and the latest.
+
+    Args:
+        only: the versions to compare; none given is all of them.
+    """
+    store = open_store(uri)
+    uri = store.uri.rstrip("/")
+    versions = sorted(only) or versions_in(store)
+    if not versions:
+        return
+    manifests: dict[str, tuple[Record, str]] = {}
+    for version in versions:
+        try:
+            found = read_version(store, version)
+        except LineageError as error:
+            yield _published(uri, version, VERSION_FILE, CHANGED, str(error))
+            continue
+        if found is None:
+            yield _published(uri, version, VERSION_FILE, MISSING, "without it the version is none")
+            continue
+        manifests[version] = found
+    yield from _latest_problems(store, manifests)
+    for version, (manifest, _) in manifests.items():
+        previous = manifest.get("previous")
+        if previous and previous["version"] in manifests and manifests[previous["version"]][1] != previous["sha256"]:
+            yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
+        for name, file in manifest["files"].items():
+            yield from _different(store, f"{VERSIONS}/{version}/{name}", file["sha256"])
+        for name, content in marks_of(manifest).items():
+            yield from _different(store, name, hashlib.sha256(content).hexdigest())
+
+
+def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
+    problem = differing("publish", joined(store.uri, name), store.read(name), sha256)
+    if problem is not None:
+        yield problem
+
+
+def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
+    where = joined(store.uri, LATEST_FILE)
+    content = store.read(LATEST_FILE)
+    if content is None or content == WITHDRAWN:
+        yield Problem(stage="publish", uri=where, what=MISSING)
+        return
+    try:
+        latest = json.loads(content)
+        version = str(latest["version"])
+    except (ValueError, KeyError, TypeError):
+        yield Problem(stage="publish", uri=where, what=CHANGED)
+        return
+    with suppress(LineageError):  # a damaged one is named as such
+        found = manifests.get(version) or read_version(store, version)
+        if found is None and not store.find_names(f"{VERSIONS}/{version}"):
+            why = f"names {version}, which is not there"
+            yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
+        elif found and latest_content(version, found[1]) != content:
+            yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
+
+
+def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
+    return Problem(stage="publish", uri=joined(uri, VERSIONS, version, name), what=what, why=why)
+
+
+def verify_place(
+    place: str,
+    run: str = "",
+    *,
+    all_versions: bool = False,
+    keys: Sequence[PublicKey] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Verdict:
+    """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
+
+    Args:
+        run: id of the run, where there are several; else the newest.
+        all_versions: compare every version that was published beside it, not only its own and the latest.
+        keys: public keys to check signatures by; none given, signatures are not looked at.
+
+    Raises:
+        LineageError: when no record is there to start from.
+    """
+    place = absolute(place)
+    chain = follow(place, run)
+    verdict = verify(chain, progress=progress)
+    problems = {problem.uri: problem for problem in verdict.problems}
+    published = _published_of(chain)
+    folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
+    others = [root for folder in folders for root in _roots_of_versions(folder)] if all_versions else []
+    tombstones = Tombstones.of(chain, [*folders, *others], keys)
+    signatures = Signatures(keys=keys)
+    if keys:
+        signatures.look_at(chain, folders, all_versions=all_versions)
+    of_versions = [problem for folder, only in folders.items() for problem in verify_versions(folder, *sorted(only))]
+    for problem in [*verify_results(chain, place), *of_versions, *tombstones.problems, *signatures.problems]:
+        problems.setdefault(problem.uri, problem)
+    explained = sorted(tombstones.explained(problem) for problem in problems.values())
+    holding = tuple(f"{uri}: {signed.shown}" for uri, signed in signatures.holding.items())
+    return Verdict(checked=verdict.checked, problems=tuple(explained), signatures=holding)
+
+
+def _published_of(chain: Chain) -> dict[str, set[str]]:
+    """Folders of published prompts, with the versions there that the run wrote or that was followed."""
+    found: dict[str, set[str]] = {}
+    for step in chain.everything:
+        for published, names in step.record.get("written", {}).items() if step.stage == "publish" else ():
+            parts = [name.split("/") for name in names]
+            versions = found.setdefault(chain.place.store_of(published).uri.rstrip("/"), set())
+            versions |= {part[1] for part in parts if part[0] == VERSIONS}
+    if chain.version:
+        folder, _, version = chain.version.rpartition(f"/{VERSIONS}/")
+        found.setdefault(folder, set()).add(version)
+    return found
+
+
+def _roots_of_versions(uri: str) -> Iterator[str]:
+    """Lineage roots of the runs that made the versions in a folder."""
+    store = open_store(uri)
+    for version in versions_in(store):
+        with suppress(LineageError):
+            found = read_version(store, version)
+            if found is not None:
+                yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]

@@ -1,8 +1,9 @@
-"""A prompt of several messages."""
+"""Prompts of several messages, and answers without what a model thinks aloud before them."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 
@@ -28,3 +29,17 @@ def as_text(prompt: str) -> str:
     if not isinstance(prompt, Chat):
         return prompt
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))
+
+
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+
+
+def without_reasoning(text: str) -> str:
+    """The text without what a model thinks aloud before it answers: `<think>…</think>`, also if cut off in it.
+
+    Some servers leave out the first of the two marks, because it stands in their template.
+    """
+    if "<" not in text:
+        return text
+    return _REASONING_END.sub("", _REASONING.sub("", text))

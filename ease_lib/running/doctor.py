@@ -17,8 +17,7 @@ from ease_lib.config.sections import Parameters
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
-from ease_lib.machine import resolve_device
-from ease_lib.processes import available_cores
+from ease_lib.machine import available_cores, resolve_device
 from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
 from ease_lib.running.run import Run
 

@@ -19,7 +19,7 @@ from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.parsing import Value, read_by, stage_config
 from ease_lib.config.sections import Parameters
 from ease_lib.lineage.chain import RECORD_FILE
-from ease_lib.processes import limit_threads
+from ease_lib.machine import limit_threads
 from ease_lib.running.graph import CHECK, RUN, STAGES, address, folder_of
 from ease_lib.running.log import lines_of_run
 from ease_lib.running.run import SILENT, Caller, Host, Progress, Run, open_host, open_run, run_of

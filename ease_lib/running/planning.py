@@ -11,6 +11,7 @@ from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.sections import JUDGE, Parameters
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.objective import estimated_usage
+from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.instructions import PROPOSAL_TOKENS, proposal_prompts
 from ease_lib.prompts.template import exemplar_text, read_template
@@ -19,7 +20,6 @@ from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.optimizers.registry import planned_answers
-from ease_lib.search.passes import passes_of_test_set
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskData
 

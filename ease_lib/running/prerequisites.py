@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box import local_llm as local
-from ease_lib.black_box.asking import complete_all
 from ease_lib.black_box.chain import is_url
-from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.client import Completion, Sampling, complete_all
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder

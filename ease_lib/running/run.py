@@ -28,11 +28,10 @@ from ease_lib.black_box.meter import Meter
 from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
 from ease_lib.evaluation.own_metric import LoadedMetric, OwnMetric, load_metric
 from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
+from ease_lib.machine import few_collections
 from ease_lib.notes import Notes
-from ease_lib.processes import few_collections
 from ease_lib.running.run_context import run_context
-from ease_lib.search.budget import Limits
-from ease_lib.search.ledger import Ledger, open_ledger
+from ease_lib.search.budget import Ledger, Limits, open_ledger
 from ease_lib.signals import cancel_all, open_event_loop
 
 VERDICT_TOKENS = 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ease_lib.lineage.recording import RunContext
 from ease_lib.lineage.redaction import secrets_of
-from ease_lib.processes import children_have
+from ease_lib.machine import children_have
 
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"

@@ -28,7 +28,7 @@ from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Part, Work
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
-from ease_lib.processes import limit_threads
+from ease_lib.machine import limit_threads
 from ease_lib.running.run import Run
 from ease_lib.running.run_context import secrets
 from ease_lib.signals import sigterm_as_interrupt

@@ -1,11 +1,17 @@
-"""How much the order of the winner's exemplars matters: it is asked again in other orders."""
+"""What the answers of a search say beside its winner, in three reports.
+
+order report        how much the order of the winner's exemplars matters: it is asked again in other orders
+harmful exemplars   an exemplar's effect is what its presence adds to the score by the model of answers, over all
+                    lengths and places, less the mean effect of the pool; nothing is asked for it
+token front         the prompts that no other one beats at fewer or as many tokens
+"""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +21,7 @@ from numpy.typing import NDArray
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
+from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.task import SearchTask
@@ -131,3 +138,96 @@ def _between(table: NDArray[np.float64]) -> float:
     residual = complete - complete.mean(axis=1, keepdims=True) - complete.mean(axis=0) + complete.mean()
     luck = float((residual**2).sum()) / ((orders - 1) * (rows - 1))
     return float(max(0.0, complete.mean(axis=1).var(ddof=1) - luck / rows))
+
+
+DRAWS = 200
+"""From the posterior."""
+LEAST_PROBABILITY = 0.8
+"""That an exemplar's effect is below the pool's mean, for it to be listed."""
+MOST_LISTED = 50
+MOST_ROWS = 5
+SPOILED = 0.5
+"""How much less often a row is answered rightly with an exemplar than without, to be named."""
+
+
+def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[int], seed: int) -> list[dict[str, Any]]:
+    """Those that lower the score with a probability of at least `LEAST_PROBABILITY`, the surest first.
+
+    Args:
+        ids: exemplar ids by position in the pool; row_ids: of the validation rows.
+
+    Returns:
+        of each: `exemplar_id`, `effect` on the score with its standard `error`, `probability` that it is negative,
+        `sequences` with it and their `answers`, mean `score` with and `score_without` it, and `spoiled_rows`: ids of
+        validation rows that go wrong with it.
+    """
+    prompt, row, score = outcome.answers.table()
+    sequences = [set(sequence) for _, sequence in outcome.answers.prompts]
+    used = sorted(set().union(*sequences)) if sequences else []
+    if not used:
+        return []
+    draw = rng(seed, "exemplar effects")
+    effects = np.array([outcome.model.sample(draw).exemplar_effects for _ in range(DRAWS)])
+    effects = effects[:, used] - effects[:, used].mean(axis=1, keepdims=True)
+    found: list[dict[str, Any]] = []
+    for column, position in enumerate(used):
+        probability = float((effects[:, column] < 0).mean())
+        if probability < LEAST_PROBABILITY:
+            continue
+        holds = np.array([position in sequence for sequence in sequences])
+        with_it = holds[prompt]
+        found.append(
+            {
+                "exemplar_id": ids[position],
+                "effect": float(effects[:, column].mean()),
+                "error": float(effects[:, column].std()),
+                "probability": probability,
+                "sequences": int(holds.sum()),
+                "answers": int(with_it.sum()),
+                "score": float(score[with_it].mean()) if with_it.any() else None,
+                "score_without": float(score[~with_it].mean()) if not with_it.all() else None,
+                "spoiled_rows": [row_ids[each] for each in _spoiled(row, score, with_it, len(row_ids))],
+            }
+        )
+    return sorted(found, key=lambda each: (-each["probability"], each["effect"]))[:MOST_LISTED]
+
+
+def _spoiled(row: np.ndarray, score: np.ndarray, with_it: np.ndarray, rows: int) -> list[int]:
+    """Rows that are answered rightly much less often with an exemplar than without, the worst first."""
+    counts = [np.bincount(row[part], minlength=rows) for part in (with_it, ~with_it)]
+    sums = [np.bincount(row[part], score[part], minlength=rows) for part in (with_it, ~with_it)]
+    means = [total / np.maximum(count, 1) for total, count in zip(sums, counts, strict=True)]
+    loss = np.where((counts[0] > 0) & (counts[1] > 0), means[1] - means[0], 0.0)
+    worst = np.argsort(-loss, kind="stable")[:MOST_ROWS]
+    return [int(each) for each in worst if loss[each] >= SPOILED]
+
+
+LEAST_STEP = 0.02
+"""Between two points of the front; less is luck, and no reason for more tokens."""
+
+
+def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[dict[str, Any]]:
+    """From the shortest prompt to the best one, each better than all that are shorter.
+
+    Args:
+        tokens_of: tokens of a prompt before the query.
+
+    Returns:
+        of each: `tokens`, `exemplars`, `estimate` of its score on new rows with its standard `error`, and `rows` that
+        it was asked.
+    """
+    points = [
+        {
+            "tokens": tokens_of(prompt),
+            "exemplars": len(prompt[1]),
+            "estimate": float(np.clip(outcome.model.mean[place], 0.0, 1.0)),
+            "error": float(np.sqrt(max(outcome.model.covariance[place, place], 0.0))),
+            "rows": len(outcome.answers.asked(prompt)),
+        }
+        for place, prompt in enumerate(outcome.model.prompts)
+    ]
+    front: list[dict[str, Any]] = []
+    for point in sorted(points, key=lambda each: (each["tokens"], -each["estimate"])):
+        if not front or point["estimate"] > front[-1]["estimate"] + LEAST_STEP:
+            front.append(point)
+    return front

@@ -31,9 +31,8 @@ from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.budget import Caps
+from ease_lib.search.budget import SEARCH, Caps
 from ease_lib.search.journal import Journal, Record, usage_of_records
-from ease_lib.search.ledger import SEARCH
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import (
     BUDGET,

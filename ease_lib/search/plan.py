@@ -13,10 +13,9 @@ from ease_lib.errors import ConfigError
 from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.budget import Caps, Limits
+from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Record, usage_of_records
-from ease_lib.search.ledger import SEARCH, TEST, Ledger
 from ease_lib.search.optimizers.halving import BLOCK_ROWS
 from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.search.task import SearchTask

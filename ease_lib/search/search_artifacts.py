@@ -13,14 +13,13 @@ from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.exemplar_effects import harmful_exemplars
+from ease_lib.search.findings import harmful_exemplars, token_front
 from ease_lib.search.loop import Study
 from ease_lib.search.optimizers.history import History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, RowAllocating
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation
 from ease_lib.search.task import SearchTask
-from ease_lib.search.token_front import token_front
 from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")

@@ -24,16 +24,15 @@ from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.judge import Rubric, rubric_of
 from ease_lib.evaluation.metrics import Metric
-from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.own_metric import LoadedMetric
-from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline, baseline_of
 from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.problem import Problem
-from ease_lib.search.passes import passes_of_test_set
 from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.search.warm_start import Names
 from ease_lib.tasks.base import Exemplar

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from ease_lib.config.forms import ADVANCED
-from ease_lib.config.parsing import flat_parameters, parse_parameter_text, parse_parameters
+from ease_lib.config.parsing import ADVANCED, flat_parameters, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, StoreError
 from ease_lib.running.planning import in_words, planned

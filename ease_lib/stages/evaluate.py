@@ -28,16 +28,16 @@ from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointCon
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.rows import RANDOM_SEQUENCES, ROW_SHARES
 from ease_lib.evaluation.statistics import SequenceScores, gain_over_random, mean_interval, paired_gain
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.template import prompt_sha256
 from ease_lib.reporting.answers import labels_of
-from ease_lib.reporting.verdict import verdict
+from ease_lib.reporting.summary import verdict
 from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import Confusion, StageReport, artifact, logger, output_path
+from ease_lib.search.budget import TEST
 from ease_lib.search.candidates.sampling import SequenceSpace
-from ease_lib.search.ledger import TEST
-from ease_lib.search.passes import RANDOM_SEQUENCES, ROW_SHARES
 from ease_lib.search.task import read_task
 from ease_lib.tasks.base import Exemplar
 

@@ -26,11 +26,11 @@ from ease_lib.machine import resolve_device
 from ease_lib.notes import Notes
 from ease_lib.running.run import Run, limits_of, prices_of
 from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.search.budget import PROPOSALS, SEARCH, Ledger
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import ask_orders
 from ease_lib.search.identity import search_key
 from ease_lib.search.journal import Journal, open_journal
-from ease_lib.search.ledger import PROPOSALS, SEARCH, Ledger
 from ease_lib.search.loop import EvaluationsOn, search
 from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem

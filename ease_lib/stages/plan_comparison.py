@@ -13,16 +13,15 @@ from typing import Any
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.comparison import AXES, Cell, plan
-from ease_lib.config.forms import SHARED
-from ease_lib.config.parsing import parse_parameter_text, parse_parameters
+from ease_lib.config.parsing import SHARED, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import JUDGE, EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import Artifact, file_in, logger, recorded, user_errors, work_on
 from ease_lib.running.under_way import NOT_COMPARED
 from ease_lib.search.optimizers.registry import planned_answers
-from ease_lib.search.passes import passes_of_test_set
 from ease_lib.tasks.catalog import most_validation_rows
 
 

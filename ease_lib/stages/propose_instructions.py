@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
-from ease_lib.black_box.asking import complete_all
-from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.client import Completion, Sampling, complete_all
 from ease_lib.config.sections import (
     CapsConfig,
     ContinuationConfig,
@@ -34,7 +33,7 @@ from ease_lib.prompts.instructions import (
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, artifact, logger, output_path
-from ease_lib.search.ledger import PROPOSALS
+from ease_lib.search.budget import PROPOSALS
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
 

@@ -50,7 +50,7 @@ from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, artifact, logger, output_path
 from ease_lib.running.under_way import ended
-from ease_lib.search.ledger import GATE
+from ease_lib.search.budget import GATE
 from ease_lib.search.search_artifacts import exemplar_of
 from ease_lib.search.task import read_task
 from ease_lib.stages.evaluate import BEST

@@ -16,11 +16,10 @@ from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Readable, Row, TaskData, TaskSource, row_hash
 from ease_lib.tasks.columns import Columns
-from ease_lib.tasks.generated import linear_rule
+from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from ease_lib.tasks.instruction_induction import instruction_induction
 from ease_lib.tasks.labels import label_notices
 from ease_lib.tasks.noise import Score, inject_noise
-from ease_lib.tasks.pig_latin import pig_latin_variant
 from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
 from ease_lib.tasks.records import TABLE_NAMES
 from ease_lib.tasks.remapping import remap_labels

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from ease_lib.embedding.models import BFLOAT16, BUNDLED, FLOAT32, load_embedder
-from ease_lib.processes import computes_in_bfloat16
+from ease_lib.machine import computes_in_bfloat16
 from ease_lib.seeding import rng
 
 WORDS = [

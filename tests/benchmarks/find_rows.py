@@ -14,8 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.lineage.publishing.finding import find_row, index
-from ease_lib.lineage.publishing.versions import make_latest, read_latest, read_version, write_version
+from ease_lib.lineage.publishing.versions import find_row, index, make_latest, read_latest, read_version, write_version
 from ease_lib.notes import Notes
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import row_hash

@@ -16,8 +16,7 @@ from ease_lib.black_box.transport import Transport
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.sampling import answer_sampling
+from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.inline import Workspace
 from ease_lib.search.candidates.sampling import SequenceSpace

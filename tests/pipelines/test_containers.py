@@ -12,7 +12,7 @@ import pytest
 
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.lineage.chain import follow
-from ease_lib.lineage.deletion.verification import verify_place
+from ease_lib.lineage.verification import verify_place
 from pipelines.containers import Containers, with_absolute_paths
 from tests.support.faulty_endpoint import faulty_endpoint
 

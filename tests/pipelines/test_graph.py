@@ -13,9 +13,8 @@ from kfp import components as kfp_components
 import components
 from components import images
 from ease_lib.config.comparison import plan
-from ease_lib.config.forms import comparison_form, run_form
 from ease_lib.config.named_sets import read_parameter_set
-from ease_lib.config.parsing import declared_parameters, parse_parameters
+from ease_lib.config.parsing import comparison_form, declared_parameters, parse_parameters, run_form
 from ease_lib.config.sections import ComparisonAxes
 from ease_lib.running.graph import CHECK, COMPONENTS, STAGES, folder_of
 from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, compile_all, params_readme

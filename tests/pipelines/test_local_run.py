@@ -16,7 +16,7 @@ from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import EXIT_STOPPED
 from ease_lib.lineage.chain import follow, is_record
-from ease_lib.lineage.deletion.verification import verify_place
+from ease_lib.lineage.verification import verify_place
 from tests.support.faulty_endpoint import body, faulty_endpoint, status
 
 QUICK = (

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from ease_lib.tasks import generated as linear_rule
-from ease_lib.tasks import pig_latin
+from ease_lib.tasks import generated as pig_latin
 from tests.simulation import in_context_learner
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")

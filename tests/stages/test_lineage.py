@@ -15,13 +15,12 @@ from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import follow
-from ease_lib.lineage.deletion.verification import verify_place
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
-from ease_lib.lineage.publishing.finding import find_prompt, find_row, index
-from ease_lib.lineage.publishing.versions import make_latest, read_latest
+from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, make_latest, read_latest
 from ease_lib.lineage.record import decode
+from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import show_page, show_text
 from ease_lib.stages import build_dataset, prefilter, publish
 from ease_lib.tasks.base import row_hash

@@ -16,9 +16,9 @@ from ease_lib.errors import StoreUnavailable
 from ease_lib.lineage.attestation import open_envelope, read_public_key
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.deletion.tombstones import DONE, Tombstone
-from ease_lib.lineage.deletion.verification import verify_place
+from ease_lib.lineage.difference import rerun_commands
 from ease_lib.lineage.record import encode
-from ease_lib.lineage.repetition import rerun_commands
+from ease_lib.lineage.verification import verify_place
 from ease_lib.stages import build_dataset, publish, rank_pool
 from tests.forger import Forger
 from tests.recorded_run import STAGES, RecordedRun

@@ -27,17 +27,16 @@ from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embe
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
-from ease_lib.evaluation.sampling import answer_sampling
 from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Run, open_host, open_run, run_of
+from ease_lib.search.budget import SEARCH
 from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.candidates.sampling import Sequence as ExemplarSequence
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.search.ledger import SEARCH
 from ease_lib.search.optimizers.halving import Halving, features_of
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.problem import Problem

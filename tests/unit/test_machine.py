@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from ease_lib import processes
-from ease_lib.processes import (
+from ease_lib import machine as processes
+from ease_lib.errors import ConfigError
+from ease_lib.machine import (
     THREAD_VARIABLES,
     available_cores,
     child_environment,
@@ -16,6 +18,7 @@ from ease_lib.processes import (
     computes_in_bfloat16,
     few_collections,
     limit_threads,
+    resolve_device,
 )
 
 V1 = "4:cpu,cpuacct:/host/path\n"
@@ -62,7 +65,7 @@ def test_without_cgroups_every_core_that_the_process_may_run_on_counts(tmp_path)
 
 LIMITED = """
 import numpy, threadpoolctl, torch
-from ease_lib import processes
+from ease_lib import machine as processes
 processes.available_cores = lambda: 1
 processes._shown_cores = lambda: 8
 processes.limit_threads()
@@ -133,3 +136,16 @@ def test_collections_are_rare_inside_and_as_before_afterwards():
     with few_collections():
         assert gc.get_threshold()[0] > 10 * before[0]
     assert gc.get_threshold() == before
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [resolve_device(name) for name in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert [resolve_device(name) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+
+
+def test_an_absent_gpu_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=r"device=cuda, but torch .* sees no GPU here; take device=auto"):
+        resolve_device("cuda")

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
-from ease_lib.lineage.addresses import same_place
 from ease_lib.lineage.attestation import PublicKey, Signer, WrongSignature, open_seal
-from ease_lib.lineage.chain import Chain
+from ease_lib.lineage.chain import Chain, same_place
 from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Problem
 from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.recording import SEALS

@@ -19,7 +19,7 @@ from typing import Any
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.comparison import Cell
 from ease_lib.errors import EaseError
-from ease_lib.processes import available_cores
+from ease_lib.machine import available_cores
 from ease_lib.running.comparison.cells import attempted
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Host, open_host

@@ -12,13 +12,21 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
-from ease_lib.search.optimizers.best_of_n import BestOfN
-from ease_lib.search.optimizers.evolution import Evolution
-from ease_lib.search.optimizers.influence import Influence
-from ease_lib.search.optimizers.llm_select import LlmSelect
+from ease_lib.search.optimizers.baselines import (
+    BestOfN,
+    Choice,
+    Evolution,
+    Influence,
+    OneProposal,
+    Retrieval,
+    best_set,
+    choose_by_dpp,
+    choose_by_mmd,
+    choose_by_ot,
+    llm_select,
+    zero_shot,
+)
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
-from ease_lib.search.optimizers.retrieval import Retrieval
-from ease_lib.search.optimizers.zero_shot import ZeroShot
 from ease_lib.search.prefilter import bm25_similarities
 from ease_lib.search.surrogate.answers import Answered
 
@@ -45,11 +53,8 @@ def _active(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
     return Active(problem, evaluations=config.budget)
 
 
-def _subset(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
-    from ease_lib.search.optimizers import subset
-
-    choose = {"dpp": subset.choose_by_dpp, "mmd": subset.choose_by_mmd, "ot": subset.choose_by_ot}[config.method]
-    return subset.OneSubset(problem, choose, sampled_candidates=config.sampled_candidates)
+def _set(choose: Choice) -> Callable[[Problem, OptimizerConfig], OneProposal]:
+    return lambda problem, config: best_set(problem, choose, sampled_candidates=config.sampled_candidates)
 
 
 def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
@@ -73,11 +78,11 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
     "active": _active,
     "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
     "bm25": _bm25,
-    "dpp": _subset,
-    "mmd": _subset,
-    "ot": _subset,
-    "llm_select": lambda problem, config: LlmSelect(problem),
-    "zero_shot": lambda problem, config: ZeroShot(),
+    "dpp": _set(choose_by_dpp),
+    "mmd": _set(choose_by_mmd),
+    "ot": _set(choose_by_ot),
+    "llm_select": lambda problem, config: llm_select(problem),
+    "zero_shot": lambda problem, config: zero_shot(),
 }
 
 

@@ -15,6 +15,7 @@ from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.meter import Allowance, Meter, MeteredClient
 from ease_lib.black_box.retries import RetryingClient
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -28,7 +29,7 @@ from ease_lib.errors import (
 from ease_lib.evaluation import evaluator
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.metrics import exact_match
-from ease_lib.evaluation.objective import Objective, estimated_usage
+from ease_lib.evaluation.objective import Objective, answer_sampling, estimated_usage
 from ease_lib.notes import Notes
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar, row_hash
@@ -318,3 +319,20 @@ def test_no_more_is_sent_than_a_cap_allows_retries_included():
         return flaky.asked
 
     assert len(asyncio.run(ask())) == 3
+
+
+def test_answers_of_several_lines_end_at_the_blank_line():
+    def stop(output):
+        return answer_sampling([Exemplar(0, "q", (output,))], EndpointConfig()).stop
+
+    assert stop("first\nsecond") == "\n\n"
+    assert stop("one line\n") == "\n"
+
+
+def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_set():
+    pool = [Exemplar(0, "q", ("word " * 400,)), Exemplar(1, "q", ("yes",))]
+    assert answer_sampling(pool, EndpointConfig()).max_tokens == 1000
+    assert answer_sampling(pool[1:], EndpointConfig()).max_tokens == 64
+    assert answer_sampling(pool, EndpointConfig(llm_max_tokens=8)).max_tokens == 8
+    thinking = EndpointConfig(llm_max_tokens=8, llm_thinking_tokens=2000)
+    assert answer_sampling(pool, thinking).max_tokens == 2008

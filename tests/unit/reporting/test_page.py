@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ease_lib.reporting.page import render_page
-from ease_lib.reporting.verdict import verdict
+from ease_lib.reporting.summary import verdict
 from ease_lib.tasks.base import row_hash
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ease_lib.reporting.verdict import verdict
+from ease_lib.reporting.summary import verdict
 
 
 def gain(mean, low, high, evidence):

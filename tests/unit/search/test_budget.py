@@ -7,8 +7,7 @@ import pytest
 from ease_lib.artifacts.store import open_store
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.budget import Caps, Limits
-from ease_lib.search.ledger import SEARCH, TEST, Ledger, open_ledger
+from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits, open_ledger
 
 
 @pytest.fixture(params=["folder", "s3"])

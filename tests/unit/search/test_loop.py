@@ -8,11 +8,10 @@ from ease_lib.errors import CapReached, Overloaded
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
-from ease_lib.search.budget import Caps, Limits
+from ease_lib.search.budget import Caps, Ledger, Limits
 from ease_lib.search.journal import open_journal
-from ease_lib.search.ledger import Ledger
 from ease_lib.search.loop import search
-from ease_lib.search.optimizers.best_of_n import BestOfN
+from ease_lib.search.optimizers.baselines import BestOfN
 from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from ease_lib.search.exemplar_effects import harmful_exemplars
-from ease_lib.search.findings import order_report, permutations_of
-from ease_lib.search.optimizers.best_of_n import BestOfN
+from ease_lib.search.findings import harmful_exemplars, order_report, permutations_of, token_front
+from ease_lib.search.optimizers.baselines import BestOfN
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.outcome import outcome_of
-from ease_lib.search.token_front import token_front
 from tests.unit.search.optimizers.test_halving import N, problem
 
 ROWS = 30

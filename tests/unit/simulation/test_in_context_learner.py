@@ -20,9 +20,8 @@ from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskSource
 from ease_lib.tasks.catalog import customer_feedback
-from ease_lib.tasks.generated import linear_rule
+from ease_lib.tasks.generated import linear_rule, pig_latin_variant, translate
 from ease_lib.tasks.noise import inject_noise
-from ease_lib.tasks.pig_latin import pig_latin_variant, translate
 from ease_lib.tasks.splits import deal
 from tests.simulation.in_context_learner import (
     Rewriting,

@@ -10,8 +10,7 @@ from ease_lib.black_box.served_models import list_models
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar
-from ease_lib.tasks.generated import linear_rule
-from ease_lib.tasks.pig_latin import pig_latin_variant
+from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from tests.simulation import in_context_learner
 from tests.simulation.models import run_together
 from tests.simulation.prior_knowledge import knowing_model, prior_answer

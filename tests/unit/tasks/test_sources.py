@@ -5,8 +5,7 @@ import pytest
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Row, TaskSource, row_hash
 from ease_lib.tasks.catalog import customer_feedback, without_rows
-from ease_lib.tasks.generated import linear_rule
-from ease_lib.tasks.pig_latin import pig_latin_variant, translate
+from ease_lib.tasks.generated import linear_rule, pig_latin_variant, translate
 
 
 def test_linear_rule_and_its_noise():

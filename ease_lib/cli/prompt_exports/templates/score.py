@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from ease_lib.artifacts.sources import Sources
-from ease_lib.black_box.reasoning import without_reasoning
 from ease_lib.evaluation.own_metric import load_metric
+from ease_lib.prompts.messages import without_reasoning
 
 PROMPT = json.loads(Path(__file__).with_name("prompt.json").read_text(encoding="utf-8"))
 METRIC = load_metric(PROMPT["metric"], Sources()).score

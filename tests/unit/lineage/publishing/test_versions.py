@@ -7,14 +7,14 @@ import pytest
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import FileStore
 from ease_lib.errors import LineageError
-from ease_lib.lineage.publishing.finding import find_row
-from ease_lib.lineage.publishing.verification import verify_versions
 from ease_lib.lineage.publishing.versions import (
+    find_row,
     make_latest,
     move_latest,
     read_latest,
     write_version,
 )
+from ease_lib.lineage.verification import verify_versions
 from ease_lib.notes import Notes
 from ease_lib.tasks.base import row_hash
 

@@ -1,11 +1,11 @@
+"""Baselines of the paper on objectives whose best sequence is known, and against brute force on a small pool."""
+
 import numpy as np
 
 from ease_lib.config.sections import OptimizerConfig
+from ease_lib.search.optimizers.baselines import Influence, Retrieval, influences, zero_shot
 from ease_lib.search.optimizers.history import Observation
-from ease_lib.search.optimizers.influence import Influence, influences
 from ease_lib.search.optimizers.registry import create_optimizer
-from ease_lib.search.optimizers.retrieval import Retrieval
-from ease_lib.search.optimizers.zero_shot import ZeroShot
 from ease_lib.search.prefilter import bm25_similarities
 from tests.support.objectives import ordered_sum
 
@@ -66,6 +66,6 @@ def test_cosine_and_bm25_take_the_mean_over_the_validation_set():
 
 
 def test_zero_shot_asks_once_and_shows_nothing():
-    optimizer = ZeroShot()
+    optimizer = zero_shot()
     assert optimizer.ask(0).sequence == ()
     assert optimizer.ask(1) is None

@@ -5,8 +5,8 @@ import pytest
 
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.candidates.sampling import SequenceSpace, lengths_of
+from ease_lib.search.optimizers.baselines import Evolution
 from ease_lib.search.optimizers.ease import Ease
-from ease_lib.search.optimizers.evolution import Evolution
 from ease_lib.search.optimizers.history import History, Observation
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.seeding import rng
