@@ -218,7 +218,7 @@ def params_readme() -> str:
 def parameter_table(config: type = Parameters) -> str:
     """All parameters with default and help."""
     lines = ["| Parameter | Default | What it sets |", "|---|---|---|"]
-    for parameter in declared_parameters(config).values():
+    for parameter in (each for each in declared_parameters(config).values() if not each.internal):
         default = f"`{parameter.default}`" if parameter.default != "" else ""
         help_text = parameter.help.replace("|", r"\|")
         lines.append(f"| `{parameter.name}` | {default} | {help_text} |")

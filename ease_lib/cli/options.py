@@ -23,7 +23,7 @@ def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) ->
             f"--{parameter.name.replace('_', '-')}",
             dest=f"parameter_{parameter.name}",
             metavar=parameter.type.__name__.upper(),
-            help=(parameter.help + default).replace("%", "%%"),
+            help=argparse.SUPPRESS if parameter.internal else (parameter.help + default).replace("%", "%%"),
             **flag,
         )
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 import yaml
 
-from ease_lib.config.sections import ComparisonAxes, OnlyLineage, Parameters, Section, ShardConfig, lineage_root
+from ease_lib.config.sections import ComparisonAxes, OnlyLineage, Parameters, Role, Section, ShardConfig, lineage_root
 from ease_lib.errors import ConfigError
 
 ADVANCED, SHARED = "advanced", "parameters"
@@ -57,6 +57,8 @@ class Parameter:
     high: float | None
     choices: tuple[str, ...]
     form: bool
+    role: Role = "result"
+    internal: bool = False
 
 
 def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
@@ -69,6 +71,12 @@ def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
                 name=field.name, type=types[field.name], default=cast(Value, field.default), **field.metadata
             )
     return declared
+
+
+def parameters_of(*roles: Role, internal: bool = False) -> frozenset[str]:
+    """Names of the parameters of a run with one of these roles; with `internal` those too that nobody sets by hand."""
+    declared = declared_parameters().values()
+    return frozenset(each.name for each in declared if each.role in roles or (internal and each.internal))
 
 
 def parse_parameters(values: Mapping[str, object]) -> Parameters:

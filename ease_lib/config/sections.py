@@ -13,13 +13,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-ROW_METHODS = ("adaptive", "halving")
-"""Methods that choose the rows of every evaluation, and by default any number of exemplars up to k."""
-FLEXIBLE_METHODS = (*ROW_METHODS, "ease", "best_of_n", "evolution")
-"""Methods that search instructions and a range of k too."""
+from ease_lib.config.methods import CHOOSE_ROWS, FLEXIBLE, METHODS
+
 EVALUATIONS_UNDER_WAY = 8
 """Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
 METRIC_NAMES = (
@@ -38,6 +36,11 @@ ENDPOINT_EMBEDDER = "openai:"
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
+Role = Literal["result", "place", "speed", "cap"]
+"""What a parameter decides: the result; where something lies; how fast it goes; or what the run may cost, which a run
+that is continued may change."""
+
+
 def param(
     default: Any,
     help: str,
@@ -46,6 +49,8 @@ def param(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     form: bool = False,
+    role: Role = "result",
+    internal: bool = False,
 ) -> Any:
     """Declare a parameter.
 
@@ -55,10 +60,11 @@ def param(
         low, high: inclusive bounds of a number.
         choices: the only strings allowed, when given.
         form: whether it is a field of the pipeline's run form; the others travel in the form's `advanced` field.
+        role: what it decides, by which keys are made.
+        internal: a run sets it for its stages; `--help` and tables do not list it.
     """
-    return dataclasses.field(
-        default=default, metadata={"help": help, "low": low, "high": high, "choices": choices, "form": form}
-    )
+    metadata = {"help": help, "low": low, "high": high, "choices": choices, "form": form}
+    return dataclasses.field(default=default, metadata={**metadata, "role": role, "internal": internal})
 
 
 class Section:
@@ -292,11 +298,7 @@ class OptimizerConfig(Section):
         "adaptive",
         "adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
         "dpp, mmd, ot, llm_select or zero_shot.",
-        choices=(
-            *ROW_METHODS,
-            *("ease", "best_of_n", "evolution", "influence", "active", "cosine", "bm25", "dpp", "mmd", "ot"),
-            *("llm_select", "zero_shot"),
-        ),
+        choices=tuple(METHODS),
         form=True,
     )
     k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
@@ -369,16 +371,21 @@ class OptimizerConfig(Section):
     )
 
     @property
+    def chooses_rows(self) -> bool:
+        """Whether the method chooses the rows of every evaluation."""
+        return METHODS[self.method].chooses_rows
+
+    @property
     def shortest(self) -> int:
         """Fewest exemplars of a sequence."""
         if self.k_min >= 0:
             return self.k_min
-        return 0 if self.method in ROW_METHODS else self.k
+        return 0 if self.chooses_rows else self.k
 
     @property
     def under_way(self) -> int:
-        """b."""
-        return self.parallel or (EVALUATIONS_UNDER_WAY if self.method in ROW_METHODS else 1)
+        """b, evaluations at once."""
+        return self.parallel or (EVALUATIONS_UNDER_WAY if self.chooses_rows else 1)
 
     def answers(self, validation_rows: int, affordable: float) -> int:
         """Answers that the search plans for.
@@ -400,12 +407,13 @@ class OptimizerConfig(Section):
     def problems(self) -> Iterator[str]:
         if self.k_min > self.k:
             yield f"k_min={self.k_min} exceeds k={self.k}; lower k_min or raise k"
-        if not self.k_min and self.method not in ROW_METHODS:
-            yield f"k_min=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
-        if self.warm_start and self.method not in ROW_METHODS:
-            yield f"warm_start is not for method={self.method}; take one of {', '.join(ROW_METHODS)}"
-        if not self.budget and self.method not in ROW_METHODS:
-            yield f"budget=0 is not for method={self.method}; set 1 or more, or take one of {', '.join(ROW_METHODS)}"
+        wanted = {
+            "k_min=0 is not for method={}; set 1 or more, or": not self.k_min,
+            "warm_start is not for method={};": self.warm_start,
+            "budget=0 is not for method={}; set 1 or more, or": not self.budget,
+        }
+        for problem in (text for text, is_wanted in wanted.items() if is_wanted and not self.chooses_rows):
+            yield f"{problem.format(self.method)} take one of {CHOOSE_ROWS}"
         if self.method in ("cosine", "bm25") and self.k > self.nearest:
             yield f"k={self.k} exceeds nearest={self.nearest}; lower k or raise nearest"
         if self.shortlist_size > self.sampled_candidates:
@@ -425,12 +433,14 @@ class CapsConfig(Section):
         low=0,
         high=10**12,
         form=True,
+        role="cap",
     )
     max_cost_usd: float = param(
         0.0,
         "Cost of the run in USD at most, trial questions aside (needs prices); 0 is no cap.",
         low=0,
         high=1e9,
+        role="cap",
     )
     max_zero_answers: int = param(
         100,
@@ -438,7 +448,9 @@ class CapsConfig(Section):
         low=0,
         high=10**9,
     )
-    max_seconds: float = param(0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9)
+    max_seconds: float = param(
+        0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9, role="cap"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,12 +468,16 @@ class EndpointConfig(Section):
         "chat or completions; auto is completions for local, else chat.",
         choices=("auto", "chat", "completions"),
     )
-    llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True)
+    llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True, role="speed")
     llm_requests_per_minute: int = param(
-        0, "Requests a minute at most, of all processes with this store_uri; 0 is no limit.", low=0, high=10**7
+        0,
+        "Requests a minute at most, of all processes with this store_uri; 0 is no limit.",
+        low=0,
+        high=10**7,
+        role="speed",
     )
     llm_tokens_per_minute: int = param(
-        0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10
+        0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10, role="speed"
     )
     llm_max_tokens: int = param(
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
@@ -475,8 +491,10 @@ class EndpointConfig(Section):
     llm_headers: str = param(
         "", "Headers with values from environment variables: X-Team=TEAM_TOKEN,X-Trace=TRACE; the names alone."
     )
-    llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600)
-    llm_deadline_seconds: float = param(300.0, "Time limit of one answer, retries included.", low=0, high=86_400)
+    llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600, role="speed")
+    llm_deadline_seconds: float = param(
+        300.0, "Time limit of one answer, retries included.", low=0, high=86_400, role="speed"
+    )
     llm_failures: str = param(
         "stop",
         "A row that the endpoint refuses (content, length, 4xx): stop the run, skip (no score, counted), zero (wrong).",
@@ -568,6 +586,7 @@ class RunConfig(Section):
         "",
         "Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.",
         form=True,
+        role="place",
     )
 
 
@@ -575,8 +594,15 @@ class RunConfig(Section):
 class ContinuationConfig(Section):
     """What the first stage of a run or comparison finds out for those behind it; nobody sets these by hand."""
 
-    ledger: str = param("", "Ledger in store_uri in which the stages of a run share its caps; a pipeline sets it.")
-    answers: str = param("", "Generation of kept answers that a run uses; empty is the newest; a pipeline sets it.")
+    ledger: str = param(
+        "",
+        "Ledger in store_uri in which the stages of a run share its caps; a pipeline sets it.",
+        role="place",
+        internal=True,
+    )
+    answers: str = param(
+        "", "Generation of kept answers that a run uses; empty is the newest; a pipeline sets it.", internal=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -587,7 +613,10 @@ class PublishingConfig(Section):
         yield from _problems_of_place("publish_uri", self.publish_uri)
 
     publish_uri: str = param(
-        "", "Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.", form=True
+        "",
+        "Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.",
+        form=True,
+        role="place",
     )
     publish_if: str = param(
         "always",
@@ -605,10 +634,19 @@ class LineageConfig(Section):
         yield from _problems_of_place("lineage_uri", self.lineage_uri)
 
     lineage_uri: str = param(
-        "", "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri."
+        "",
+        "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri.",
+        role="place",
     )
-    openlineage_url: str = param("", "Endpoint that is sent OpenLineage events too; its failures stop nothing.")
-    run_name: str = param("", "What the run is called in its records; a pipeline sets it to its name in the dashboard.")
+    openlineage_url: str = param(
+        "", "Endpoint that is sent OpenLineage events too; its failures stop nothing.", role="place"
+    )
+    run_name: str = param(
+        "",
+        "What the run is called in its records; a pipeline sets it to its name in the dashboard.",
+        role="place",
+        internal=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -655,13 +693,13 @@ class Parameters:
             yield f"k={search.k} exceeds pool_size={self.task.pool_size}; lower k or raise pool_size"
         if self.prefilter.prefilter != "none" and search.k > self.prefilter.retained:
             yield f"k={search.k} exceeds retained={self.prefilter.retained}; lower k or raise retained"
-        if search.method not in FLEXIBLE_METHODS:
+        if not METHODS[search.method].is_flexible:
             wanted = {name: getattr(self.instructions, name) for name in INSTRUCTION_SOURCES} | {
                 "k_min": max(0, search.k_min)
             }
             for name, value in wanted.items():
                 if value:
-                    yield f"{name}={value} is not for method={search.method}; take one of {', '.join(FLEXIBLE_METHODS)}"
+                    yield f"{name}={value} is not for method={search.method}; take one of {FLEXIBLE}"
         if self.publishing.publish_signed and not self.publishing.publish_uri:
             yield "publish_signed is about what is published; set publish_uri"
         if search.warm_start and not self.run.store_uri:

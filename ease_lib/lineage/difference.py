@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ease_lib.config.parsing import declared_parameters
+from ease_lib.config.parsing import declared_parameters, parameters_of
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
 
 ANSWERED = "answered by"
-OF_PLACE = ("store_uri", "lineage_uri", "publish_uri", "openlineage_url", "ledger")
-"""Parameters that say where something lies, not what it is."""
 
 
 def difference(one: Chain, other: Chain) -> str:
@@ -40,7 +38,7 @@ def _files(one: Chain, other: Chain) -> Iterator[str]:
 
 def _parameters(one: Chain, other: Chain) -> Iterator[str]:
     first, second = _all_parameters(one), _all_parameters(other)
-    for name in sorted({*first, *second} - set(OF_PLACE)):
+    for name in sorted({*first, *second} - parameters_of("place", "speed")):
         if first.get(name) != second.get(name):
             yield f"{name}: {first.get(name)!r} → {second.get(name)!r}"
 
@@ -79,7 +77,7 @@ def _why(first: Step, second: Step) -> str:
     causes = []
     if _reads(first) != _reads(second):
         causes.append("other raw data")
-    names = {name for step in (first, second) for name in step.record["parameters"]} - set(OF_PLACE)
+    names = {name for step in (first, second) for name in step.record["parameters"]} - parameters_of("place", "speed")
     parameters = [name for name in sorted(names) if _parameter(first, name) != _parameter(second, name)]
     causes += [f"{name} {_parameter(first, name)!r} → {_parameter(second, name)!r}" for name in parameters]
     if _answering(first) and _answering(second) and _answering(first) != _answering(second):
@@ -170,7 +168,7 @@ def rerun_commands(chain: Chain) -> str:
     return "\n".join(lines)
 
 
-def run_options(chain: Chain, *, leave_out: Sequence[str] = NOT_REPEATED, **more: str) -> list[str]:
+def run_options(chain: Chain, *, leave_out: Collection[str] = NOT_REPEATED, **more: str) -> list[str]:
     """Options of `ease run` that repeat a run, with other values for some.
 
     Args:

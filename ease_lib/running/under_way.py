@@ -15,12 +15,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ease_lib.artifacts.store import Store
-from ease_lib.config.parsing import changed_parameters
+from ease_lib.config.parsing import changed_parameters, parameters_of
 from ease_lib.config.sections import ContinuationConfig, Parameters
 
 FOLDER = "under_way"
-NOT_COMPARED = ("max_llm_requests", "max_cost_usd", "max_seconds", "store_uri", "ledger", "answers", "run_name")
-"""Parameters that may change between attempts at one run: a higher cap continues it."""
+
+
+def may_change() -> frozenset[str]:
+    """Parameters that may differ between attempts at one run: a higher cap continues it, and so does another place."""
+    return parameters_of("place", "speed", "cap", internal=True)
 
 
 def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str]) -> Parameters:
@@ -63,5 +66,5 @@ def _read(store: Store, name: str) -> dict[str, str]:
 
 
 def _digest(parameters: Parameters) -> str:
-    compared = {name: value for name, value in changed_parameters(parameters).items() if name not in NOT_COMPARED}
+    compared = {name: value for name, value in changed_parameters(parameters).items() if name not in may_change()}
     return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]

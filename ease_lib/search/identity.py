@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from ease_lib.artifacts.tables import sha256_of_files
-from ease_lib.config.sections import ROW_METHODS, EmbeddingConfig, OptimizerConfig
+from ease_lib.config.methods import METHODS
+from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
 from ease_lib.embedding.opening import embedder_identity
-from ease_lib.search.optimizers.registry import BUDGET_METHODS
 from ease_lib.search.task import Scored, SearchTask
 
 
@@ -28,9 +28,9 @@ def search_key(
     settings["initial_design"] = optimizer.scaled_design
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
     del settings["order_report"], settings["warm_start"]
-    if optimizer.method in ROW_METHODS:
+    if optimizer.chooses_rows:
         settings["budget"] = answers
-    elif optimizer.method not in BUDGET_METHODS:
+    elif not METHODS[optimizer.method].depends_on_budget:
         del settings["budget"]
     identity: dict[str, Any] = {
         "files": sha256_of_files(list(task.files)),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ease_lib.black_box.chain import BlackBox
-from ease_lib.config.sections import ROW_METHODS, CapsConfig, EndpointConfig, OptimizerConfig
+from ease_lib.config.sections import CapsConfig, EndpointConfig, OptimizerConfig
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import row_order
@@ -78,7 +78,7 @@ class Plan:
             return (caps.max_llm_requests - test_requests - spent.requests - spent.retries) // each
 
         answers = optimizer.answers(len(task.validation), affordable(ledger.spent(without=[SEARCH, TEST])))
-        chooses_rows = optimizer.method in ROW_METHODS
+        chooses_rows = optimizer.chooses_rows
         spent_by_none = optimizer.answers(len(task.validation), affordable(Usage()))
         searched = (
             spent_by_none

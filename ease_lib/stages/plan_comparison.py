@@ -20,7 +20,7 @@ from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import Artifact, file_in, logger, recorded, user_errors, work_on
-from ease_lib.running.under_way import NOT_COMPARED
+from ease_lib.running.under_way import may_change
 from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.tasks.catalog import most_validation_rows
 
@@ -93,5 +93,5 @@ def _ledger(values: Mapping[str, object], run: Parameters) -> str:
         return ""
     if not run.run.store_uri:
         raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
-    shared = {name: str(value) for name, value in values.items() if name not in (*AXES, *NOT_COMPARED)}
+    shared = {name: str(value) for name, value in values.items() if name not in {*AXES, *may_change()}}
     return f"comparison-{hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()[:32]}"

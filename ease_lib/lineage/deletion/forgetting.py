@@ -26,6 +26,7 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import S3_CONNECTIONS, FileStore, Store, joined, open_file, open_store
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import LOCK_SECONDS, entry_bytes
+from ease_lib.config.parsing import parameters_of
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.attestation import Signer
 from ease_lib.lineage.chain import (
@@ -347,7 +348,7 @@ def search_commands(removal: Removal) -> dict[str, list[str]]:
     """Commands that search without the row, by command the runs that it stands for."""
     found: dict[str, list[str]] = {}
     for run in removal.runs:
-        options = run_options(run.chain, leave_out=("answers", "ledger"), exclude_rows=removal.row)
+        options = run_options(run.chain, leave_out=parameters_of(internal=True), exclude_rows=removal.row)
         found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
     return found
 

@@ -25,7 +25,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
 from ease_lib.config.comparison import Cell
-from ease_lib.config.parsing import flat_parameters, parse_parameters
+from ease_lib.config.parsing import flat_parameters, parameters_of, parse_parameters
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
 from ease_lib.notes import Notes
@@ -37,8 +37,6 @@ from ease_lib.running.run import Host, Run, open_run, run_of
 logger = logging.getLogger("ease")
 
 FOLDER = "cells"
-SPEED_ONLY = ("store_uri", "llm_concurrency", "llm_timeout_seconds", "llm_deadline_seconds", "ledger")
-"""Parameters that change no result."""
 ANSWERS_PER_POINT = 20
 """Of the curves that a comparison shows."""
 
@@ -98,9 +96,10 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
 def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
     parameters = parse_parameters(cell.parameters)
     instructions = parameters.instructions.instructions_uri
+    without = parameters_of("place", "speed")
     identity = {
         "code": _code_sha256(),
-        "parameters": {name: value for name, value in flat_parameters(parameters).items() if name not in SPEED_ONLY},
+        "parameters": {name: value for name, value in flat_parameters(parameters).items() if name not in without},
         "data": sha256_of_files([Path(at.pool), Path(at.validation), Path(at.test), Path(at.summary)]),
         "instructions": read_instruction_file(instructions, sources) if instructions else [],
         "embedder": embedder_identity(parameters.embedding),

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ease_lib.config.sections import ROW_METHODS, OptimizerConfig
+from ease_lib.config.methods import METHODS
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.optimizers.baselines import (
     BestOfN,
     Choice,
@@ -86,24 +87,16 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
 }
 
 
-BUDGET_METHODS = ("influence", "active")
-"""Methods whose proposals depend on the budget: a larger one does not continue their search but starts another."""
-
-
-ONE_EVALUATION = ("dpp", "mmd", "ot", "llm_select", "zero_shot")
-"""Methods that evaluate one sequence, whatever the budget is."""
-
-
 def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: float = math.inf) -> int:
     """Answers that a search asks for at most.
 
     Args:
         affordable: those that caps leave it.
     """
-    if config.method in ROW_METHODS:
+    if config.chooses_rows:
         return config.answers(validation_rows, affordable)
     evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
-    evaluations = 1 if config.method in ONE_EVALUATION else config.budget
+    evaluations = 1 if METHODS[config.method].evaluates_once else config.budget
     return int(min(evaluations * evaluation, affordable))
 
 

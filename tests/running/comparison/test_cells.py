@@ -76,6 +76,16 @@ def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
     assert {**again, "method": first["method"], "parameters": first["parameters"]} == first
 
 
+@pytest.mark.parametrize(
+    "changed", [{"llm_requests_per_minute": 10**6}, {"llm_concurrency": 3}, {"lineage_uri": "other"}]
+)
+def test_what_changes_speed_or_places_alone_runs_no_cell_again(server, table, tmp_path, changed):
+    changed = {name: str(tmp_path / value) if name.endswith("uri") else value for name, value in changed.items()}
+    (cell,), (again,) = planned(server, table, tmp_path), planned(server, table, tmp_path, **changed)
+    finished(cell, Workspace(tmp_path / "first"))
+    assert finished(again, Workspace(tmp_path / "second"))[1]
+
+
 def test_changed_data_or_parameters_run_it_again(server, table, tmp_path):
     (cell,) = planned(server, table, tmp_path)
     run(cell, tmp_path)

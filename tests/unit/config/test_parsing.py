@@ -1,5 +1,6 @@
 import pytest
 
+from ease_lib.cli.__main__ import main
 from ease_lib.config.parsing import (
     checked_values,
     declared_parameters,
@@ -186,3 +187,11 @@ def test_a_small_budget_has_a_smaller_initial_design(budget, design):
 def test_a_version_in_the_address_is_no_secret():
     url = "https://host/openai?api-version=2024-10-21"
     assert parse_parameters({"llm_base_url": url}).endpoint.llm_base_url == url
+
+
+def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    shown = capsys.readouterr().out
+    assert "--store-uri" in shown
+    assert not [name for name in ("--ledger", "--run-name", "--answers ") if name in shown]

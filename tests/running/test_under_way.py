@@ -1,0 +1,41 @@
+"""Which run a run that begins now continues, if any."""
+
+from dataclasses import replace
+
+import pytest
+
+from ease_lib.artifacts.store import open_store
+from ease_lib.config.parsing import parse_parameters
+from ease_lib.running.under_way import begun, ended
+
+CAPPED = {"max_llm_requests": 5000}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(str(tmp_path / "store"))
+
+
+def ledger(store, **values):
+    parameters = parse_parameters({**CAPPED, "store_uri": store.uri, **values})
+    return begun(parameters, store, lambda: "").continuation.ledger
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"max_llm_requests": 9000}, {"max_seconds": 60}, {"llm_concurrency": 2}, {"lineage_uri": "elsewhere"}],
+)
+def test_a_higher_cap_another_speed_or_another_place_continues_a_run_with_its_ledger(store, changed):
+    assert ledger(store, **changed) == ledger(store)
+
+
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"budget": 60}, {"llm_failures": "skip"}])
+def test_another_question_is_another_run(store, changed):
+    assert ledger(store, **changed) != ledger(store)
+
+
+def test_a_run_that_ended_is_not_continued(store):
+    parameters = parse_parameters({**CAPPED, "store_uri": store.uri})
+    first = begun(parameters, store, lambda: "")
+    ended(store, first.continuation)
+    assert begun(replace(parameters), store, lambda: "").continuation.ledger != first.continuation.ledger
