@@ -135,6 +135,10 @@ class ContextTooLong(EndpointError):
     of_prompt = True
 
 
+class NotAsked(EndpointError):
+    """Nothing was sent, because another prompt failed for good before."""
+
+
 class AuthenticationFailed(EndpointError):
     """HTTP 401 or 403."""
 

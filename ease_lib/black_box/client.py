@@ -322,7 +322,7 @@ async def _all_or_first_failure(tasks: Sequence[asyncio.Task[Any]]) -> Sequence[
     if failures:
         if pending:
             await asyncio.wait(pending, timeout=GRACE_SECONDS)
-        raise failures[0]
+        raise min(failures, key=lambda error: isinstance(error, errors.NotAsked))
     return tasks
 
 

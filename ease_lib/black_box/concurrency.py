@@ -75,7 +75,7 @@ class AdaptiveClient:
     async def _enter(self) -> None:
         """Take a place among those in flight, in turn; who leaves passes his on, so that waiting costs nothing."""
         if self._permanent:
-            raise self._permanent
+            raise self._not_asked(self._permanent)
         if not self._waiting and self._in_flight < int(self.bound):
             self._in_flight += 1
             return
@@ -95,10 +95,15 @@ class AdaptiveClient:
             if turn.done():
                 continue  # it gave up
             if self._permanent:
-                turn.set_exception(self._permanent)
+                turn.set_exception(self._not_asked(self._permanent))
             else:
                 self._in_flight += 1
                 turn.set_result(None)
+
+    @staticmethod
+    def _not_asked(error: errors.EndpointError) -> errors.EndpointError:
+        """What becomes of other prompts; a failure that is of one prompt is not theirs."""
+        return errors.NotAsked(f"not asked, for another prompt failed for good: {error}") if error.of_prompt else error
 
     async def _hold_back(self) -> None:
         while (wait := self._not_before - self._clock()) > 0:

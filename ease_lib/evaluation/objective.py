@@ -14,6 +14,7 @@ from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import LLMClient, Sampling, cancelled, estimated_tokens
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.config.sections import EndpointConfig
+from ease_lib.errors import NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
@@ -131,16 +132,18 @@ class Objective:
         self._under_way[self._runner.run(started())] = number
 
     def wait(self) -> tuple[int, Evaluation]:
-        """The next evaluation that ends, of those under way, by its number.
+        """The next evaluation that ends, of those under way, by its number; failures last, and causes before effects.
 
         Raises:
             EndpointError: when an answer could not be had; what was answered until then is in the client's cache.
         """
-        if not any(task.done() for task in self._under_way):
-            self._runner.run(asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED))
-        done = [task for task in self._under_way if task.done()]
-        task = min(done, key=lambda task: task.exception() is not None)  # failures last
-        return self._under_way.pop(task), task.result()
+        while True:
+            done = [task for task in self._under_way if task.done()]
+            task = min(done, key=_urgency) if done else None
+            running = [task for task in self._under_way if not task.done()]
+            if task and not (running and isinstance(task.exception(), NotAsked)):
+                return self._under_way.pop(task), task.result()
+            self._runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
 
     def beside(self, work: Callable[[], Result]) -> Result:
         """The result of work, in another thread, while evaluations go on."""
@@ -177,3 +180,8 @@ def estimated_usage(
         completion_tokens=sum(answers),
     )
     return usage + estimated_verdicts(rubric, rows) if rubric else usage
+
+
+def _urgency(ended: asyncio.Task[Evaluation]) -> int:
+    error = ended.exception()
+    return 0 if error is None else 2 if isinstance(error, NotAsked) else 1

@@ -4,7 +4,7 @@ import pytest
 
 from ease_lib.black_box.client import Completion
 from ease_lib.black_box.concurrency import AdaptiveClient
-from ease_lib.errors import AuthenticationFailed, Overloaded, RateLimited
+from ease_lib.errors import AuthenticationFailed, ContentRefused, NotAsked, Overloaded, RateLimited
 
 
 class Endpoint:
@@ -79,6 +79,13 @@ def test_after_a_permanent_failure_nothing_more_is_sent():
     answers = ask(AdaptiveClient(endpoint, maximum=2), 30)
     assert endpoint.requests <= 4
     assert sum(isinstance(answer, AuthenticationFailed) for answer in answers) >= 26
+
+
+def test_a_prompt_that_is_refused_is_the_failure_of_no_other_prompt():
+    endpoint = Endpoint({2: ContentRefused("no")})
+    answers = ask(AdaptiveClient(endpoint, maximum=2), 30)
+    assert sum(isinstance(answer, ContentRefused) for answer in answers) == 1
+    assert sum(isinstance(answer, NotAsked) for answer in answers) >= 26
 
 
 def test_cancelled_requests_free_their_slot():

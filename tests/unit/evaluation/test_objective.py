@@ -189,6 +189,16 @@ def test_a_permanent_failure_stops_the_queue():
     assert server.script.requests == 1
 
 
+def test_the_row_that_was_refused_is_named_and_not_one_that_waited_behind_it():
+    """Of two evaluations under way the other one ends first, with nothing but rows that were not asked."""
+    with faulty_endpoint(query_number, status(400)) as server, objective_on(server, concurrency=1) as objective:
+        for number in range(2):
+            objective.start(number, Question(exemplars=SEQUENCE[number:], rows=range(len(ROWS)), whole=True))
+        with pytest.raises(errors.BadRequest, match=f"row {ROWS[0].exemplar_id}: "):
+            objective.wait()
+    assert server.script.requests == 1
+
+
 def test_an_answer_that_an_earlier_attempt_paid_for_counts_as_asked(tmp_path):
     with faulty_endpoint(query_number) as server, objective_on(server, cache_folder=tmp_path) as objective:
         asked = [
