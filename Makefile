@@ -43,6 +43,7 @@ check: install  ## lint, format, types, and whether pipelines/compiled is curren
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/python -m pipelines compile --check
 
 images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=name@digest, DOCKER_BUILD_OPTIONS

@@ -33,7 +33,8 @@ def main() -> int:
     parser.add_argument("--one", nargs=2, metavar=("URL", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(measured(arguments.clients[0], *arguments.one, arguments.in_flight[0], arguments.requests))
+        url, folder = arguments.one
+        print(measured(arguments.clients[0], url, folder, arguments.in_flight[0], arguments.requests))
         return 0
     print(f"| Client | {' | '.join(f'{number} in flight' for number in arguments.in_flight)} |")
     print("|---|" + "--:|" * len(arguments.in_flight))

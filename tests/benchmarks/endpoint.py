@@ -62,6 +62,7 @@ class Connection(asyncio.Protocol):
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
