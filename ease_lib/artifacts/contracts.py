@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ease_lib.errors import ContractError
 
+NUMBER = (int, float)
 TableCheck = Callable[[pa.Table], str | None]
 """Says what is wrong with a table, or None."""
 
@@ -63,6 +64,7 @@ _COLUMN_TYPES = {
     str: pa.string(),
     bool: pa.bool_(),
     list[int]: pa.list_(pa.int64()),
+    list[float]: pa.list_(pa.float64()),
     list[float | None]: pa.list_(pa.float64()),
     list[str]: pa.list_(pa.string()),
 }
@@ -120,6 +122,32 @@ class InstructionRow(NamedTuple):
     text: str
 
 
+class ComparisonRow(NamedTuple):
+    """A cell of a comparison that finished."""
+
+    task: str
+    noise_ratio: float
+    endpoint: str
+    method: str
+    repeat: int
+    seed: int
+    answered_by_function: bool
+    validation_score: float
+    test_score: float
+    test_interval: list[float]
+    estimate: float
+    estimate_interval: list[float]
+    random_test_score: float | None
+    baseline_test_score: float | None
+    evaluations: int
+    llm_requests: int
+    cached_responses: int
+    cost_usd: float
+    search_seconds: float
+    incumbent_scores: list[float]
+    failed_rows: int
+
+
 def _not_empty(table: pa.Table) -> str | None:
     return None if table.num_rows else "has no rows"
 
@@ -165,10 +193,7 @@ VALIDATION_SET = TableContract(name="validation_set", version=2, schema=pa.schem
 TEST_SET = TableContract(name="test_set", version=2, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 
 INSTRUCTIONS = TableContract(
-    name="instructions",
-    version=1,
-    schema=schema_of(InstructionRow),
-    checks=(_not_empty, _first_is_empty),
+    name="instructions", version=1, schema=schema_of(InstructionRow), checks=(_not_empty, _first_is_empty)
 )
 EXEMPLAR_EMBEDDINGS = TableContract(
     name="exemplar_embeddings",
@@ -184,19 +209,9 @@ EXEMPLAR_EMBEDDINGS = TableContract(
     checks=(_not_empty,),
 )
 
-HISTORY = TableContract(
-    name="history",
-    version=3,
-    schema=schema_of(HistoryRow),
-    checks=(_not_empty,),
-)
+HISTORY = TableContract(name="history", version=3, schema=schema_of(HistoryRow), checks=(_not_empty,))
 
-PREDICTIONS = TableContract(
-    name="predictions",
-    version=2,
-    schema=schema_of(PredictionRow),
-    checks=(_not_empty,),
-)
+PREDICTIONS = TableContract(name="predictions", version=2, schema=schema_of(PredictionRow), checks=(_not_empty,))
 
 DATASET_SUMMARY = DocumentContract(
     name="dataset_summary",
@@ -224,8 +239,8 @@ BEST_SEQUENCE = DocumentContract(
         "exemplars": list,
         "exemplar_ids": list,
         "instruction": str,
-        "validation_score": (int, float),
-        "estimate": (int, float),
+        "validation_score": NUMBER,
+        "estimate": NUMBER,
         "estimate_interval": list,
         "validation_rows": int,
         "k": int,
@@ -251,12 +266,12 @@ SEARCH_SUMMARY = DocumentContract(
         "harmful_exemplars": list,
         "resumed": bool,
         "answered_by_function": bool,
-        "seconds.total": (int, float),
-        "seconds.llm": (int, float),
-        "seconds.search": (int, float),
+        "seconds.total": NUMBER,
+        "seconds.llm": NUMBER,
+        "seconds.search": NUMBER,
         "llm.requests": int,
         "llm.new_requests": int,
-        "llm.cost_usd": (int, float),
+        "llm.cost_usd": NUMBER,
         "planned": dict,
     },
 )
@@ -280,9 +295,9 @@ REPORT = DocumentContract(
         "method": str,
         "task": str,
         "seed": int,
-        "best.validation_score": (int, float),
-        "best.test_score": (int, float),
-        "best.estimate": (int, float),
+        "best.validation_score": NUMBER,
+        "best.test_score": NUMBER,
+        "best.estimate": NUMBER,
         "best.estimate_interval": list,
         "verdict": dict,
         "baseline": dict,
@@ -294,10 +309,10 @@ REPORT = DocumentContract(
         "llm.cached": int,
         "llm.prompt_tokens": int,
         "llm.completion_tokens": int,
-        "llm.cost_usd": (int, float),
-        "seconds.total": (int, float),
-        "seconds.llm": (int, float),
-        "seconds.search": (int, float),
+        "llm.cost_usd": NUMBER,
+        "seconds.total": NUMBER,
+        "seconds.llm": NUMBER,
+        "seconds.search": NUMBER,
         "answered_by_function": bool,
         "resumed": bool,
     },
@@ -314,7 +329,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
     version=2,
     fields={
         "task": str,
-        "noise_ratio": (int, float),
+        "noise_ratio": NUMBER,
         "endpoint": str,
         "method": str,
         "repeat": int,
@@ -323,52 +338,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
         "parameters": dict,
     },
 )
-COMPARISON = TableContract(
-    name="comparison",
-    version=4,
-    schema=pa.schema(
-        [
-            pa.field("task", pa.string(), nullable=False),
-            pa.field("noise_ratio", pa.float64(), nullable=False),
-            pa.field("endpoint", pa.string(), nullable=False),
-            pa.field("method", pa.string(), nullable=False),
-            pa.field("repeat", pa.int64(), nullable=False),
-            pa.field("seed", pa.int64(), nullable=False),
-            pa.field("answered_by_function", pa.bool_(), nullable=False),
-            pa.field("validation_score", pa.float64(), nullable=False),
-            pa.field("test_score", pa.float64(), nullable=False),
-            pa.field("test_interval", pa.list_(pa.float64()), nullable=False),
-            pa.field("estimate", pa.float64(), nullable=False),
-            pa.field("estimate_interval", pa.list_(pa.float64()), nullable=False),
-            pa.field("random_test_score", pa.float64()),
-            pa.field("baseline_test_score", pa.float64()),
-            pa.field("evaluations", pa.int64(), nullable=False),
-            pa.field("llm_requests", pa.int64(), nullable=False),
-            pa.field("cached_responses", pa.int64(), nullable=False),
-            pa.field("cost_usd", pa.float64(), nullable=False),
-            pa.field("search_seconds", pa.float64(), nullable=False),
-            pa.field("incumbent_scores", pa.list_(pa.float64()), nullable=False),
-            pa.field("failed_rows", pa.int64(), nullable=False),
-        ]
-    ),
-    checks=(_not_empty,),
-)
+COMPARISON = TableContract(name="comparison", version=4, schema=schema_of(ComparisonRow), checks=(_not_empty,))
 
-TABLES = {
-    contract.name: contract
-    for contract in (
-        EXEMPLAR_POOL,
-        POOL_TOPS,
-        VALIDATION_SET,
-        TEST_SET,
-        INSTRUCTIONS,
-        EXEMPLAR_EMBEDDINGS,
-        HISTORY,
-        PREDICTIONS,
-        COMPARISON,
-    )
-}
-DOCUMENTS = {
-    contract.name: contract
-    for contract in (DATASET_SUMMARY, BEST_SEQUENCE, SEARCH_SUMMARY, TEST_SUMMARY, REPORT, PUBLICATION, COMPARISON_CELL)
-}
+TABLES = {each.name: each for each in list(globals().values()) if isinstance(each, TableContract)}
+DOCUMENTS = {each.name: each for each in list(globals().values()) if isinstance(each, DocumentContract)}

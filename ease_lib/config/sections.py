@@ -729,6 +729,17 @@ def lineage_root(lineage_uri: str, store_uri: str = "", publish_uri: str = "") -
 
 
 @dataclass(frozen=True, kw_only=True)
+class Asks:
+    """The sections of every stage that asks the black-box."""
+
+    endpoint: EndpointConfig
+    judge: JudgeConfig
+    caps: CapsConfig
+    run: RunConfig
+    continuation: ContinuationConfig
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnlyLineage:
     """The parameters of every stage's record, which the stage itself does not read."""
 

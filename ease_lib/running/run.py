@@ -25,7 +25,7 @@ from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.black_box.meter import Meter
-from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
+from ease_lib.config.sections import Asks, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
 from ease_lib.evaluation.own_metric import LoadedMetric, OwnMetric, load_metric
 from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
 from ease_lib.machine import few_collections
@@ -117,19 +117,6 @@ class Caller:
     metric: OwnMetric | None = None
 
 
-class Asking(Protocol):
-    """The sections that a stage which asks the black-box has in its `Config`."""
-
-    @property
-    def endpoint(self) -> EndpointConfig: ...
-    @property
-    def judge(self) -> JudgeConfig: ...
-    @property
-    def caps(self) -> CapsConfig: ...
-    @property
-    def continuation(self) -> ContinuationConfig: ...
-
-
 class _Kept:
     """The answers that a run keeps, opened when first needed: a store may not be usable before it is checked."""
 
@@ -185,7 +172,7 @@ class Run:
         return open_ledger(self.store, continuation.ledger)
 
     @contextmanager
-    def llm(self, config: Asking, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
+    def llm(self, config: Asks, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
         """The black-box, which sends no more than the caps leave beside the other parts of the run.
 
         Args:
@@ -268,12 +255,12 @@ def replace_name(context: RunContext, run_name: str) -> RunContext:
     return replace(context, run_name=run_name) if run_name else context
 
 
-def limits_of(config: Asking) -> Limits:
+def limits_of(config: Asks) -> Limits:
     """The caps of a configuration, with its prices."""
     caps = config.caps
     return Limits(requests=caps.max_llm_requests, cost_usd=caps.max_cost_usd, prices=prices_of(config))
 
 
-def prices_of(config: Asking) -> dict[str, float]:
+def prices_of(config: Asks) -> dict[str, float]:
     """USD for a million tokens of the LLM and of the judge, as `Usage.cost_usd` takes them."""
     return config.endpoint.prices | config.judge.prices

@@ -8,6 +8,7 @@ Ctrl-C end it with `EXIT_STOPPED`: nothing more is asked, what was answered is k
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import logging
 import sys
@@ -102,24 +103,22 @@ class StageReport:
             metrics.log_metric(name, value)
 
 
-def artifact(
-    contract: TableContract | DocumentContract | None = None,
-    text: str = "",
-    *,
-    of: str = "",
-    at: str = "",
-    many: bool = False,
-) -> Any:
-    """A field of `Inputs` or `Outputs`: the path of a file under this contract; None for pages and folders.
+def reads(source: str, *, many: bool = False) -> Any:
+    """A field of `Inputs`: the path of an output of an earlier stage, `STAGE.OUTPUT`, under that one's contract.
 
     Args:
-        text: what it is, for people.
-        of: the output that an input comes from, `STAGE.OUTPUT`.
-        at: where an output lies below the folder of its component, `ARTIFACT` or `ARTIFACT/FILE`; its name by default.
         many: the paths of several files, one from each of several shards.
     """
-    stamp = contract.stamp if contract else None
-    return dataclasses.field(metadata={"contract": stamp, "text": text, "of": of, "at": at, "many": many})
+    return dataclasses.field(metadata={"of": source, "many": many})
+
+
+def makes(contract: TableContract | DocumentContract | None = None, *, at: str = "") -> Any:
+    """A field of `Outputs`: the path of a file under this contract; None for pages and folders.
+
+    Args:
+        at: where it lies below the folder of its component, `ARTIFACT` or `ARTIFACT/FILE`; its name by default.
+    """
+    return dataclasses.field(metadata={"contract": contract.stamp if contract else "", "at": at, "many": False})
 
 
 def perform(
@@ -221,7 +220,7 @@ def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
             found.append(
                 Part(
                     name=f"{declaration.name}[{number}]" if declaration.metadata["many"] else declaration.name,
-                    contract=declaration.metadata["contract"] or "",
+                    contract=contract_of(declaration),
                     path=Path(one.path),
                     uri=one.uri,
                     record=str(one.metadata.get("record", "")),
@@ -232,6 +231,15 @@ def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
 
 
 RUN_NAME = "run_name"
+
+
+def contract_of(declaration: dataclasses.Field[Any]) -> str:
+    """The stamp of the contract of a field of `Inputs` or `Outputs`; empty for pages and folders."""
+    if "of" not in declaration.metadata:
+        return str(declaration.metadata["contract"])
+    stage, _, output = declaration.metadata["of"].partition(".")
+    made = importlib.import_module(f"ease_lib.stages.{stage}").Outputs
+    return str(made.__dataclass_fields__[output].metadata["contract"])
 
 
 def _named(declared: type, artifacts: Mapping[str, Any]) -> dict[str, Any]:

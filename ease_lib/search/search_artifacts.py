@@ -123,25 +123,15 @@ def search_summary(
 
 
 def incumbents(history: History, optimizer: ExemplarOptimizer) -> list[float]:
-    """After each observation, the score of what the search would end with.
+    """After each observation, the score of what the search would end with: its best score until then.
+
+    A method that chooses rows is asked what it would recommend, a few times only.
 
     Args:
         optimizer: as it was before the search.
     """
-    return recommended_scores(history, optimizer) if isinstance(optimizer, RowAllocating) else incumbent_scores(history)
-
-
-def incumbent_scores(history: History) -> list[float]:
-    """After each observation, the best score until then."""
-    return list(itertools.accumulate((observation.score for observation in history), max))
-
-
-def recommended_scores(history: History, optimizer: RowAllocating) -> list[float]:
-    """After each observation, the score of what the search would end with, computed a few times only.
-
-    Args:
-        optimizer: as it was before the search.
-    """
+    if not isinstance(optimizer, RowAllocating):
+        return list(itertools.accumulate((observation.score for observation in history), max))
     scores: list[float] = []
     every = max(1, len(history) // LOOKS)
     for number, observation in enumerate(history):
@@ -152,11 +142,7 @@ def recommended_scores(history: History, optimizer: RowAllocating) -> list[float
 
 
 def write_history(
-    path: Path,
-    study: Study,
-    incumbents: Sequence[float],
-    task: SearchTask,
-    prices: dict[str, float],
+    path: Path, study: Study, incumbents: Sequence[float], task: SearchTask, prices: dict[str, float]
 ) -> None:
     """All observations in order, with the ids of exemplars and validation rows, and what each cost.
 

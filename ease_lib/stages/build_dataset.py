@@ -13,7 +13,7 @@ from ease_lib.evaluation.judge import read_rubric
 from ease_lib.prompts.baseline import read_baseline
 from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path
 from ease_lib.running.task_data import load_data
 
 
@@ -24,10 +24,10 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.")
-    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.")
-    test: str = artifact(contracts.TEST_SET, "Test set.")
-    summary: str = artifact(contracts.DATASET_SUMMARY, "Task, metric, sizes, classes, notices and prompt template.")
+    pool: str = makes(contracts.EXEMPLAR_POOL)
+    validation: str = makes(contracts.VALIDATION_SET)
+    test: str = makes(contracts.TEST_SET)
+    summary: str = makes(contracts.DATASET_SUMMARY)
 
 
 @dataclass(frozen=True, kw_only=True)

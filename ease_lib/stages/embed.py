@@ -11,22 +11,20 @@ from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, RunConfig
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.task import read_instructions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
-    instructions: str = artifact(
-        contracts.INSTRUCTIONS, "Instructions to choose from.", of="propose_instructions.instructions"
-    )
+    pool: str = reads("prefilter.kept")
+    validation: str = reads("build_dataset.validation")
+    instructions: str = reads("propose_instructions.instructions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    embeddings: str = artifact(contracts.EXEMPLAR_EMBEDDINGS, "The vectors.")
+    embeddings: str = makes(contracts.EXEMPLAR_EMBEDDINGS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from ease_lib.artifacts.tables import (
     write_records,
 )
 from ease_lib.black_box.asked import Asked
-from ease_lib.config.sections import CapsConfig, ContinuationConfig, EndpointConfig, JudgeConfig, RunConfig
+from ease_lib.config.sections import Asks
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
@@ -35,7 +35,7 @@ from ease_lib.prompts.template import prompt_sha256
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.summary import verdict
 from ease_lib.running.run import Run, prices_of
-from ease_lib.running.stage import Confusion, StageReport, artifact, logger, output_path
+from ease_lib.running.stage import Confusion, StageReport, logger, makes, output_path, reads
 from ease_lib.search.budget import TEST
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.task import read_task
@@ -48,29 +48,19 @@ BEST, ZERO_SHOT, BASELINE = "best", "zero_shot", "baseline"
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    test: str = artifact(contracts.TEST_SET, "Test set.", of="build_dataset.test")
-    summary: str = artifact(
-        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
-    )
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
+    pool: str = reads("prefilter.kept")
+    test: str = reads("build_dataset.test")
+    summary: str = reads("build_dataset.summary")
+    best_sequence: str = reads("optimize.best_sequence")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    predictions: str = artifact(contracts.PREDICTIONS, "Every answer on the test set.")
-    test_scores: str = artifact(
-        contracts.TEST_SUMMARY, "Test scores with their intervals.", at="result/test_scores.json"
-    )
+    predictions: str = makes(contracts.PREDICTIONS)
+    test_scores: str = makes(contracts.TEST_SUMMARY, at="result/test_scores.json")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    endpoint: EndpointConfig
-    judge: JudgeConfig
-    caps: CapsConfig
-    run: RunConfig
-    continuation: ContinuationConfig
+Config = Asks
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:

@@ -11,21 +11,17 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
 from ease_lib.config.sections import (
-    CapsConfig,
-    ContinuationConfig,
+    Asks,
     EmbeddingConfig,
-    EndpointConfig,
     HardwareConfig,
-    JudgeConfig,
     OptimizerConfig,
-    RunConfig,
 )
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.machine import resolve_device
 from ease_lib.notes import Notes
 from ease_lib.running.run import Run, limits_of, prices_of
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.budget import PROPOSALS, SEARCH, Ledger
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import ask_orders
@@ -45,36 +41,25 @@ from ease_lib.search.warm_start import open_memory
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
-    embeddings: str = artifact(
-        contracts.EXEMPLAR_EMBEDDINGS, "Embeddings of pool and validation set.", of="embed.embeddings"
-    )
-    summary: str = artifact(
-        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
-    )
-    instructions: str = artifact(
-        contracts.INSTRUCTIONS, "Instructions to choose from.", of="propose_instructions.instructions"
-    )
+    pool: str = reads("prefilter.kept")
+    validation: str = reads("build_dataset.validation")
+    embeddings: str = reads("embed.embeddings")
+    summary: str = reads("build_dataset.summary")
+    instructions: str = reads("propose_instructions.instructions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence, with its texts.")
-    history: str = artifact(contracts.HISTORY, "All observations in order.")
-    search: str = artifact(contracts.SEARCH_SUMMARY, "Cost, time and stop reason of the search.")
+    best_sequence: str = makes(contracts.BEST_SEQUENCE)
+    history: str = makes(contracts.HISTORY)
+    search: str = makes(contracts.SEARCH_SUMMARY)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Asks):
     optimizer: OptimizerConfig
     embedding: EmbeddingConfig
     hardware: HardwareConfig
-    endpoint: EndpointConfig
-    judge: JudgeConfig
-    caps: CapsConfig
-    run: RunConfig
-    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:

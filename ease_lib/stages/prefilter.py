@@ -11,22 +11,20 @@ from ease_lib.artifacts.tables import read_table, write_rows
 from ease_lib.config.sections import PrefilterConfig, ShardConfig
 from ease_lib.errors import ContractError
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.prefilter import Tops
 from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="build_dataset.pool")
-    tops: Sequence[str] = artifact(
-        contracts.POOL_TOPS, "What rank_pool found in each shard.", of="rank_pool.tops", many=True
-    )
+    pool: str = reads("build_dataset.pool")
+    tops: Sequence[str] = reads("rank_pool.tops", many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    kept: str = artifact(contracts.EXEMPLAR_POOL, "Exemplars kept.")
+    kept: str = makes(contracts.EXEMPLAR_POOL)
 
 
 @dataclass(frozen=True, kw_only=True)

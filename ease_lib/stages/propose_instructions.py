@@ -13,12 +13,8 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
 from ease_lib.black_box.client import Completion, Sampling, complete_all
 from ease_lib.config.sections import (
-    CapsConfig,
-    ContinuationConfig,
-    EndpointConfig,
+    Asks,
     InstructionConfig,
-    JudgeConfig,
-    RunConfig,
 )
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.usage import Usage, usage_of
@@ -32,7 +28,7 @@ from ease_lib.prompts.instructions import (
 )
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.budget import PROPOSALS
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
@@ -43,22 +39,17 @@ PROPOSALS_PER_LINE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
+    pool: str = reads("prefilter.kept")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    instructions: str = artifact(contracts.INSTRUCTIONS, "The different instructions, the empty one first.")
+    instructions: str = makes(contracts.INSTRUCTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Asks):
     instructions: InstructionConfig
-    endpoint: EndpointConfig
-    judge: JudgeConfig
-    caps: CapsConfig
-    run: RunConfig
-    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:

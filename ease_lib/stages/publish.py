@@ -19,13 +19,9 @@ from ease_lib.artifacts.result_files import REPORT
 from ease_lib.artifacts.store import Store, joined
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import (
-    CapsConfig,
-    ContinuationConfig,
-    EndpointConfig,
-    JudgeConfig,
+    Asks,
     LineageConfig,
     PublishingConfig,
-    RunConfig,
 )
 from ease_lib.errors import CapReached, LineageError
 from ease_lib.evaluation.evaluator import Question
@@ -48,7 +44,7 @@ from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Attempt
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.running.under_way import ended
 from ease_lib.search.budget import GATE
 from ease_lib.search.search_artifacts import exemplar_of
@@ -59,42 +55,25 @@ from ease_lib.tasks.base import Exemplar, row_hash
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    test: str = artifact(
-        contracts.TEST_SET,
-        "Rows on which the latest prompt has to be beaten, where that is asked for.",
-        of="build_dataset.test",
-    )
-    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
-    summary: str = artifact(
-        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
-    )
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
-    predictions: str = artifact(contracts.PREDICTIONS, "Answers on the test set.", of="evaluate.predictions")
-    results: str = artifact(None, "Folder of the report.", of="report.results")
+    pool: str = reads("prefilter.kept")
+    test: str = reads("build_dataset.test")
+    validation: str = reads("build_dataset.validation")
+    summary: str = reads("build_dataset.summary")
+    best_sequence: str = reads("optimize.best_sequence")
+    predictions: str = reads("evaluate.predictions")
+    results: str = reads("report.results")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    publication: str = artifact(
-        contracts.PUBLICATION, "What was published, and why or why not.", at="result/publication.json"
-    )
-    signed_provenance: str = artifact(
-        None,
-        "Provenance of the run in a DSSE envelope; an empty object without a key.",
-        at="result/signed_provenance.json",
-    )
+    publication: str = makes(contracts.PUBLICATION, at="result/publication.json")
+    signed_provenance: str = makes(at="result/signed_provenance.json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Asks):
     publishing: PublishingConfig
     lineage: LineageConfig
-    endpoint: EndpointConfig
-    judge: JudgeConfig
-    caps: CapsConfig
-    run: RunConfig
-    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:

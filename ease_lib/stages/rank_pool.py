@@ -14,19 +14,19 @@ from ease_lib.embedding.embedder import EmbeddingProgress
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="build_dataset.pool")
-    validation: str = artifact(contracts.VALIDATION_SET, "Validation set.", of="build_dataset.validation")
+    pool: str = reads("build_dataset.pool")
+    validation: str = reads("build_dataset.validation")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    tops: str = artifact(contracts.POOL_TOPS, "Positions in the pool with their similarities.", at="lineage/ranking")
+    tops: str = makes(contracts.POOL_TOPS, at="lineage/ranking")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,28 +18,26 @@ from ease_lib.prompts.template import PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.run import Run
-from ease_lib.running.stage import StageReport, artifact, logger, output_path
+from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.search_artifacts import exemplar_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = artifact(contracts.EXEMPLAR_POOL, "Exemplar pool.", of="prefilter.kept")
-    summary: str = artifact(
-        contracts.DATASET_SUMMARY, "What build_dataset says of the data.", of="build_dataset.summary"
-    )
-    best_sequence: str = artifact(contracts.BEST_SEQUENCE, "The winning sequence.", of="optimize.best_sequence")
-    history: str = artifact(contracts.HISTORY, "All observations.", of="optimize.history")
-    search: str = artifact(contracts.SEARCH_SUMMARY, "What optimize says of the search.", of="optimize.search")
-    predictions: str = artifact(contracts.PREDICTIONS, "Answers on the test set.", of="evaluate.predictions")
-    test_scores: str = artifact(contracts.TEST_SUMMARY, "What evaluate measured.", of="evaluate.test_scores")
+    pool: str = reads("prefilter.kept")
+    summary: str = reads("build_dataset.summary")
+    best_sequence: str = reads("optimize.best_sequence")
+    history: str = reads("optimize.history")
+    search: str = reads("optimize.search")
+    predictions: str = reads("evaluate.predictions")
+    test_scores: str = reads("evaluate.test_scores")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    numbers: str = artifact(contracts.REPORT, "The numbers of the run, as JSON.", at="result/numbers.json")
-    page: str = artifact(None, "The page for people.")
-    results: str = artifact(None, "Folder with prompt, messages, sequence, history and report.", at="result/report")
+    numbers: str = makes(contracts.REPORT, at="result/numbers.json")
+    page: str = makes()
+    results: str = makes(at="result/report")
 
 
 @dataclass(frozen=True, kw_only=True)

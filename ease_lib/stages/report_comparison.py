@@ -15,10 +15,11 @@ from ease_lib.reporting.comparison import finished_of, render_comparison_page, r
 from ease_lib.running.run import open_host, open_run
 from ease_lib.running.stage import (
     Artifact,
-    artifact,
     file_in,
+    makes,
     output_path,
     parts,
+    reads,
     recorded,
     user_errors,
     work_on,
@@ -29,13 +30,13 @@ TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    cells: Sequence[str] = artifact(contracts.COMPARISON_CELL, "Results of all cells.", of="run_cell.result", many=True)
+    cells: Sequence[str] = reads("run_cell.result", many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    page: str = artifact(None, "The page for people.")
-    results: str = artifact(None, "Folder with page, Markdown and Parquet.")
+    page: str = makes()
+    results: str = makes()
 
 
 def execute(

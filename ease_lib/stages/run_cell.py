@@ -21,8 +21,8 @@ from ease_lib.running.run import open_host, open_run, run_of
 from ease_lib.running.run_context import is_last_attempt
 from ease_lib.running.stage import (
     Artifact,
-    artifact,
     file_in,
+    makes,
     output_path,
     parts,
     recorded,
@@ -33,7 +33,7 @@ from ease_lib.running.stage import (
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    result: str = artifact(contracts.COMPARISON_CELL, "Scores, costs and search curve of the cell.")
+    result: str = makes(contracts.COMPARISON_CELL)
 
 
 def execute(
