@@ -7,7 +7,7 @@ import argparse
 from ease_lib.cli.options import add_parameters, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.running.planning import Part, planned, total
+from ease_lib.running.planning import Estimate, planned, total
 from ease_lib.running.run import open_host, open_run, run_of
 
 PLAN_EXAMPLES = """examples:
@@ -41,7 +41,7 @@ def plan_text(parameters: Parameters) -> str:
     with open_host() as host, open_run(host, *run_of(parameters)) as run:
         parts = planned(parameters, run)
     lines = [f"{'':<18}{'requests':>12}{'prompt tokens':>16}{'answer tokens':>16}{'USD':>10}"]
-    for part in (*parts, Part(name="at most", usage=total(parts))):
+    for part in (*parts, Estimate(name="at most", usage=total(parts))):
         usage = part.usage
         prompt = usage.prompt_tokens + usage.judge_prompt_tokens
         answer = usage.completion_tokens + usage.judge_completion_tokens

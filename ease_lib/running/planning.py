@@ -30,14 +30,14 @@ PROPOSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Estimate:
     """A part of a run, and about what it costs at most: answers that are kept already cost nothing."""
 
     name: str
     usage: Usage
 
 
-def planned(parameters: Parameters, run: Run) -> list[Part]:
+def planned(parameters: Parameters, run: Run) -> list[Estimate]:
     """The parts of a run in their order.
 
     Raises:
@@ -50,27 +50,27 @@ def planned(parameters: Parameters, run: Run) -> list[Part]:
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
-    parts = [Part(name="trial questions", usage=_trials(parameters))]
+    parts = [Estimate(name="trial questions", usage=_trials(parameters))]
     if parameters.instructions.instructions:
-        parts.append(Part(name="instructions", usage=_proposals(parameters, data)))
+        parts.append(Estimate(name="instructions", usage=_proposals(parameters, data)))
     cap, before = parameters.caps.max_llm_requests, sum(part.usage.requests for part in parts[1:])
     each = 2 if judged else 1
     affordable = max(0, cap - before - (passes + orders) * each) // each if cap else math.inf
     searched = planned_answers(settings, len(data.validation), affordable)
-    parts.append(Part(name="search", usage=shown.share(searched)))
+    parts.append(Estimate(name="search", usage=shown.share(searched)))
     if orders:
-        parts.append(Part(name="order report", usage=shown.share(orders)))
-    parts.append(Part(name="test set", usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
+        parts.append(Estimate(name="order report", usage=shown.share(orders)))
+    parts.append(Estimate(name="test set", usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
     if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
-        parts.append(Part(name="gate", usage=shown.share(len(data.test))))
+        parts.append(Estimate(name="gate", usage=shown.share(len(data.test))))
     return parts
 
 
-def total(parts: Sequence[Part]) -> Usage:
+def total(parts: Sequence[Estimate]) -> Usage:
     return sum((part.usage for part in parts), start=Usage())
 
 
-def in_words(parameters: Parameters, parts: Sequence[Part], seconds: float) -> str:
+def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) -> str:
     """A line: requests, tokens, cost, time.
 
     Args:

@@ -37,7 +37,7 @@ PROPOSED = "proposed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Evaluated:
     """The observation of an iteration, with what it cost.
 
     Times are of the clock on the wall: `seconds` is what the search took longer because of this evaluation, with
@@ -50,19 +50,19 @@ class Record:
     seconds: float
 
 
-def usage_of_records(records: Iterable[Record]) -> Usage:
+def usage_of_records(records: Iterable[Evaluated]) -> Usage:
     """What so many evaluations cost together."""
     return sum((record.usage for record in records), start=Usage())
 
 
-Found = tuple[list[Record], dict[int, Candidate]]
+Found = tuple[list[Evaluated], dict[int, Candidate]]
 """Records in order, and candidates by iteration."""
 
 
 class Journal(Protocol):
     """Append-only, durable. Open one with `open_journal`."""
 
-    def replay(self) -> Sequence[Record]:
+    def replay(self) -> Sequence[Evaluated]:
         """The records found at opening, in order of iterations."""
         ...
 
@@ -78,7 +78,7 @@ class Journal(Protocol):
         """
         ...
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Evaluated) -> None:
         """Store a record; it is durable when this returns.
 
         Raises:
@@ -116,7 +116,7 @@ class FileJournal:
         self._lines = 0
         self._records, self._candidates = self._recover(key)
 
-    def replay(self) -> Sequence[Record]:
+    def replay(self) -> Sequence[Evaluated]:
         return self._records
 
     def proposed(self) -> Mapping[int, Candidate]:
@@ -125,7 +125,7 @@ class FileJournal:
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
         self._write(_encoded_proposals(candidates))
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Evaluated) -> None:
         self._write(_encoded(record))
 
     def _recover(self, key: str) -> Found:
@@ -204,7 +204,7 @@ class ObjectJournal:
         found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
         self._records, self._candidates = _sorted_out(found, store.uri)
 
-    def replay(self) -> Sequence[Record]:
+    def replay(self) -> Sequence[Evaluated]:
         return self._records
 
     def proposed(self) -> Mapping[int, Candidate]:
@@ -213,7 +213,7 @@ class ObjectJournal:
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
         self._create(f"{min(candidates):06d}.{PROPOSED}.json", _encoded_proposals(candidates))
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Evaluated) -> None:
         self._create(f"{record.iteration:06d}.json", _encoded(record))
 
     def _create(self, name: str, content: bytes) -> None:
@@ -238,12 +238,12 @@ def _check_header(line: bytes, key: str, where: str) -> None:
         )
 
 
-def _sorted_out(found: Iterable[Record | dict[int, Candidate]], where: str) -> Found:
+def _sorted_out(found: Iterable[Evaluated | dict[int, Candidate]], where: str) -> Found:
     """Records in order of their iterations, and all candidates by iteration."""
-    records: list[Record] = []
+    records: list[Evaluated] = []
     candidates: dict[int, Candidate] = {}
     for entry in found:
-        if isinstance(entry, Record):
+        if isinstance(entry, Evaluated):
             records.append(entry)
         else:
             candidates |= entry
@@ -254,7 +254,7 @@ def _sorted_out(found: Iterable[Record | dict[int, Candidate]], where: str) -> F
     return sorted(records, key=lambda record: record.iteration), candidates
 
 
-def _encoded(record: Record) -> bytes:
+def _encoded(record: Evaluated) -> bytes:
     return _sealed("record", asdict(record))
 
 
@@ -274,7 +274,7 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
+def _decoded(line: bytes, where: str) -> Evaluated | dict[int, Candidate]:
     """A record, or candidates by iteration."""
     try:
         content = _parsed(line, where)
@@ -285,7 +285,7 @@ def _decoded(line: bytes, where: str) -> Record | dict[int, Candidate]:
         if kind == PROPOSED:
             return {int(iteration): _candidate(each) for iteration, each in fields.items()}
         observation = fields["observation"]
-        return Record(
+        return Evaluated(
             iteration=fields["iteration"],
             observation=_observation(observation),
             usage=Usage(**fields["usage"]),

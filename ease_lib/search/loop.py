@@ -32,7 +32,7 @@ from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
 from ease_lib.search.budget import SEARCH, Caps
-from ease_lib.search.journal import Journal, Record, usage_of_records
+from ease_lib.search.journal import Evaluated, Journal, usage_of_records
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import (
     BUDGET,
@@ -102,7 +102,7 @@ class Study:
     """
 
     history: History
-    records: tuple[Record, ...]
+    records: tuple[Evaluated, ...]
     replayed: int
     stopped: str
     unused: Usage = field(default_factory=Usage)
@@ -126,7 +126,7 @@ def search(
     parallel: int = 1,
     ahead: int = 1,
     caps: Caps | None = None,
-    on_record: Callable[[Record, History], None] = lambda record, history: None,
+    on_record: Callable[[Evaluated, History], None] = lambda record, history: None,
 ) -> Study:
     """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
 
@@ -167,7 +167,7 @@ class _Attempt:
         budget: int,
         parallel: int,
         ahead: int,
-        on_record: Callable[[Record, History], None],
+        on_record: Callable[[Evaluated, History], None],
     ) -> None:
         self._optimizer = optimizer
         self._evaluations = evaluations
@@ -188,7 +188,7 @@ class _Attempt:
         self._under_way: dict[int, Candidate] = {}
         self._next = 0
         self.history = History(comparable=not isinstance(optimizer, RowAllocating))
-        self.records: list[Record] = []
+        self.records: list[Evaluated] = []
 
     def run(self) -> str:
         """Search; why it ended."""
@@ -260,7 +260,7 @@ class _Attempt:
         return self._proposed.get(iteration)
 
     def _begin(self, candidates: Mapping[int, Candidate]) -> None:
-        """Record what will be evaluated, and begin."""
+        """Evaluated what will be evaluated, and begin."""
         unknown = {iteration: each for iteration, each in candidates.items() if iteration not in self._proposed}
         if unknown:
             self._journal.propose(unknown)
@@ -338,7 +338,7 @@ class _Purse:
         self._seconds = 0.0
         self.cap: str | None = None
 
-    def pay(self, record: Record) -> None:
+    def pay(self, record: Evaluated) -> None:
         self._spent += record.usage
         self._seconds += record.seconds
 
@@ -364,7 +364,7 @@ class _Clock:
         return self._mark - before
 
 
-def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Record:
+def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited: float, seconds: float) -> Evaluated:
     observation = Observation(
         candidate=candidate,
         score=evaluation.score,
@@ -374,4 +374,4 @@ def _record(iteration: int, candidate: Candidate, evaluation: Evaluation, waited
         scores=evaluation.scores,
     )
     usage = replace(evaluation.usage, seconds=waited)
-    return Record(iteration=iteration, observation=observation, usage=usage, seconds=seconds)
+    return Evaluated(iteration=iteration, observation=observation, usage=usage, seconds=seconds)

@@ -15,7 +15,7 @@ from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
 from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.search.journal import Record, usage_of_records
+from ease_lib.search.journal import Evaluated, usage_of_records
 from ease_lib.search.optimizers.halving import BLOCK_ROWS
 from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.search.task import SearchTask
@@ -113,7 +113,7 @@ class Plan:
             return 1
         return 1 + math.ceil(2 * self.concurrency / (BLOCK_ROWS if self.chooses_rows else len(self.rows)))
 
-    def begin(self, known: Sequence[Record], settings: OptimizerConfig, black_box: BlackBox) -> None:
+    def begin(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
         """Say what lies ahead, and allow what the caps leave for it.
 
         Args:
@@ -127,7 +127,7 @@ class Plan:
         others = ledger.spent(without=[TEST]) + Usage(requests=self.test_requests)
         black_box.meter.allow(self.caps.limits.allowance(others))
 
-    def _announce(self, known: Sequence[Record], settings: OptimizerConfig, black_box: BlackBox) -> None:
+    def _announce(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
         done = sum(len(record.observation.rows) for record in known) if self.chooses_rows else len(known)
         budget, unit = (self.answers, "answers") if self.chooses_rows else (settings.budget, "evaluations")
         if known:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.search.journal import Record
+from ease_lib.search.journal import Evaluated
 from ease_lib.search.optimizers.history import History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, Recommendation, RowAllocating
 
@@ -38,7 +38,7 @@ class Progress:
         self._shown = 0
         self._best = 0.0
 
-    def __call__(self, record: Record, history: History) -> None:
+    def __call__(self, record: Evaluated, history: History) -> None:
         self._asked += len(record.observation.rows)
         if isinstance(self._optimizer, RowAllocating):
             if self._asked * PARTS >= self._answers * (self._shown + 1):
@@ -66,13 +66,13 @@ class Progress:
         )
 
 
-def _best_of(record: Record, history: History) -> float:
+def _best_of(record: Evaluated, history: History) -> float:
     """The incumbent's score, this record among the others."""
     scores = [history.incumbent.score] if history.incumbent else []
     return max([*scores, record.observation.score])
 
 
-def _log_evaluation(record: Record, incumbent: float, budget: int) -> None:
+def _log_evaluation(record: Evaluated, incumbent: float, budget: int) -> None:
     """Number, score, incumbent, requests and seconds."""
     observation = record.observation
     logger.info(

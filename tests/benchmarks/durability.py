@@ -22,7 +22,7 @@ from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
-from ease_lib.search.journal import Record, open_journal
+from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.optimizers.history import Candidate, Observation
 from ease_lib.tasks.base import Exemplar
 from tests.s3_server import S3Server
@@ -93,7 +93,9 @@ class _Evaluations(ExitStack):
         )
         if self._journal:
             observation = Observation(candidate=candidate, score=evaluation.score, validation_rows=len(ROWS))
-            self._journal.append(Record(iteration=number, observation=observation, usage=evaluation.usage, seconds=0))
+            self._journal.append(
+                Evaluated(iteration=number, observation=observation, usage=evaluation.usage, seconds=0)
+            )
         return evaluation
 
 

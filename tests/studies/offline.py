@@ -35,8 +35,7 @@ from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.search.budget import SEARCH
 from ease_lib.search.candidates.prompts import Prompts
-from ease_lib.search.candidates.sampling import Sequence as ExemplarSequence
-from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
+from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
 from ease_lib.search.optimizers.halving import Halving, features_of
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.problem import Problem
@@ -70,7 +69,7 @@ class Answered:
 
     problem: Problem
     representations: dict[str, Representation]
-    sequences: tuple[ExemplarSequence, ...]
+    sequences: tuple[Positions, ...]
     scores: NDArray[np.float64]
     model: str
     task: str
@@ -329,9 +328,9 @@ def _halving(data: Answered, budget: int, seed: int) -> int:
 class _Listed(SequenceSpace):
     """Nothing but the sequences that were asked."""
 
-    listed: tuple[ExemplarSequence, ...] = ()
+    listed: tuple[Positions, ...] = ()
 
-    def draw(self, seed: int, iteration: int, seen: object) -> ExemplarSequence | None:
+    def draw(self, seed: int, iteration: int, seen: object) -> Positions | None:
         order = rng(seed, "listed").permutation(len(self.listed))
         return next((self.listed[number] for number in order if self.listed[number] not in seen), None)  # type: ignore[operator]
 

@@ -33,7 +33,7 @@ from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
 from ease_lib.search.candidates.prompts import Prompt
-from ease_lib.search.journal import Record, open_journal
+from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.loop import EvaluationsOn, Study, search
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
@@ -204,7 +204,7 @@ class OptimizerConformance:
         pool = [Exemplar(position, f"exemplar {position}", ("yes",)) for position in range(problem.space.n)]
         new: list[int] = []
 
-        def on_record(record: Record, history: History) -> None:
+        def on_record(record: Evaluated, history: History) -> None:
             new.append(record.iteration)
             if len(new) == kill_after_records:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -326,7 +326,7 @@ def _is_stored(folder: Path, prompt: str) -> bool:
         return runner.run(cache.get(ASKED.answer_key(prompt), Notes())) is not None
 
 
-def _records(folder: Path) -> Sequence[Record]:
+def _records(folder: Path) -> Sequence[Evaluated]:
     with open_journal(open_store(str(folder)), KEY, Notes()) as journal:
         return journal.replay()
 

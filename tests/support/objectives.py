@@ -10,7 +10,7 @@ import numpy as np
 
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.candidates.sampling import Sequence, SequenceSpace
+from ease_lib.search.candidates.sampling import Positions, SequenceSpace
 from ease_lib.search.optimizers.history import Candidate
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.surrogate.representations import PositionalRepresentation
@@ -62,7 +62,7 @@ class OrderedSum:
     values: np.ndarray
     evaluations: int = 0
 
-    def __call__(self, sequence: Sequence, rows: Iterable[int] = (0,)) -> Evaluation:
+    def __call__(self, sequence: Positions, rows: Iterable[int] = (0,)) -> Evaluation:
         self.evaluations += 1
         score = float(self.raw(sequence) / self.raw(self.optimum))
         asked = tuple(rows)
@@ -86,12 +86,12 @@ class OrderedSum:
         """As `study.loop.search` wants it."""
         return AtOnce(lambda iteration, candidate: self.of(candidate))
 
-    def raw(self, sequence: Sequence) -> float:
+    def raw(self, sequence: Positions) -> float:
         weights = np.arange(1, len(sequence) + 1)
         return float(weights @ self.values[list(sequence)])
 
     @property
-    def optimum(self) -> Sequence:
+    def optimum(self) -> Positions:
         k = self.problem.space.k
         return tuple(int(position) for position in np.argsort(self.values)[-k:])
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ease_lib.seeding import rng
 
 IntArray = NDArray[np.integer]
-Sequence = tuple[int, ...]
+Positions = tuple[int, ...]
 
 PADDING = -1
 
@@ -95,7 +95,7 @@ class SequenceSpace:
             repeated = repeated[_rows_with_repetition(sequences[repeated])]
         return sequences
 
-    def sample_unseen(self, generator: np.random.Generator, seen: Collection[Sequence]) -> Sequence | None:
+    def sample_unseen(self, generator: np.random.Generator, seen: Collection[Positions]) -> Positions | None:
         """One sequence that is not in `seen`, as `sample` draws; None when there is none left."""
         for _ in range(REJECTION_TRIES):
             for sequence in as_tuples(self.sample(generator, 1)):
@@ -106,11 +106,11 @@ class SequenceSpace:
         unseen = [sequence for sequence in self._all() if sequence not in seen]
         return unseen[int(generator.integers(len(unseen)))] if unseen else None
 
-    def draw(self, seed: int, iteration: int, seen: Collection[Sequence]) -> Sequence | None:
+    def draw(self, seed: int, iteration: int, seen: Collection[Positions]) -> Positions | None:
         """The random sequence of an iteration: the same for every method, unless it is in `seen`."""
         return self.sample_unseen(rng(seed, "ask", iteration), seen)
 
-    def _all(self) -> Iterator[Sequence]:
+    def _all(self) -> Iterator[Positions]:
         for length in self.lengths:
             for sequence in itertools.permutations(range(self.n), length):
                 if self.tokens is None or sum(self.tokens[list(sequence)]) <= self.most_tokens:
@@ -126,12 +126,12 @@ class SequenceSpace:
         return sequences
 
 
-def as_tuples(rows: IntArray) -> list[Sequence]:
+def as_tuples(rows: IntArray) -> list[Positions]:
     """The sequences of an array, without padding."""
     return [tuple(position for position in row if position != PADDING) for row in rows.tolist()]
 
 
-def as_rows(sequences: Iterable[Sequence], k: int) -> NDArray[np.int64]:
+def as_rows(sequences: Iterable[Positions], k: int) -> NDArray[np.int64]:
     """(t, k) array of sequences of at most k exemplars."""
     filled = [[*sequence, *[PADDING] * (k - len(sequence))] for sequence in sequences]
     return np.array(filled, dtype=np.int64).reshape(len(filled), k)
@@ -142,7 +142,7 @@ def lengths_of(rows: IntArray) -> NDArray[np.int64]:
     return np.asarray((rows != PADDING).sum(axis=1))
 
 
-def among(rows: IntArray, sequences: Collection[Sequence]) -> NDArray[np.bool_]:
+def among(rows: IntArray, sequences: Collection[Positions]) -> NDArray[np.bool_]:
     """(b,) which rows are one of the sequences."""
     multipliers = rng(0, "sequence hash").integers(1, 2**62, size=rows.shape[1])  # sums wrap around
     sought = as_rows((sequence for sequence in sequences if len(sequence) <= rows.shape[1]), rows.shape[1])

@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ease_lib.search.candidates.sampling import Sequence as Chosen
+from ease_lib.search.candidates.sampling import Positions
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import Problem, ask_random
 from ease_lib.search.surrogate.network import one_thread
@@ -50,7 +50,7 @@ MOST_ACTIONS = 128
 """Of a larger pool so many exemplars are drawn for each training (Zhang et al.: 100)."""
 
 FloatArray = NDArray[np.floating]
-Step = tuple[Chosen, int, float]
+Step = tuple[Positions, int, float]
 """The sequence before, the exemplar added, the change of the score."""
 
 
@@ -97,7 +97,9 @@ class Active:
         """Whether the policy is trained anew once a sequence of this length is the last of so many observations."""
         return length == self._problem.space.k and observations >= 2 * self._policy.observations
 
-    def _continued(self, iteration: int, pending: Sequence[Candidate], proposed: Collection[Chosen]) -> Chosen | None:
+    def _continued(
+        self, iteration: int, pending: Sequence[Candidate], proposed: Collection[Positions]
+    ) -> Positions | None:
         """The episode's sequence with one more exemplar; None where every one was proposed before."""
         sequence = (pending[-1] if pending else self._history.observations[-1].candidate).sequence
         if len(sequence) == self._problem.space.k:
@@ -110,12 +112,12 @@ class Active:
         explored = generator.random() < epsilon or not self._policy.trained
         return (*sequence, int(generator.choice(new)) if explored else self._policy.best(sequence, new))
 
-    def _greedy(self, proposed: Collection[Chosen]) -> Chosen | None:
+    def _greedy(self, proposed: Collection[Positions]) -> Positions | None:
         """The sequence of the policy's best actions; the last one of those that lead to something new."""
         if self._policy.observations < len(self._history):
             self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
         k = self._problem.space.k
-        sequence: Chosen = ()
+        sequence: Positions = ()
         for length in range(1, k + 1):
             new = self._policy.new_actions(sequence, proposed if length == k else set())
             if not new:
@@ -146,11 +148,11 @@ class _Policy:
             with one_thread():
                 self._train(steps, generator)
 
-    def new_actions(self, sequence: Chosen, proposed: Collection[Chosen]) -> list[int]:
+    def new_actions(self, sequence: Positions, proposed: Collection[Positions]) -> list[int]:
         """Exemplars that may be added and lead to no proposed sequence."""
         return [action for action in self.actions if action not in sequence and (*sequence, action) not in proposed]
 
-    def best(self, sequence: Chosen, actions: Sequence[int]) -> int:
+    def best(self, sequence: Positions, actions: Sequence[int]) -> int:
         with torch.no_grad():
             values: Tensor = self._network(self._inputs(sequence, actions))[:, 0]
         return actions[int(values.argmax())]
@@ -176,13 +178,13 @@ class _Policy:
             nn.utils.clip_grad_norm_(self._network.parameters(), LARGEST_GRADIENT)
             optimizer.step()
 
-    def _choices(self, sequences: Sequence[Chosen]) -> tuple[Tensor, Tensor]:
+    def _choices(self, sequences: Sequence[Positions]) -> tuple[Tensor, Tensor]:
         """(t, a, f) features of every action in every state, and (t, a) which actions are allowed."""
         features = torch.stack([self._inputs(sequence, self.actions) for sequence in sequences])
         allowed = torch.tensor([[action not in sequence for action in self.actions] for sequence in sequences])
         return features, allowed
 
-    def _inputs(self, sequence: Chosen, actions: Sequence[int]) -> Tensor:
+    def _inputs(self, sequence: Positions, actions: Sequence[int]) -> Tensor:
         features = (self._features.of(sequence, actions) - self._mean) / self._scale
         return torch.as_tensor(features, dtype=torch.float32)
 
@@ -214,7 +216,7 @@ class _Features:
     def count(self) -> int:
         return 2 * int(self._coordinates.shape[1]) + 6
 
-    def of(self, sequence: Chosen, actions: Sequence[int]) -> FloatArray:
+    def of(self, sequence: Positions, actions: Sequence[int]) -> FloatArray:
         """(len(actions), count)"""
         chosen, pool = list(sequence), self._problem.pool
         expected = self._mean_score.get(len(sequence), 0.0)

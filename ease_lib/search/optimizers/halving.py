@@ -68,8 +68,8 @@ MOST_INSERTED = 150
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """How requests are spread.
+class Rungs:
+    """How requests are spread over sequences: how many still compete when so much is spent.
 
     Args:
         rows: B, answers to pay for.
@@ -82,7 +82,7 @@ class Schedule:
     confirmation: int = 0
 
     @classmethod
-    def of(cls, rows: int, validation_rows: int) -> Schedule:
+    def of(cls, rows: int, validation_rows: int) -> Rungs:
         """Args: validation_rows: all there are."""
         return cls(
             rows=rows,
@@ -97,11 +97,11 @@ class Schedule:
 
     @cached_property
     def first_looks(self) -> float:
-        """c."""
+        """c, the sequences that are looked at once before the field begins to shrink."""
         return self.search / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
 
     def contenders(self, spent: int) -> int:
-        """A."""
+        """A, the sequences that still compete once so many answers are spent."""
         due = FIRST_ROWS * math.exp((spent - self.first_looks) / self.first_looks)
         return max(1, math.ceil(self.first_looks / due))
 
@@ -116,10 +116,10 @@ class Halving:
 
     def __init__(self, problem: Problem, *, challenged: bool) -> None:
         self._problem = problem
-        self._schedule = Schedule.of(problem.answers, len(problem.validation_outputs))
+        self._rungs = Rungs.of(problem.answers, len(problem.validation_outputs))
         self._order = row_order(problem.validation_outputs, problem.seed)
-        self._for_search = self._order[: self._schedule.validation_rows]
-        self._kept = self._order[self._schedule.validation_rows :]
+        self._for_search = self._order[: self._rungs.validation_rows]
+        self._kept = self._order[self._rungs.validation_rows :]
         self._place = {row: place for place, row in enumerate(self._for_search)}
         self._challenged = challenged
         self._alone = features_of(problem).without_components()
@@ -149,7 +149,7 @@ class Halving:
         flawless = self._flawless(pending)
         if flawless:
             return self._confirmation(flawless, pending)
-        if self._spent_with(pending) < self._schedule.search:
+        if self._spent_with(pending) < self._rungs.search:
             return self._contender(iteration, pending)
         finalist = self._finalist(pending) if len(self._answers) else None
         return finalist or self._contender(iteration, pending)
@@ -201,7 +201,7 @@ class Halving:
         return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
 
     def ended(self) -> str:
-        if self._spent >= self._schedule.rows:
+        if self._spent >= self._rungs.rows:
             return BUDGET
         return PERFECT if self._is_perfect() else EXHAUSTED
 
@@ -213,11 +213,11 @@ class Halving:
         return self._spent + sum(len(candidate.rows) for candidate in pending)
 
     def left(self, pending: Sequence[Candidate]) -> int:
-        return self._schedule.rows - self._spent_with(pending)
+        return self._rungs.rows - self._spent_with(pending)
 
     def _looks_first(self, pending: Sequence[Candidate]) -> bool:
         """Whether the next is a first look at a random sequence, whatever the answers are."""
-        return self._spent_with(pending) < self._schedule.first_looks
+        return self._spent_with(pending) < self._rungs.first_looks
 
     def _random(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
         """A first look; the first of all without exemplars, where that is allowed."""
@@ -309,7 +309,7 @@ class Halving:
         open_ = [place for place in order if self._unasked(prompts[place], self._for_search, pending)]
         if not open_:
             return self._random(iteration, pending)
-        best = set(order[: self._schedule.contenders(self._spent_with(pending))])
+        best = set(order[: self._rungs.contenders(self._spent_with(pending))])
         among = [place for place in open_ if place in best] or open_[:1]
         among = [place for place in among if prompts[place] not in under_way] or among
         chosen = max(among, key=lambda place: variances[place])

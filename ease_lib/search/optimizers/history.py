@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.search.candidates.prompts import Prompt
-from ease_lib.search.candidates.sampling import Sequence, as_rows
+from ease_lib.search.candidates.sampling import Positions, as_rows
 
 Phase = Literal["initial", "search", "confirmation"]
 """The last is of methods that choose rows: answers that nothing but the winner was chosen by."""
@@ -24,7 +24,7 @@ class Candidate:
     which it is evaluated; a method that does not choose them leaves them to the search loop, which says them.
     """
 
-    sequence: Sequence
+    sequence: Positions
     phase: Phase
     acquisition: float | None = None
     instruction: int = 0
@@ -51,17 +51,17 @@ class Observation:
     scores: tuple[float | None, ...] = ()
 
 
-class Proposed(Collection[Sequence]):
+class Proposed(Collection[Positions]):
     """Two sets as one, without copying the larger: a long search asks at every iteration."""
 
-    def __init__(self, seen: set[Sequence], coming: set[Sequence]) -> None:
+    def __init__(self, seen: set[Positions], coming: set[Positions]) -> None:
         self._seen = seen
         self._coming = coming - seen
 
     def __contains__(self, sequence: object) -> bool:
         return sequence in self._seen or sequence in self._coming
 
-    def __iter__(self) -> Iterator[Sequence]:
+    def __iter__(self) -> Iterator[Positions]:
         yield from self._seen
         yield from self._coming
 
@@ -85,7 +85,7 @@ class History:
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
     seen: set[Prompt] = field(default_factory=set)
-    _seen_with: dict[int, set[Sequence]] = field(default_factory=dict, repr=False, compare=False)
+    _seen_with: dict[int, set[Positions]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)

@@ -10,14 +10,14 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
-from ease_lib.search.journal import Record, open_journal
+from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.optimizers.history import Candidate, Observation
 
 
 def record(iteration, score=0.5):
     candidate = Candidate(sequence=(3, 1), phase="search", acquisition=0.7)
     observation = Observation(candidate=candidate, score=score, validation_rows=20)
-    return Record(iteration=iteration, observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
+    return Evaluated(iteration=iteration, observation=observation, usage=Usage(requests=20, seconds=1.5), seconds=2.0)
 
 
 def append(store, *records):

@@ -8,7 +8,7 @@ import pytest
 
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers import halving
-from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Schedule, checkpoint_before
+from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs, checkpoint_before
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.problem import Problem
 
@@ -206,7 +206,7 @@ def test_no_proposal_is_longer_than_the_tokens_allow():
 
 
 def test_the_schedule_halves_as_it_goes():
-    schedule = Schedule(rows=3300, validation_rows=200)  # without confirmation
+    schedule = Rungs(rows=3300, validation_rows=200)  # without confirmation
     looks = schedule.first_looks / FIRST_ROWS
     assert schedule.contenders(round(schedule.first_looks)) == pytest.approx(looks, rel=0.02)
     halved = schedule.first_looks * (1 + np.log(2))
@@ -215,10 +215,10 @@ def test_the_schedule_halves_as_it_goes():
 
 
 def test_confirmation_takes_a_fifth_of_the_requests_or_half_of_the_rows_of_each_finalist():
-    assert Schedule.of(800, 200).confirmation == 160
-    assert Schedule.of(3300, 100).confirmation == 150
-    assert Schedule.of(3300, 100).validation_rows == 67
-    assert Schedule.of(1, 1).validation_rows == 1
+    assert Rungs.of(800, 200).confirmation == 160
+    assert Rungs.of(3300, 100).confirmation == 150
+    assert Rungs.of(3300, 100).validation_rows == 67
+    assert Rungs.of(1, 1).validation_rows == 1
 
 
 def test_checkpoints_depend_on_the_number_of_answers_alone():
