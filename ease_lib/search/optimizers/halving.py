@@ -97,11 +97,11 @@ class Rungs:
 
     @cached_property
     def first_looks(self) -> float:
-        """c, the sequences that are looked at once before the field begins to shrink."""
+        """c, the answers of first looks at random sequences."""
         return self.search / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
 
     def contenders(self, spent: int) -> int:
-        """A, the sequences that still compete once so many answers are spent."""
+        """A, the sequences that compete once so many answers are spent."""
         due = FIRST_ROWS * math.exp((spent - self.first_looks) / self.first_looks)
         return max(1, math.ceil(self.first_looks / due))
 
