@@ -34,8 +34,7 @@ class Progress:
         self._optimizer = optimizer
         self._budget = settings.budget
         self._answers = problem.answers
-        self._asked = 0
-        self._shown = 0
+        self._asked = self._told = self._shown = 0
         self._best = 0.0
 
     def __call__(self, record: Evaluated, history: History) -> None:
@@ -50,10 +49,10 @@ class Progress:
         self._tell(self._asked, self._answers, self._best)
 
     def _log_part(self, best: Recommendation | None, history: History) -> None:
-        if best is None:
-            return
-        self._best = best.score
         told = sum(len(observation.rows) for observation in history)
+        if best is None or told == self._told:
+            return
+        self._told, self._best = told, best.score
         logger.info(
             "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, asked %d rows",
             told,
