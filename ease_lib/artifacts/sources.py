@@ -6,9 +6,13 @@ import hashlib
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.streams import DataFile
+from ease_lib.errors import DataError
 from ease_lib.notes import Notes
 
 
@@ -39,6 +43,24 @@ class Sources:
             content = store.fetch(name, Path(local)).read_bytes()
         self.notes.file(store.address(name), hashlib.sha256(content).hexdigest(), len(content))
         return content
+
+    def text(self, parameter: str, uri: str) -> str:
+        """The text of a small file that this parameter names.
+
+        Raises:
+            DataError, StoreError: when it is none, or cannot be read.
+        """
+        try:
+            return self.read(uri).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{parameter}={uri} is not UTF-8 text: {error}") from error
+
+    def document(self, parameter: str, uri: str) -> Any:
+        """What a small file in YAML or JSON holds; raises as `text`."""
+        try:
+            return yaml.safe_load(self.text(parameter, uri))
+        except (ValueError, yaml.YAMLError) as error:
+            raise DataError(f"{parameter}={uri} is not YAML: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:
         """The work rests on this file; it is read to its end, if nobody has, for its digest."""

@@ -18,10 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any
-
-import yaml
 
 from ease_lib import errors
 from ease_lib.artifacts.sources import Sources
@@ -30,9 +27,8 @@ from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import final_number
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.messages import Chat
-from ease_lib.prompts.template import INPUT, OUTPUT, fill, parsed
+from ease_lib.prompts.template import INPUT, OUTPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
-from ease_lib.tasks.columns import Parts
 
 ANSWER = "answer"
 VERDICT_TOKENS = 40
@@ -65,16 +61,16 @@ DEFAULT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Rubric:
+class Rubric(MessageTemplate):
     """See above.
 
     Args:
-        messages: role and text of each.
         scale: two numbers, or words.
     """
 
-    messages: tuple[tuple[str, str], ...]
     scale: tuple[str, ...]
+    parameter = "judge_rubric"
+    own_fields = (INPUT, OUTPUT, ANSWER)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Rubric:
@@ -97,7 +93,7 @@ class Rubric:
         ):
             raise DataError("judge_rubric: messages is a list of {role: system or user, content: text}")
         rubric = cls(tuple((each["role"], str(each["content"])) for each in messages), tuple(map(str, scale)))
-        if ANSWER not in rubric._fields:
+        if ANSWER not in rubric.fields:
             raise DataError("judge_rubric: no field {answer} stands in it, so the judge would not see what it grades")
         if rubric._numbers and rubric._numbers[0] >= rubric._numbers[1]:
             raise DataError(f"judge_rubric: scale is {list(rubric.scale)}; the worst number comes first")
@@ -105,27 +101,18 @@ class Rubric:
 
     @property
     def document(self) -> dict[str, Any]:
-        return {
-            "scale": [int(number) if number.denominator == 1 else float(number) for number in self._numbers]
-            or list(self.scale),
-            "messages": [{"role": role, "content": text} for role, text in self.messages],
-        }
+        numbers = [int(number) if number.denominator == 1 else float(number) for number in self._numbers]
+        return {"scale": numbers or list(self.scale), **super().document}
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the row that it names beside the input."""
-        return tuple(field for field in self._fields if field not in (INPUT, OUTPUT, ANSWER))
-
     def render(self, row: Exemplar, answer: str) -> str:
         """What the judge is asked; where several outputs are accepted, each stands in a line."""
-        values = {**dict(row.fields), INPUT: row.input, OUTPUT: "\n".join(row.outputs), ANSWER: answer}
-        return Chat.of((role, fill(parts, values)) for (role, _), parts in zip(self.messages, self._parts, strict=True))
+        return Chat.of(self.filled(row, **{OUTPUT: "\n".join(row.outputs), ANSWER: answer}))
 
-    def read(self, verdict: str) -> float | None:
+    def score(self, verdict: str) -> float | None:
         """The score, from 0 to 1; None where the verdict has none."""
         if not self._numbers:
             steps = [step.lower() for step in self.scale]
@@ -137,14 +124,6 @@ class Rubric:
         if not isinstance(number, Fraction | int) or not worst <= number <= best:
             return None
         return float((number - worst) / (best - worst))
-
-    @cached_property
-    def _parts(self) -> list[Parts]:
-        return [parsed("judge_rubric", f"message {number}", text) for number, (_, text) in enumerate(self.messages, 1)]
-
-    @cached_property
-    def _fields(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(field for parts in self._parts for _, field in parts if field is not None))
 
     @cached_property
     def _numbers(self) -> tuple[Fraction, ...]:
@@ -188,7 +167,7 @@ class Judge:
             if not error.of_prompt:
                 raise
             return Verdict(score=None, failure=f"the judge: {error}", prompt=prompt)
-        score = self._rubric.read(completion.text)
+        score = self._rubric.score(completion.text)
         said = " ".join(completion.text.split())[-SHOWN_CHARACTERS:]
         failure = "" if score is not None else f"the judge gave no score on its scale; it ended with {said!r}"
         return Verdict(score=score, failure=failure, completion=completion, prompt=prompt)
@@ -213,13 +192,7 @@ def read_rubric(uri: str, sources: Sources) -> Rubric:
     """
     if not uri:
         return Rubric.of(DEFAULT)
-    try:
-        text = sources.read(uri).decode("utf-8-sig")
-        if PurePath(uri).suffix not in (".yaml", ".yml", ".json"):
-            return Rubric.of({"messages": [{"role": "user", "content": text.rstrip("\n")}]})
-        content = yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise DataError(f"judge_rubric={uri} is not UTF-8 text or YAML: {' '.join(str(error).split())}") from error
+    content = Rubric.read(uri, sources, role="user")
     if not isinstance(content, dict):
         raise DataError(f"judge_rubric={uri}: messages and scale are needed, found {type(content).__name__}")
     return Rubric.of(content)

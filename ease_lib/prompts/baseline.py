@@ -10,32 +10,22 @@ one message of the user. Its own examples, if it has any, stand in it as they ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import PurePath
 from typing import Any
-
-import yaml
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.errors import DataError
 from ease_lib.prompts.messages import Chat
-from ease_lib.prompts.template import INPUT, fill, parsed
+from ease_lib.prompts.template import INPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
-from ease_lib.tasks.columns import Parts
 
 ROLES = ("system", "developer", "user", "assistant")
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """See above; it is asked in place of a `PromptTemplate`.
+class Baseline(MessageTemplate):
+    """See above; it is asked in place of a `PromptTemplate`. A message without a role is a prompt that is one text."""
 
-    Args:
-        messages: role and text of each; no role is a prompt that is one text.
-    """
-
-    messages: tuple[tuple[str, str], ...]
+    parameter = "baseline"
+    own_fields = (INPUT,)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Baseline:
@@ -54,18 +44,9 @@ class Baseline:
                 raise DataError(f"baseline: message {number} needs a content, and a role of {', '.join(ROLES)}")
             found.append((role, content))
         baseline = cls(tuple(found))
-        if not baseline.columns and INPUT not in baseline._fields:
+        if not baseline.columns and INPUT not in baseline.fields:
             raise DataError("baseline: no field of the query stands in it; write {input}, or columns of the row")
         return baseline
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return {"messages": [{"role": role, "content": text} for role, text in self.messages]}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the row that it names beside the input."""
-        return tuple(field for field in self._fields if field != INPUT)
 
     @property
     def is_chat(self) -> bool:
@@ -74,19 +55,8 @@ class Baseline:
 
     def render(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str = "") -> str:
         """The prompt for one query; exemplars and instruction are those of others, and have no place in it."""
-        values = {**dict(query.fields), INPUT: query.input}
-        texts = [fill(parts, values) for parts in self._parts]
-        if not self.is_chat:
-            return texts[0]
-        return Chat.of((role, text) for (role, _), text in zip(self.messages, texts, strict=True))
-
-    @cached_property
-    def _parts(self) -> list[Parts]:
-        return [parsed("baseline", f"message {number}", text) for number, (_, text) in enumerate(self.messages, 1)]
-
-    @cached_property
-    def _fields(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(field for parts in self._parts for _, field in parts if field is not None))
+        messages = self.filled(query)
+        return Chat.of(messages) if self.is_chat else messages[0][1]
 
 
 def baseline_of(dataset: Mapping[str, Any]) -> Baseline | None:
@@ -102,11 +72,5 @@ def read_baseline(uri: str, sources: Sources) -> Baseline | None:
     """
     if not uri:
         return None
-    try:
-        text = sources.read(uri).decode("utf-8-sig")
-        if PurePath(uri).suffix not in (".yaml", ".yml", ".json"):
-            return Baseline.of({"messages": [{"role": "", "content": text.rstrip("\n")}]})
-        content = yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise DataError(f"baseline={uri} is not UTF-8 text or YAML: {' '.join(str(error).split())}") from error
+    content = Baseline.read(uri, sources, role="")
     return Baseline.of(content if isinstance(content, dict) else {"messages": content})

@@ -62,11 +62,11 @@ def read_instruction_file(uri: str, sources: Sources) -> list[str]:
     Raises:
         DataError, StoreError: when it cannot be read or holds none.
     """
+    content = sources.text("instructions_uri", uri)
     try:
-        content = sources.read(uri).decode("utf-8-sig")
         texts = json.loads(content) if uri.endswith(".json") else content.splitlines()
     except ValueError as error:
-        raise DataError(f"instructions_uri={uri} is not UTF-8 text or JSON: {error}") from error
+        raise DataError(f"instructions_uri={uri} is not JSON: {error}") from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise DataError(f"instructions_uri={uri}: a JSON list of strings is needed")
     texts = [text.strip() for text in texts if text.strip()]

@@ -25,9 +25,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
-
-import yaml
+from pathlib import PurePath
+from typing import Any, ClassVar, Literal
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.errors import ConfigError, DataError
@@ -209,6 +208,55 @@ def fill(parts: Parts, values: Mapping[str, str]) -> str:
     return "".join(literal + ("" if field is None else values[field]) for literal, field in parts)
 
 
+@dataclass(frozen=True)
+class MessageTemplate:
+    """Messages in which fields of a row stand: of a baseline, of a judge's rubric.
+
+    Args:
+        messages: role and text of each.
+    """
+
+    messages: tuple[tuple[str, str], ...]
+    parameter: ClassVar[str]
+    """Which names its file, for messages of errors."""
+    own_fields: ClassVar[tuple[str, ...]]
+    """Those that are no columns."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"messages": [{"role": role, "content": text} for role, text in self.messages]}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the row that it names."""
+        return tuple(field for field in self.fields if field not in self.own_fields)
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """All that it names, each once."""
+        return tuple(dict.fromkeys(field for parts in self._parts for _, field in parts if field is not None))
+
+    @cached_property
+    def _parts(self) -> list[Parts]:
+        return [parsed(self.parameter, f"message {number}", text) for number, (_, text) in enumerate(self.messages, 1)]
+
+    def filled(self, row: Exemplar, **values: str) -> list[tuple[str, str]]:
+        """The messages for a row; `values` are of its own fields."""
+        texts = [fill(parts, {**dict(row.fields), INPUT: row.input, **values}) for parts in self._parts]
+        return [(role, text) for (role, _), text in zip(self.messages, texts, strict=True)]
+
+    @classmethod
+    def read(cls, uri: str, sources: Sources, *, role: str) -> Any:
+        """What its file holds, a path or s3://: a document in YAML or JSON, or a text, which is one message.
+
+        Raises:
+            DataError, StoreError: naming the file.
+        """
+        if PurePath(uri).suffix in (".yaml", ".yml", ".json"):
+            return sources.document(cls.parameter, uri)
+        return {"messages": [{"role": role, "content": sources.text(cls.parameter, uri).rstrip("\n")}]}
+
+
 def read_template(uri: str, sources: Sources) -> PromptTemplate:
     """The template of a YAML file, a path or s3://; the default where none is named.
 
@@ -217,10 +265,7 @@ def read_template(uri: str, sources: Sources) -> PromptTemplate:
     """
     if not uri:
         return PromptTemplate()
-    try:
-        document = yaml.safe_load(sources.read(uri).decode("utf-8-sig"))
-    except (ValueError, yaml.YAMLError) as error:
-        raise DataError(f"prompt={uri} is not UTF-8 text in YAML: {' '.join(str(error).split())}") from error
+    document = sources.document("prompt", uri)
     if not isinstance(document, dict):
         raise DataError(f"prompt={uri}: entries like `query: ...` are needed, found {type(document).__name__}")
     return PromptTemplate.of(document)

@@ -48,7 +48,7 @@ def rubric(scale, content="{answer}"):
     ],
 )
 def test_the_verdict_is_the_last_step_of_the_scale_that_it_names(scale, verdict, score):
-    assert rubric(scale).read(verdict) == (None if score is None else pytest.approx(score))
+    assert rubric(scale).score(verdict) == (None if score is None else pytest.approx(score))
 
 
 def test_the_judge_sees_task_expected_outputs_answer_and_columns_and_no_brace_of_theirs_is_a_field():

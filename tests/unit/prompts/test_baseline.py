@@ -47,7 +47,7 @@ def test_none_is_none():
         ("now.txt", "{input", "write {{ and }} for braces that are text"),
         ("now.yaml", "- {role: boss, content: '{input}'}", "message 1 needs a content, and a role of system"),
         ("now.yaml", "[]", "a text, or a list of messages"),
-        ("now.yaml", "- [", "is not UTF-8 text or YAML"),
+        ("now.yaml", "- [", "is not YAML"),
     ],
 )
 def test_mistakes_are_named(tmp_path, name, text, message):
