@@ -33,7 +33,7 @@ from ease_lib.lineage.faults import (
     UNREADABLE,
     UNRECORDED,
     UNSIGNED,
-    Problem,
+    Fault,
 )
 from ease_lib.lineage.publishing import versions as finding
 from ease_lib.lineage.verification import verify_place
@@ -127,7 +127,7 @@ def _verify(parsed: argparse.Namespace) -> int:
     return EXIT_UNSIGNED if parsed.require_signature and counts[UNSIGNED] else 0
 
 
-def _described(problem: Problem) -> str:
+def _described(problem: Fault) -> str:
     why = f" ({problem.why})" if problem.why else ""
     stage = "" if problem.stage == STAGE else f"\n    first stage affected: {problem.stage}"
     return f"{problem.what}: {problem.uri}{why}{stage}"

@@ -17,7 +17,7 @@ CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED, UNSIGNED, MISSI
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Problem:
+class Fault:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
     `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with

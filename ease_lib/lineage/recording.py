@@ -55,7 +55,7 @@ class RunContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class RecordedArtifact:
     """An input or output of a stage, and for an input the record of whoever made it."""
 
     name: str
@@ -83,8 +83,8 @@ class Work:
     stage: str
     parameters: Mapping[str, Any]
     defaults: Sequence[str]
-    inputs: Sequence[Part] = ()
-    outputs: Sequence[Part] = ()
+    inputs: Sequence[RecordedArtifact] = ()
+    outputs: Sequence[RecordedArtifact] = ()
     scheduled: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
 

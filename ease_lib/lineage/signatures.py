@@ -25,7 +25,7 @@ from ease_lib.lineage.attestation import (
 )
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.exports.slsa import PREDICATE_TYPE, PUBLISH
-from ease_lib.lineage.faults import CHANGED, MISSIGNED, MISSING, Problem
+from ease_lib.lineage.faults import CHANGED, MISSIGNED, MISSING, Fault
 from ease_lib.lineage.faults import UNSIGNED as NOT_SIGNED
 from ease_lib.lineage.publishing.versions import envelope_name, manifest_name, manifests_and_envelopes, versions_in
 from ease_lib.lineage.record import Record
@@ -44,7 +44,7 @@ class Signatures:
 
     keys: Sequence[PublicKey]
     holding: dict[str, Signed] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Fault] = field(default_factory=list)
 
     def look_at(self, chain: Chain, published: Mapping[str, Collection[str]], *, all_versions: bool) -> None:
         """Check everything that is signed.
@@ -67,7 +67,7 @@ class Signatures:
             self._problem(chain.head.uri, NOT_SIGNED, "no signature speaks of this run")
 
     def _problem(self, uri: str, what: str, why: str, stage: str = PUBLISH) -> None:
-        self.problems.append(Problem(stage=stage, uri=uri, what=what, why=why))
+        self.problems.append(Fault(stage=stage, uri=uri, what=what, why=why))
 
     def _versions(self, store: Store, expected: Collection[str], *, all_versions: bool) -> dict[str, Signed]:
         """Statements of the versions in a folder whose signatures hold; each is compared with its version."""

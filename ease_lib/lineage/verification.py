@@ -20,7 +20,7 @@ from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Chain, Gap, Step, absolute, follow
 from ease_lib.lineage.deletion.tombstones import Tombstones
-from ease_lib.lineage.faults import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
+from ease_lib.lineage.faults import CHANGED, MISSING, UNREADABLE, UNRECORDED, Fault
 from ease_lib.lineage.publishing.versions import latest_content, marks_of, read_version, versions_in
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
@@ -39,7 +39,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verification:
     """What was compared, and what was found.
 
     Args:
@@ -47,7 +47,7 @@ class Verdict:
     """
 
     checked: int
-    problems: tuple[Problem, ...]
+    problems: tuple[Fault, ...]
     signatures: tuple[str, ...] = ()
 
     @property
@@ -55,7 +55,7 @@ class Verdict:
         return not any(problem.is_fault for problem in self.problems)
 
 
-def verify(chain: Chain, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+def verify(chain: Chain, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verification:
     """Compare everything that the records of a chain name with what is there now; removals on request count too."""
     found = [_of_gap(gap) for gap in chain.gaps]
     checks: dict[str, Check] = {}
@@ -71,31 +71,31 @@ def verify(chain: Chain, *, progress: Callable[[int, int], None] = lambda done, 
             if problem is not None:
                 found.append(problem)
     found += _unexplained(chain)
-    return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
+    return Verification(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
 
 
-def _of_gap(gap: Gap) -> Problem:
+def _of_gap(gap: Gap) -> Fault:
     of_publication = gap.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
     why = gap.reason if gap.kind == UNRECORDED else "" if of_publication else "lineage record"
-    return Problem(stage=gap.stage, uri=gap.uri, what=gap.kind, why=why)
+    return Fault(stage=gap.stage, uri=gap.uri, what=gap.kind, why=why)
 
 
-def _compared(check: Check) -> Problem | None:
+def _compared(check: Check) -> Fault | None:
     try:
         content = check.read()
     except (StoreError, LineageError, OSError, sqlite3.Error) as error:
-        return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
+        return Fault(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
     return differing(check.stage, check.uri, content, check.sha256)
 
 
-def differing(stage: str, uri: str, content: bytes | None, expected: str) -> Problem | None:
+def differing(stage: str, uri: str, content: bytes | None, expected: str) -> Fault | None:
     """The problem of an object that is missing (None) or not what it should be."""
     if content is None:
-        return Problem(stage=stage, uri=uri, what=MISSING, expected_sha256=expected)
+        return Fault(stage=stage, uri=uri, what=MISSING, expected_sha256=expected)
     found = hashlib.sha256(content).hexdigest()
     if found == expected:
         return None
-    return Problem(stage=stage, uri=uri, what=CHANGED, found_sha256=found, expected_sha256=expected)
+    return Fault(stage=stage, uri=uri, what=CHANGED, found_sha256=found, expected_sha256=expected)
 
 
 def checks_of(step: Step, chain: Chain) -> Iterator[Check]:
@@ -192,25 +192,25 @@ class _Rows:
         return {key: entry_bytes(content, digest) for key, content, digest in rows}
 
 
-def _unexplained(chain: Chain) -> Iterator[Problem]:
+def _unexplained(chain: Chain) -> Iterator[Fault]:
     """Inputs that are not what the linked stage made, earlier attempts without a record, and folders' own digests."""
     for step in chain.steps:
         for part in step.record["inputs"]:
             if part.get("record") and not any(gap.uri == part["record"] for gap in chain.gaps):
                 made = next((other for other in chain.steps if other.sha256 == part["record_sha256"]), None)
                 if made and all(output["sha256"] != part["sha256"] for output in made.record["outputs"]):
-                    yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
+                    yield Fault(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
         for part in step.record["outputs"]:
             if "files" in part and digest_of_files(part["files"]) != part["sha256"]:
-                yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
+                yield Fault(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
     root = _split_root(chain.head.record["attempt"]["record"])[0]
     for step in chain.everything if root else ():
         for name in step.record["attempt"]["earlier"]:
             if chain.place.read(f"{root}/{name}") is None:
-                yield Problem(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
+                yield Fault(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
 
 
-def verify_results(chain: Chain, folder: str) -> list[Problem]:
+def verify_results(chain: Chain, folder: str) -> list[Fault]:
     """Compare the results that `ease run` left in its output folder with those that the report stage wrote."""
     report = chain.step_of("report")
     store = open_store(folder)
@@ -224,7 +224,7 @@ def verify_results(chain: Chain, folder: str) -> list[Problem]:
     return [problem for problem in compared if problem is not None]
 
 
-def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
+def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
     """Compare published versions below a folder with their manifests, their marks, and the latest.
 
     Args:
@@ -257,35 +257,35 @@ def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
             yield from _different(store, name, hashlib.sha256(content).hexdigest())
 
 
-def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
+def _different(store: Store, name: str, sha256: str) -> Iterator[Fault]:
     problem = differing("publish", joined(store.uri, name), store.read(name), sha256)
     if problem is not None:
         yield problem
 
 
-def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
+def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Fault]:
     where = joined(store.uri, LATEST_FILE)
     content = store.read(LATEST_FILE)
     if content is None or content == WITHDRAWN:
-        yield Problem(stage="publish", uri=where, what=MISSING)
+        yield Fault(stage="publish", uri=where, what=MISSING)
         return
     try:
         latest = json.loads(content)
         version = str(latest["version"])
     except (ValueError, KeyError, TypeError):
-        yield Problem(stage="publish", uri=where, what=CHANGED)
+        yield Fault(stage="publish", uri=where, what=CHANGED)
         return
     with suppress(LineageError):  # a damaged one is named as such
         found = manifests.get(version) or read_version(store, version)
         if found is None and not store.find_names(f"{VERSIONS}/{version}"):
             why = f"names {version}, which is not there"
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
+            yield Fault(stage="publish", uri=where, what=CHANGED, why=why)
         elif found and latest_content(version, found[1]) != content:
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
+            yield Fault(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
 
 
-def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
-    return Problem(stage="publish", uri=joined(uri, VERSIONS, version, name), what=what, why=why)
+def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Fault:
+    return Fault(stage="publish", uri=joined(uri, VERSIONS, version, name), what=what, why=why)
 
 
 def verify_place(
@@ -295,7 +295,7 @@ def verify_place(
     all_versions: bool = False,
     keys: Sequence[PublicKey] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Verdict:
+) -> Verification:
     """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
 
     Args:
@@ -322,7 +322,7 @@ def verify_place(
         problems.setdefault(problem.uri, problem)
     explained = sorted(tombstones.explained(problem) for problem in problems.values())
     holding = tuple(f"{uri}: {signed.shown}" for uri, signed in signatures.holding.items())
-    return Verdict(checked=verdict.checked, problems=tuple(explained), signatures=holding)
+    return Verification(checked=verdict.checked, problems=tuple(explained), signatures=holding)
 
 
 def _published_of(chain: Chain) -> dict[str, set[str]]:

@@ -13,7 +13,7 @@ from ease_lib.evaluation.metrics import fields_right, normalise
 MOST_LABELS = 12
 MOST_FIELDS = 40
 OTHER = "(other)"
-Answers = Sequence[Mapping[str, Any]]
+Predictions = Sequence[Mapping[str, Any]]
 """Rows of the predictions' contract, all with a score."""
 
 
@@ -40,7 +40,7 @@ class Labels:
         return sum(row.f1 for row in self.rows) / len(self.rows)
 
 
-def labels_of(answers: Answers) -> Labels | None:
+def labels_of(answers: Predictions) -> Labels | None:
     """Of a task with few labels; of any other None."""
     expected = Counter(normalise(row["outputs"][0]) for row in answers)
     if not 2 <= len(expected) <= MOST_LABELS or len(expected) * 2 > len(answers):
@@ -67,7 +67,7 @@ def _among(expected: Counter[str], answer: str) -> str:
     return answer if answer in expected else OTHER
 
 
-def fields_of(answers: Answers) -> list[tuple[str, int, int]]:
+def fields_of(answers: Predictions) -> list[tuple[str, int, int]]:
     """Fields of JSON outputs: name, how often it is right, of how many; empty where outputs are no objects."""
     right: Counter[str] = Counter()
     asked: Counter[str] = Counter()

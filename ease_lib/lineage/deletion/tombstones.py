@@ -16,7 +16,7 @@ from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey, Signer, WrongSignature, open_seal
 from ease_lib.lineage.chain import Chain, same_place
-from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Problem
+from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Fault
 from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.recording import SEALS
 
@@ -104,7 +104,7 @@ class Tombstones:
     successors: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
     places: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     unsigned: set[str] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Fault] = field(default_factory=list)
 
     @classmethod
     def of(cls, chain: Chain, others: Iterable[str] = (), keys: Sequence[PublicKey] = ()) -> Tombstones:
@@ -121,7 +121,7 @@ class Tombstones:
             found._read(open_store(root), keys)
         return found
 
-    def explained(self, problem: Problem) -> Problem:
+    def explained(self, problem: Fault) -> Fault:
         """The problem as a removal on request, if what is there is what the removal left."""
         row = self._row_of(problem)
         if row in self.unsigned:
@@ -138,13 +138,13 @@ class Tombstones:
             try:
                 tombstone = read_tombstone(content, where)
             except LineageError as error:
-                self.problems.append(Problem(stage=STAGE, uri=where, what=CHANGED, why=str(error)))
+                self.problems.append(Fault(stage=STAGE, uri=where, what=CHANGED, why=str(error)))
                 continue
             if keys and not self._is_signed(root, name, content, keys):
                 self.unsigned.add(tombstone.row)
             if tombstone.state == INTENDED:
                 why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
-                self.problems.append(Problem(stage=STAGE, uri=where, what=UNFINISHED, why=why))
+                self.problems.append(Fault(stage=STAGE, uri=where, what=UNFINISHED, why=why))
             for item in tombstone.removed:
                 left = tombstone.row, item["after_sha256"]
                 self.successors[item["before_sha256"]].add(left)
@@ -158,11 +158,11 @@ class Tombstones:
             open_seal(seal, name, content, keys)
         except WrongSignature as error:
             where = joined(root.uri, name)
-            self.problems.append(Problem(stage=STAGE, uri=where, what=MISSIGNED, why=str(error)))
+            self.problems.append(Fault(stage=STAGE, uri=where, what=MISSIGNED, why=str(error)))
             return False
         return True
 
-    def _row_of(self, problem: Problem) -> str:
+    def _row_of(self, problem: Fault) -> str:
         """The row because of which something is as it is; empty where no removal left it so."""
         found = problem.found_sha256 or None
         if problem.what not in (MISSING, CHANGED) or (problem.what == CHANGED and found is None):
