@@ -44,10 +44,15 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     return record
 
 
+def sha256_of(content: bytes) -> str:
+    """In hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def digest_of(content: Record) -> str:
     """SHA-256 of a JSON value in canonical form."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return sha256_of(canonical.encode())
 
 
 def described(path: Path) -> Record:

@@ -55,7 +55,7 @@ from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
 from ease_lib.lineage.record import Record, decode
 from ease_lib.lineage.recording import now
-from ease_lib.lineage.verification import checks_of
+from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
 from ease_lib.tasks.base import row_hash
 
@@ -80,7 +80,7 @@ class RunAt:
 
     def names(self, digests: Collection[str], uris: Collection[str]) -> bool:
         """Whether its records name one of these contents, or something that lies there."""
-        checks = (check for step in self.chain.everything for check in checks_of(step, self.chain))
+        checks = (check for step in self.chain.everything for check in claims_of(step, self.chain))
         return any(check.sha256 in digests or check.uri in uris for check in checks)
 
     def sources(self) -> set[str]:
