@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from ease_lib import __version__
@@ -69,14 +69,15 @@ def _shown(
 
 
 def page_template(name: str) -> Template:
-    """A template of this package; every value it shows is escaped."""
+    """A template of this package; every value that one of HTML shows is escaped."""
     environment = Environment(
         loader=PackageLoader("ease_lib.reporting"),
-        autoescape=True,
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["plain"] = lambda value: " ".join(str(value).replace("|", r"\|").split())
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)
