@@ -32,8 +32,8 @@ def explain(chain: Chain) -> str:
 def _data(chain: Chain) -> Iterator[str]:
     build = _step(chain, "build_dataset")
     summary = _document(chain, build, "summary")
-    reads = build.record.get("files_read", [])
-    sources = ", ".join(read["uri"] for read in reads) or f"task {summary['task']}, which is generated from the seed"
+    reads = ", ".join(read["uri"] for read in build.record.get("files_read", []))
+    sources = reads or f"task {summary['task']}, which is generated from the seed"
     yield (
         f"Data. The task is {summary['task']}, from {sources}. With seed {build.record['parameters']['seed']} it was "
         f"split into a pool of {summary['pool']} exemplars, {summary['validation']} validation rows that guide the "
@@ -46,17 +46,14 @@ def _data(chain: Chain) -> Iterator[str]:
 def _changes(chain: Chain) -> Iterator[str]:
     build = _step(chain, "build_dataset")
     parameters, summary = build.record["parameters"], _document(chain, build, "summary")
+    noise, renaming = parameters["noise_ratio"], parameters["label_remapping"]
     changes = []
-    if parameters["noise_ratio"]:
-        changes.append(
-            f"the outputs of {summary['noisy']} pool rows were corrupted on purpose "
-            f"(noise_ratio {parameters['noise_ratio']})"
-        )
-    if parameters["label_remapping"]:
-        changes.append(
-            f"labels were renamed by {parameters['label_remapping']}, in pool, validation and test set alike"
-        )
-    yield f"Changes. {_sentence(changes)}" if changes else "Changes. None: no noise was added and no label renamed."
+    if noise:
+        changes.append(f"the outputs of {summary['noisy']} pool rows were corrupted on purpose (noise_ratio {noise})")
+    if renaming:
+        changes.append(f"labels were renamed by {renaming}, in pool, validation and test set alike")
+    text = "; ".join(changes) or "None: no noise was added and no label renamed"
+    yield f"Changes. {text[0].upper()}{text[1:]}."
 
 
 def _prefilter(chain: Chain) -> Iterator[str]:
@@ -84,11 +81,11 @@ def _search(chain: Chain) -> Iterator[str]:
     asked = _asked(history)
     chosen = (best["instruction_id"], *best["exemplar_ids"])
     attempts = len(step.record["attempt"]["earlier"])
+    continued = f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else ""
     yield (
         f"Search. {summary['method']} asked {best['llm_model']} at {best['llm_endpoint']} "
         f"{sum(len(row['row_ids']) for row in history)} questions about {len(asked)} sequences of up to {best['k']} "
-        f"exemplars and stopped for this reason: {summary['stopped']}."
-        + (f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else "")
+        f"exemplars and stopped for this reason: {summary['stopped']}.{continued}"
     )
     yield _winner(best, asked, asked.pop(chosen, None))
     pool = {row["exemplar_id"]: row for row in _table(chain, _step(chain, "prefilter"), "kept")}
@@ -137,25 +134,24 @@ def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], w
     if not rivals:
         return f"{text}."
     runner_up = max(rivals, key=lambda entry: (entry.score, -entry.first["iteration"]))
+    ids = ", ".join(map(str, runner_up.first["exemplar_ids"]))
     return (
         f"{text}; the runner-up is evaluation {runner_up.first['iteration'] + 1} ({runner_up.first['phase']}) with "
-        f"{runner_up.score:.3f} over {runner_up.rows} rows, exemplars {_ids(runner_up.first)}."
+        f"{runner_up.score:.3f} over {runner_up.rows} rows, exemplars {ids}."
     )
 
 
 def _test(chain: Chain) -> Iterator[str]:
     step = chain.step_of("evaluate")
-    if step is None:
-        return
-    summary = _document(chain, step, "test_scores")
-    random = summary["random"]["score"]
-    beside = f"; random sequences scored {random:.3f}" if random is not None else ""
-    score = summary["best"]["score"]
-    yield f"Test. On {summary['best']['rows']} rows that decided nothing it scored {score:.3f}{beside}."
+    if step is not None:
+        summary = _document(chain, step, "test_scores")
+        best, random = summary["best"], summary["random"]["score"]
+        beside = f"; random sequences scored {random:.3f}" if random is not None else ""
+        yield f"Test. On {best['rows']} rows that decided nothing it scored {best['score']:.3f}{beside}."
 
 
 def _publication(chain: Chain) -> Iterator[str]:
-    step = next((each for each in [*chain.steps, *chain.beside] if each.stage == "publish"), None)
+    step = chain.step_of("publish")
     if step is not None and step.record["state"] == "complete":
         published = _document(chain, step, "publication")
         yield f"Publication. {published['state']}: {published['reason']}."
@@ -177,15 +173,6 @@ def _table(chain: Chain, step: Step, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _ids(row: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, row["exemplar_ids"]))
-
-
 def _quoted(row: dict[str, Any]) -> str:
     text = row["input"].replace("\n", " ")
     return f"“{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}” → {row['outputs'][0]}"
-
-
-def _sentence(parts: list[str]) -> str:
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,19 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     if encode(record, contract) != content:
         raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
     return record
+
+
+def now() -> str:
+    """The time, as records say it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def distinct(items: Iterable[Record], key: Callable[[Record], Any]) -> list[Record]:
+    """Each once, where it is first."""
+    known: dict[Any, Record] = {}
+    for item in items:
+        known.setdefault(key(item), item)
+    return list(known.values())
 
 
 def sha256_of(content: bytes) -> str:

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
-from ease_lib.lineage.record import Record, described, digest_of, encode, sha256_of
+from ease_lib.lineage.record import Record, described, digest_of, encode, now, sha256_of
 from ease_lib.lineage.redaction import redacted_document
 from ease_lib.notes import Notes
 
@@ -156,10 +155,6 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
     end("complete", outputs=attempt.outputs)
     if store and attempt.seal:
         store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def work_of(stage: str, parameters: Mapping[str, Any], inputs: Sequence[Record]) -> str:

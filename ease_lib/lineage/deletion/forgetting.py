@@ -51,8 +51,7 @@ from ease_lib.lineage.deletion.occurrences import (
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
-from ease_lib.lineage.record import Record, sha256_of
-from ease_lib.lineage.recording import now
+from ease_lib.lineage.record import Record, now, sha256_of
 from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
 from ease_lib.tasks.base import row_hash

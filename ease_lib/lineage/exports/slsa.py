@@ -19,13 +19,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
 from ease_lib.lineage.chain import Chain, Step
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, distinct
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
@@ -50,6 +50,8 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
     names = sorted(files, key=lambda name: (name not in SUBJECTS_FIRST, name))
     steps = [step for step in chain.steps if step.stage != PUBLISH]
     attempts = _attempts(chain, steps)
+    software = steps[0].record["software"]
+    packages = dict(sorted(software["packages"].items()))
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": files[name]["sha256"]}} for name in names],
@@ -61,7 +63,10 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
                 "resolvedDependencies": _dependencies(steps, attempts),
             },
             "runDetails": {
-                "builder": {"id": BUILDER, "version": _versions(steps[0].record["software"])},
+                "builder": {
+                    "id": BUILDER,
+                    "version": {"ease": software["ease"], "python": software["python"], **packages},
+                },
                 "metadata": _metadata(steps[0].record, attempts),
                 "byproducts": [*_artifacts(steps), *record_resources(attempts)],
             },
@@ -112,15 +117,14 @@ def _parameters(steps: list[Step], attempts: list[Step]) -> Record:
 def _dependencies(steps: list[Step], attempts: list[Step]) -> list[Record]:
     in_order = sorted(steps, key=lambda step: str(step.record["started"]))
     records = [step.record for step in in_order]
-    return _distinct(
-        [
-            *(_file(step.stage, file) for step in in_order for file in step.record.get("files_read", [])),
-            *_models(step.record for step in attempts if step.stage != CHECK),
-            *(_embedder(record["embedder"]) for record in records if record.get("embedder")),
-            *(_image(record["software"]["image"]) for record in records if record["software"]["image"]),
-            *(_source(record["software"]["revision"]) for record in records if record["software"]["revision"]),
-        ]
-    )
+    found = [
+        *(_file(step.stage, file) for step in in_order for file in step.record.get("files_read", [])),
+        *_models(step.record for step in attempts if step.stage != CHECK),
+        *(_embedder(record["embedder"]) for record in records if record.get("embedder")),
+        *(_image(record["software"]["image"]) for record in records if record["software"]["image"]),
+        *(_source(record["software"]["revision"]) for record in records if record["software"]["revision"]),
+    ]
+    return distinct(found, partial(json.dumps, sort_keys=True))
 
 
 def _file(stage: str, file: Record) -> Record:
@@ -143,29 +147,20 @@ def _models(records: Iterable[Record]) -> Iterator[Record]:
         for each in llm["answered_by"]:
             counts[each["model"], each["system_fingerprint"]] += each["answers"]
     for (model, endpoint, api), counts in sorted(answers.items()):
-        yield {
-            "name": model or endpoint,
-            "annotations": {
-                "kind": "model",
-                "endpoint": endpoint,
-                "api": api,
-                "answered_by": [
-                    {"model": name, "system_fingerprint": fingerprint, "answers": count}
-                    for (name, fingerprint), count in sorted(counts.items())
-                ],
-                "cached_answers": cached[model, endpoint, api],
-            },
-        }
+        answered_by = [
+            {"model": name, "system_fingerprint": fingerprint, "answers": count}
+            for (name, fingerprint), count in sorted(counts.items())
+        ]
+        at = {"kind": "model", "endpoint": endpoint, "api": api}
+        told = {"answered_by": answered_by, "cached_answers": cached[model, endpoint, api]}
+        yield {"name": model or endpoint, "annotations": {**at, **told}}
 
 
 def _embedder(embedder: Record) -> Record:
     sha256 = embedder.get("files_sha256")
+    digest = {"digest": {"sha256": sha256}} if sha256 else {}
     more = {name: value for name, value in embedder.items() if name not in ("name", "files_sha256")}
-    return {
-        "name": embedder["name"],
-        **({"digest": {"sha256": sha256}} if sha256 else {}),
-        "annotations": {"kind": "embedder", **more},
-    }
+    return {"name": embedder["name"], **digest, "annotations": {"kind": "embedder", **more}}
 
 
 def _image(reference: str) -> Record:
@@ -179,10 +174,6 @@ def _source(revision: str) -> Record:
     digest = {"digest": {"gitCommit": found["commit"]}} if found else {}
     dirty = {"dirty": True} if found and found["dirty"] else {}
     return {"name": SOURCE, **digest, "annotations": {"kind": "source", "revision": revision, **dirty}}
-
-
-def _versions(software: Record) -> dict[str, str]:
-    return {"ease": software["ease"], "python": software["python"], **dict(sorted(software["packages"].items()))}
 
 
 def _metadata(last: Record, attempts: list[Step]) -> Record:
@@ -219,11 +210,3 @@ def record_resources(attempts: Iterable[Step]) -> Iterator[Record]:
             "digest": {"sha256": step.sha256},
             "mediaType": JSON,
         }
-
-
-def _distinct(resources: Iterable[Record]) -> list[Record]:
-    """Each once, where it is first."""
-    known: dict[str, Any] = {}
-    for resource in resources:
-        known.setdefault(json.dumps(resource, sort_keys=True), resource)
-    return list(known.values())
