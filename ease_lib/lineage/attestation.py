@@ -163,25 +163,19 @@ class Signed:
         return {each["name"]: each["digest"]["sha256"] for each in named}
 
 
-def signer() -> Signer | None:
+def signer(*, is_needed: bool = False) -> Signer | None:
     """The key that the environment has or names; None where it has none.
 
     Raises:
-        ConfigError: when that is no private key that signs here.
+        ConfigError: when that is no private key that signs here, or missing though `publish_signed` asks for it.
     """
     try:
         pem, where = keys.signing_key()
     except OSError as error:
         raise ConfigError(f"{keys.SIGNING_KEY_FILE} cannot be read: {error.strerror}") from error
-    return Signer(_private(pem, where)) if pem else None
-
-
-def needed_signer(*, is_needed: bool) -> Signer | None:
-    """As `signer`, and an error where `publish_signed` asks for a key that is not there."""
-    found = signer()
-    if found is None and is_needed:
+    if is_needed and not pem:
         raise ConfigError(_NONE)
-    return found
+    return Signer(_private(pem, where)) if pem else None
 
 
 def check_signing(*, is_needed: bool) -> None:
@@ -195,8 +189,7 @@ def check_signing(*, is_needed: bool) -> None:
     public = keys.signing_public_key()
     if public:
         _public(public.encode(), keys.SIGNING_PUBLIC_KEY)
-    if signer() is None and not public and is_needed:
-        raise ConfigError(_NONE)
+    signer(is_needed=is_needed and not public)
 
 
 def read_public_key(text: str) -> PublicKey:

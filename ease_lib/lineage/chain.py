@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ease_lib.artifacts.store import Store, joined, open_file, open_store, read_all
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED
+from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED, Fault
 from ease_lib.lineage.record import Record, decode, sha256_of
 from ease_lib.notes import PACKAGE
 
@@ -59,6 +59,12 @@ class Place:
         content = folder.read(name)
         moved = self._moved(uri) if content is None else ""
         return self._store.read(moved) if moved and self._store else content
+
+    def found(self, uri: str) -> bytes | None:
+        """As `read`; None too where the store cannot be asked."""
+        with suppress(StoreError):
+            return self.read(uri)
+        return None
 
     def store_of(self, uri: str) -> Store:
         """The folder of this URI, or the one that it was moved to."""
@@ -144,6 +150,13 @@ class Gap:
     kind: str
     reason: str
 
+    @property
+    def fault(self) -> Fault:
+        """As verification names it."""
+        of_publication = self.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
+        why = self.reason if self.kind == UNRECORDED else "" if of_publication else "lineage record"
+        return Fault(stage=self.stage, uri=self.uri, what=self.kind, why=why)
+
 
 def stage_of(uri: str) -> str:
     """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `lineage/STAGE.json`."""
@@ -187,6 +200,12 @@ class Chain:
         """The record of a stage that the result rests on."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
 
+    def lacks(self, uri: str, kind: str, reason: str, stage: str = "publish") -> None:
+        """Note a gap, once."""
+        gap = Gap(uri=uri, stage=stage, kind=kind, reason=reason)
+        if gap not in self.gaps:
+            self.gaps.append(gap)
+
     def output(self, step: Step, name: str) -> bytes:
         """The content of an artifact that a stage made.
 
@@ -218,7 +237,8 @@ def follow(uri: str, run: str = "") -> Chain:
     chain.steps.append(_published_head(version, chain, copies) if version else _head(uri, store, run))
     _walk(chain, copies)
     _add_beside(chain)
-    _add_copied(chain, copies)
+    known = {step.id for step in chain.everything}
+    chain.beside += [step for step in _copied(copies) if step.id not in known]  # the copy alone is left of these
     if version:
         _expect_publisher(version, chain)
     return chain
@@ -264,27 +284,22 @@ def _linked(part: Record, stage: str, chain: Chain, copies: dict[str, bytes]) ->
     """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
-        reason = f"nothing recorded who made {part['uri']}"
-        chain.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
+        chain.lacks(part["uri"], UNRECORDED, f"nothing recorded who made {part['uri']}", stage)
         return None
     kind, reason = MISSING, "is missing"
-    for content in (_read(chain.place, uri), copies.get(expected)):
+    for content in (chain.place.found(uri), copies.get(expected)):
         if content is None:
             continue
         if sha256_of(content) == expected:
             return step_of(uri, content)
         kind, reason = CHANGED, "is not the record that the next stage found"
-    gap = Gap(uri=uri, stage=stage_of(uri), kind=kind, reason=f"{uri} {reason}")
-    if gap not in chain.gaps:
-        chain.gaps.append(gap)
+    chain.lacks(uri, kind, f"{uri} {reason}", stage_of(uri))
     return None
 
 
-def _read(place: Place, uri: str) -> bytes | None:
-    try:
-        return place.read(uri)
-    except StoreError:
-        return None
+def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files of a version that keep records by attempt."""
+    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
 
 
 def _copies(uri: str) -> dict[str, bytes]:
@@ -336,7 +351,7 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
         version, is_whole = None, False
     if not (version and is_whole):
         kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")
-        chain.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
+        chain.lacks(where, kind, f"{where} is {state}")
     return f"{folder}/{version or versions[-1]}"
 
 
@@ -352,14 +367,14 @@ def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Ste
     content = open_store(version).read(VERSION_FILE)
     try:
         if content is None:
-            chain.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
+            chain.lacks(where, MISSING, f"{where} is missing")
         else:
             head = decode(content, where, MANIFEST_CONTRACT)["head"]
             step = _linked({**head, "uri": where}, "publish", chain, copies)
             if step is not None:
                 return step
     except LineageError as error:
-        chain.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
+        chain.lacks(where, CHANGED, str(error))
     for step in _copied(copies):
         if step.stage == "report":
             return step
@@ -403,8 +418,7 @@ def _add_beside(chain: Chain) -> None:
             step = step_of(uri, content)
         if step is None or not name.endswith(f"{step.id}.json"):
             if all(gap.uri != uri for gap in chain.gaps) and not any(name.endswith(f"{each}.json") for each in known):
-                reason = f"{name} is not as it was written"
-                chain.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
+                chain.lacks(uri, CHANGED, f"{name} is not as it was written", stage_of(uri))
         elif step.id not in known:
             chain.beside.append(step)
 
@@ -416,10 +430,4 @@ def _expect_publisher(version: str, chain: Chain) -> None:
         uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
         known = [step.record["attempt"]["record"] for step in chain.everything] + [gap.uri for gap in chain.gaps]
         if uri and uri not in known:
-            chain.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
-
-
-def _add_copied(chain: Chain, copies: dict[str, bytes]) -> None:
-    """Records of which only the copy beside a published version is left."""
-    known = {step.id for step in chain.everything}
-    chain.beside += [step for step in _copied(copies) if step.id not in known]
+            chain.lacks(uri, MISSING, f"{uri} is missing")

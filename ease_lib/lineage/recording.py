@@ -157,21 +157,17 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
 
 
-def work_of(stage: str, parameters: Mapping[str, Any], inputs: Sequence[Record]) -> str:
-    """Hash of all that decides what an attempt does: the same work has the same one, in whatever run."""
-    files = [[part["name"], part["sha256"]] for part in inputs]
-    return digest_of({"stage": stage, "parameters": dict(parameters), "inputs": files})[:32]
-
-
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
     parameters = redacted_document(dict(work.parameters), context.secrets)
+    files = [[part["name"], part["sha256"]] for part in attempt.inputs]
+    deciding = {"stage": work.stage, "parameters": parameters, "inputs": files}
     record: Record = {
         "stage": work.stage,
         "state": "started",
         "run": {"id": context.run_id, "name": context.run_name, "scheduled": work.scheduled},
         "attempt": {
             "id": attempt_id,
-            "work": work_of(work.stage, parameters, attempt.inputs),
+            "work": digest_of(deciding)[:32],  # the same for the same work, in whatever run
             "record": attempt.link,
             "copies": dict(work.copies),
             "retry": context.retry,
@@ -186,8 +182,7 @@ def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -
         "defaults": sorted(work.defaults),
         "software": _software(context),
     }
-    redacted: Record = redacted_document(record, context.secrets)
-    return redacted
+    return dict(redacted_document(record, context.secrets))
 
 
 def _software(context: RunContext) -> Record:

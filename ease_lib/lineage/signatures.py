@@ -108,7 +108,7 @@ class Signatures:
         """Statements among the artifacts of the run."""
         for step in chain.everything:
             for output in step.record["outputs"] if step.stage == PUBLISH else ():
-                content = _read(chain, output["uri"]) if output["name"] == OUTPUT else None
+                content = chain.place.found(output["uri"]) if output["name"] == OUTPUT else None
                 signed = self._opened(content, output["uri"]) if content not in (None, NO_ENVELOPE) else None
                 if signed:
                     yield signed
@@ -124,7 +124,7 @@ class Signatures:
             root, _, run = folder.rpartition("/runs/")
             for name in _names(chain, f"{root}/{SEALS}/runs/{run}"):
                 where = f"{folder}/{name}"
-                seal = _read(chain, f"{root}/{SEALS}/runs/{run}/{name}")
+                seal = chain.place.found(f"{root}/{SEALS}/runs/{run}/{name}")
                 step = by_name.get(name)
                 try:
                     if step is None:
@@ -163,13 +163,6 @@ class Signatures:
 
 
 def _names(chain: Chain, folder: str) -> list[str]:
-    try:
-        return list(chain.place.store_of(folder).find_names())
-    except StoreError:
-        return []
-
-
-def _read(chain: Chain, uri: str) -> bytes | None:
     with suppress(StoreError):
-        return chain.place.read(uri)
-    return None
+        return chain.place.store_of(folder).find_names()
+    return []

@@ -16,20 +16,9 @@ from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
-from ease_lib.lineage.chain import (
-    LATEST_FILE,
-    VERSION_FILE,
-    VERSIONS,
-    WITHDRAWN,
-    Chain,
-    Gap,
-    Step,
-    absolute,
-    follow,
-    versions_in,
-)
+from ease_lib.lineage.chain import LATEST_FILE, VERSIONS, WITHDRAWN, Chain, Step, absolute, follow, versions_in
 from ease_lib.lineage.deletion.tombstones import Tombstones
-from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED, Claim, Fault, faults_of, no_progress
+from ease_lib.lineage.faults import CHANGED, MISSING, Claim, Fault, faults_of, no_progress
 from ease_lib.lineage.publishing.versions import (
     latest_content,
     manifest_name,
@@ -62,7 +51,7 @@ class Verification:
 
 def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) -> Verification:
     """Compare everything that the records of a chain name with what is there now; removals on request count too."""
-    found = [_of_gap(gap) for gap in chain.gaps]
+    found = [gap.fault for gap in chain.gaps]
     claims: dict[str, Claim] = {}
     for step in chain.everything:
         for claim in claims_of(step, chain):  # what a later attempt wrote again is as that one says
@@ -73,12 +62,6 @@ def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) 
     found += faults_of(claims.values(), progress)
     found += _unexplained(chain)
     return Verification(checked=len(claims), problems=tuple(sorted(dict.fromkeys(found))))
-
-
-def _of_gap(gap: Gap) -> Fault:
-    of_publication = gap.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
-    why = gap.reason if gap.kind == UNRECORDED else "" if of_publication else "lineage record"
-    return Fault(stage=gap.stage, uri=gap.uri, what=gap.kind, why=why)
 
 
 def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:

@@ -45,26 +45,22 @@ def labels_of(answers: Predictions) -> Labels | None:
     expected = Counter(normalise(row["outputs"][0]) for row in answers)
     if not 2 <= len(expected) <= MOST_LABELS or len(expected) * 2 > len(answers):
         return None
-    pairs = Counter((normalise(row["outputs"][0]), _among(expected, normalise(row["prediction"]))) for row in answers)
+    predicted = [normalise(row["prediction"]) for row in answers]
+    given = [answer if answer in expected else OTHER for answer in predicted]
+    pairs = Counter(zip((normalise(row["outputs"][0]) for row in answers), given, strict=True))
     answered = Counter(label for _, label in pairs.elements())
     columns = [*sorted(expected), *([OTHER] if answered[OTHER] else [])]
-    return Labels(
-        columns=columns,
-        rows=[
-            Label(
-                name=label,
-                counts=[pairs[label, column] for column in columns],
-                precision=pairs[label, label] / answered[label] if answered[label] else None,
-                recall=pairs[label, label] / expected[label],
-                f1=2 * pairs[label, label] / (answered[label] + expected[label]),
-            )
-            for label in sorted(expected)
-        ],
-    )
-
-
-def _among(expected: Counter[str], answer: str) -> str:
-    return answer if answer in expected else OTHER
+    rows = [
+        Label(
+            name=label,
+            counts=[pairs[label, column] for column in columns],
+            precision=pairs[label, label] / answered[label] if answered[label] else None,
+            recall=pairs[label, label] / expected[label],
+            f1=2 * pairs[label, label] / (answered[label] + expected[label]),
+        )
+        for label in sorted(expected)
+    ]
+    return Labels(columns=columns, rows=rows)
 
 
 def fields_of(answers: Predictions) -> list[tuple[str, int, int]]:

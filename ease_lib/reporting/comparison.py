@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ class Row:
         """Mean test score of the prompt in use now, over the repeats; each has a test set of its own."""
         scores = {cell["repeat"]: cell["baseline_test_score"] for cells in self.cells.values() for cell in cells}
         known = [score for score in scores.values() if score is not None]
-        return sum(known) / len(known) if known else None
+        return _mean(known) if known else None
 
     def is_tied(self, method: str, score: str) -> bool:
         best = self.best(score)
@@ -143,12 +144,9 @@ def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[d
     for endpoint in dict.fromkeys(row.endpoint for row in rows):
         entry: dict[str, Any] = {"endpoint": endpoint}
         for score in SCORES:
-            differences = [
-                a - b
-                for row in rows
-                if row.endpoint == endpoint
-                for a, b in zip(*paired(row.scores(method, score), row.scores(other, score)), strict=True)
-            ]
+            there = [row for row in rows if row.endpoint == endpoint]
+            pairs = [paired(row.scores(method, score), row.scores(other, score)) for row in there]
+            differences = [a - b for one, two in pairs for a, b in zip(one, two, strict=True)]
             if differences:
                 entry[score], entry[f"{score}_error"] = mean_and_error(differences)
         if len(entry) > 1:
@@ -161,9 +159,10 @@ def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[f
     curves = {}
     for method in methods:
         runs = [cell["incumbent_scores"] for row in rows for cell in row.cells.get(method, ())]
-        longest = max(map(len, runs), default=0)
-        filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
-        curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
+        if runs:  # else all of them failed there
+            longest = max(map(len, runs))
+            filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
+            curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
     return curves
 
 
@@ -200,7 +199,8 @@ def _shown(cells: Cells) -> dict[str, Any]:
     """What both templates show."""
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
-    failed = [cell for cell in cells if cell["failure"]]
+    name_of = operator.itemgetter("task", "noise_ratio", "method", "repeat")
+    failed = [(cell_name(*name_of(cell)), cell["failure"]) for cell in cells if cell["failure"]]
     return {
         "rows": rows,
         "methods": methods,
@@ -211,7 +211,7 @@ def _shown(cells: Cells) -> dict[str, Any]:
         "gaps": gaps(rows, methods[0]),
         "several_endpoints": len({row.endpoint for row in rows}) > 1,
         "needed": repeats_needed(len(methods)),
-        "failed": [(_name_of(cell), cell["failure"]) for cell in failed],
+        "failed": failed,
         "refused": sum(cell["failed_rows"] for cell in finished),
         "random_search": RANDOM_SEARCH,
     }
@@ -242,7 +242,3 @@ def _cell(row: Row, method: str, score: str) -> str:
         return "–"
     mean, error = mean_and_error([cell[score] for cell in cells])
     return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}"
-
-
-def _name_of(cell: Mapping[str, Any]) -> str:
-    return cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"])

@@ -18,15 +18,10 @@ from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
+Rows = Sequence[Mapping[str, Any]]
 
 
-def render_page(
-    report: Mapping[str, Any],
-    history: Sequence[Mapping[str, Any]],
-    prompt: str,
-    predictions: Sequence[Mapping[str, Any]],
-    harmful: Sequence[Mapping[str, Any]] = (),
-) -> str:
+def render_page(report: Mapping[str, Any], history: Rows, prompt: str, predictions: Rows, harmful: Rows = ()) -> str:
     """The page of a run.
 
     Args:
@@ -55,9 +50,7 @@ def render_page(
     )
 
 
-def _shown(
-    best: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]], harmful: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
+def _shown(best: Mapping[str, Any], mistakes: Rows, harmful: Rows) -> Iterator[str]:
     """Every text that may be a row: by their hashes in its head `ease forget` finds the page."""
     yield best["instruction"]
     for exemplar in best["exemplars"]:

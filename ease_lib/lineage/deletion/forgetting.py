@@ -42,7 +42,6 @@ from ease_lib.lineage.chain import (
 from ease_lib.lineage.deletion.occurrences import (
     PROMPT,
     Occurrence,
-    Wanted,
     answers,
     names_its_rows_elsewhere,
     occurrence,
@@ -83,7 +82,7 @@ class RunAt:
         return str(self.chain.head.record["run"]["id"])
 
     def names(self, digests: Collection[str], uris: Collection[str]) -> bool:
-        """Whether its records name one of these contents, or something that lies there."""
+        """Whether its records name one of these contents, or something that lies there, which was changed before."""
         claims = (claim for step in self.chain.everything for claim in claims_of(step, self.chain))
         return any(claim.sha256 in digests or claim.uri in uris for claim in claims)
 
@@ -291,7 +290,9 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     planned = [item for holder in found for item in holder.items()]
     planned += [_moved(store, move) for store, move in publications]
     items = _merged([item for _, tombstone in begun for item in tombstone.removed], planned)
-    affected = _affected(runs, items)
+    digests = {item["before_sha256"] for item in items}
+    uris = {item["uri"] for item in items if item["kind"] != LATEST}
+    affected = [run for run in runs if run.names(digests, uris)]
     return Removal(
         row=row,
         holders=found,
@@ -319,13 +320,6 @@ def search_commands(removal: Removal) -> dict[str, list[str]]:
         options = run_options(run.chain, leave_out=("answers", "ledger"), exclude_rows=removal.row)
         found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
     return found
-
-
-def _affected(runs: Sequence[RunAt], items: Sequence[Record]) -> list[RunAt]:
-    """Runs whose records name what is removed: by its digest, or by its address where it was changed before."""
-    digests = {item["before_sha256"] for item in items}
-    uris = {item["uri"] for item in items if item["kind"] != LATEST}
-    return [run for run in runs if run.names(digests, uris)]
 
 
 def _files_in(place: str) -> Files:
@@ -376,9 +370,9 @@ def _occurrence(store: Store, name: str, content: bytes, row: str) -> Occurrence
 
 def _cache(store: Store, name: str, row: str) -> Holder | None:
     """Answers that repeat the row; questions are kept as hashes only."""
-    path, wanted = Path(store.address(name)), Wanted(row)
+    path = Path(store.address(name))
     try:
-        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, wanted)}
+        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, row)}
     except sqlite3.Error as error:
         raise LineageError(f"{path} cannot be searched: {error}; mend it or move it away") from error
     return Holder(store=store, name=name, kind="answers", rows=len(found), answers=found) if found else None

@@ -122,7 +122,7 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
     if content.startswith(PARQUET_MARK):
         return _in_parquet(content, wanted)
     if _ANSWER.match(content):
-        return Occurrence(kind="answer") if answers(content, wanted) else None
+        return Occurrence(kind="answer") if answers(content, row) else None
     return _in_bytes(name, content, wanted)
 
 
@@ -132,10 +132,10 @@ def names_its_rows_elsewhere(name: str) -> str:
     return f"{folder}{slash}{BEST_SEQUENCE}" if file in PROMPT_FILES else ""
 
 
-def answers(entry: bytes, wanted: Wanted) -> bool:
+def answers(entry: bytes, row: str) -> bool:
     """Whether a cached answer, as an object holds it, repeats the row; of the question it holds a hash only."""
     completion = _json(entry.partition(b"\n")[2])
-    return isinstance(completion, dict) and wanted.is_in(str(completion.get("text", "")))
+    return isinstance(completion, dict) and Wanted(row).is_in(str(completion.get("text", "")))
 
 
 def quotes(content: bytes, text: str) -> bool:

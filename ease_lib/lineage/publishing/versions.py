@@ -25,15 +25,7 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
-from ease_lib.lineage.chain import (
-    COPIES,
-    LATEST_FILE,
-    MANIFEST_CONTRACT,
-    VERSION_FILE,
-    VERSIONS,
-    WITHDRAWN,
-    versions_in,
-)
+from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
 from ease_lib.lineage.exports.slsa import resource_uri
 from ease_lib.lineage.faults import no_progress
 from ease_lib.lineage.record import Record, decode, encode, sha256_of
@@ -265,30 +257,26 @@ def move_without(store: Store, row: str, losing: Collection[str] = ()) -> Move |
     content = store.read(LATEST_FILE)
     if content == WITHDRAWN:
         return Move(before=content, after=None, version=None)
-    try:
+    latest = None
+    with suppress(LineageError):  # a damaged one stays as it is; verify names it
         latest = read_latest(store)
-    except LineageError:  # a damaged one stays as it is; verify names it
-        return None
-    if latest is None or content is None or not (row in latest.manifest["rows"] or latest.version in losing):
+    if latest is None or not (row in latest.manifest["rows"] or latest.version in losing):
         return None
     for version in _candidates(store, latest.manifest):
         found = read_version(store, version) if version not in losing and has_prompt(store, version) else None
         if found and row not in found[0]["rows"]:
-            return Move(before=content, after=latest_content(version, found[1]), version=version)
-    return Move(before=content, after=None, version=None)
+            return Move(before=latest.content, after=latest_content(version, found[1]), version=version)
+    return Move(before=latest.content, after=None, version=None)
 
 
 def move_latest(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
     """Move latest.json away from a row, whoever else moves it; what was done, or None where nothing had to be."""
-    while True:
-        move = move_without(store, row, losing)
-        if move is None:
-            return None
-        if move.after is None and store.swap(LATEST_FILE, WITHDRAWN, move.before):
-            store.delete(LATEST_FILE)
-            return move
-        if move.after is not None and store.swap(LATEST_FILE, move.after, move.before):
-            return move
+    while move := move_without(store, row, losing):
+        if store.swap(LATEST_FILE, WITHDRAWN if move.after is None else move.after, move.before):
+            if move.after is None:
+                store.delete(LATEST_FILE)
+            break
+    return move
 
 
 def _candidates(store: Store, manifest: Record) -> Iterator[str]:
@@ -303,11 +291,6 @@ def _candidates(store: Store, manifest: Record) -> Iterator[str]:
             break
         manifest = found[0]
     yield from sorted(set(versions_in(store.walk_names())) - seen, reverse=True)
-
-
-def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Files of a version that keep records by attempt."""
-    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
 
 
 def _write(store: Store, name: str, content: bytes, notes: Notes) -> None:
