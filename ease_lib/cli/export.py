@@ -1,6 +1,6 @@
 """Write the winning prompt of a run, or of a published version, as a folder that another library uses.
 
-With the model and the sampling that it was scored with.
+It says the model and the sampling that the prompt was scored with.
 """
 
 from __future__ import annotations

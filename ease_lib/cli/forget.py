@@ -10,6 +10,7 @@ from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
 from ease_lib.lineage.publishing import versions as finding
 
+__doc__ = forgetting.__doc__
 EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
@@ -17,9 +18,6 @@ EXAMPLES = """examples:
 afterwards run the commands that it prints, one for each run that is affected: the same search without the row, also
 while the task's own data still has it. Stopped or killed, the same command continues; exit codes: 0 done, 2 an error
 """
-
-
-__doc__ = forgetting.__doc__
 
 
 def add_options(forget: argparse.ArgumentParser) -> None:

@@ -136,28 +136,6 @@ def step_of(uri: str, content: bytes | None) -> Step:
     return Step(uri=uri, content=content or b"", record=decode(content or b"", uri))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
-    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it.
-
-    Args:
-        kind: `MISSING`, `CHANGED` or `UNRECORDED`.
-        reason: the same in a sentence, for people.
-    """
-
-    uri: str
-    stage: str
-    kind: str
-    reason: str
-
-    @property
-    def fault(self) -> Fault:
-        """As verification names it."""
-        of_publication = self.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
-        why = self.reason if self.kind == UNRECORDED else "" if of_publication else "lineage record"
-        return Fault(stage=self.stage, uri=self.uri, what=self.kind, why=why)
-
-
 def stage_of(uri: str) -> str:
     """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `lineage/STAGE.json`."""
     return uri.rpartition("/")[2].removesuffix(".json").partition("-")[0]
@@ -184,7 +162,7 @@ class Chain:
     place: Place
     steps: list[Step]
     beside: list[Step] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[Fault] = field(default_factory=list)
     version: str = ""
 
     @property
@@ -200,9 +178,11 @@ class Chain:
         """The record of a stage that the result rests on."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
 
-    def lacks(self, uri: str, kind: str, reason: str, stage: str = "publish") -> None:
-        """Note a gap, once."""
-        gap = Gap(uri=uri, stage=stage, kind=kind, reason=reason)
+    def lacks(self, uri: str, what: str, reason: str, stage: str = "publish") -> None:
+        """Note a gap, once: a record that cannot be followed, or an input of which nothing says who made it."""
+        of_publication = uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
+        why = reason if what == UNRECORDED else "" if of_publication else "lineage record"
+        gap = Fault(stage=stage, uri=uri, what=what, why=why, reason=reason)
         if gap not in self.gaps:
             self.gaps.append(gap)
 

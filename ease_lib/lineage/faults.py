@@ -23,6 +23,7 @@ class Fault:
     a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold.
 
     Args:
+        reason: the same in a sentence, of a record that cannot be followed.
         found_sha256: of what is there, where that is something else.
         expected_sha256: as it was recorded, where it was.
     """
@@ -31,6 +32,7 @@ class Fault:
     uri: str
     what: str
     why: str = ""
+    reason: str = field(default="", compare=False)
     found_sha256: str = field(default="", compare=False)
     expected_sha256: str = field(default="", compare=False)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,12 @@ def distinct(items: Iterable[Record], key: Callable[[Record], Any]) -> list[Reco
     for item in items:
         known.setdefault(key(item), item)
     return list(known.values())
+
+
+def answered_by(counts: Mapping[tuple[str, str], int]) -> list[Record]:
+    """What answered how often, from counts by model and fingerprint."""
+    named = sorted(counts.items())
+    return [{"model": model, "system_fingerprint": mark, "answers": count} for (model, mark), count in named]
 
 
 def sha256_of(content: bytes) -> str:

@@ -23,7 +23,7 @@ from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
-from ease_lib.lineage.record import Record, described, digest_of, encode, now, sha256_of
+from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
 from ease_lib.lineage.redaction import redacted_document
 from ease_lib.notes import Notes
 
@@ -201,12 +201,12 @@ def _software(context: RunContext) -> Record:
 
 def _met(observed: Notes) -> Record:
     """What the stage met beside its artifacts."""
-    models = [
-        {"model": model, "system_fingerprint": fingerprint, "answers": count}
-        for (model, fingerprint), count in sorted(observed.models.items())
-    ]
     counts = ("new_answers", "cached_answers", "prompt_tokens", "completion_tokens")
-    llm = {**observed.endpoint, "answered_by": models, **{name: getattr(observed, name) for name in counts}}
+    llm = {
+        **observed.endpoint,
+        "answered_by": answered_by(observed.models),
+        **{name: getattr(observed, name) for name in counts},
+    }
     if observed.left_out:
         llm["left_out"] = list(observed.left_out)
     return {

@@ -51,7 +51,7 @@ class Verification:
 
 def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) -> Verification:
     """Compare everything that the records of a chain name with what is there now; removals on request count too."""
-    found = [gap.fault for gap in chain.gaps]
+    found = [*chain.gaps]
     claims: dict[str, Claim] = {}
     for step in chain.everything:
         for claim in claims_of(step, chain):  # what a later attempt wrote again is as that one says

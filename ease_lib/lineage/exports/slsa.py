@@ -21,11 +21,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
 from ease_lib.lineage.chain import Chain, Step
-from ease_lib.lineage.record import Record, distinct
+from ease_lib.lineage.record import Record, answered_by, distinct
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
@@ -79,6 +80,11 @@ def resource_uri(uri: str) -> str:
     return Path(uri).as_uri() if uri.startswith("/") else uri
 
 
+def resource(name: str, uri: str, sha256: str, **more: Any) -> Record:
+    """As in-toto describes a file."""
+    return {"name": name, "uri": resource_uri(uri), "digest": {"sha256": sha256}, **more}
+
+
 def _attempts(chain: Chain, steps: list[Step]) -> list[Step]:
     """Attempts that ended at the stages behind the result, in order of their start.
 
@@ -128,12 +134,9 @@ def _dependencies(steps: list[Step], attempts: list[Step]) -> list[Record]:
 
 
 def _file(stage: str, file: Record) -> Record:
-    return {
-        "name": file["uri"].rstrip("/").rpartition("/")[2],
-        "uri": resource_uri(file["uri"]),
-        "digest": {"sha256": file["sha256"]},
-        "annotations": {"kind": "data", "stage": stage, "bytes": file["bytes"]},
-    }
+    annotations = {"kind": "data", "stage": stage, "bytes": file["bytes"]}
+    name = file["uri"].rstrip("/").rpartition("/")[2]
+    return resource(name, file["uri"], file["sha256"], annotations=annotations)
 
 
 def _models(records: Iterable[Record]) -> Iterator[Record]:
@@ -147,12 +150,8 @@ def _models(records: Iterable[Record]) -> Iterator[Record]:
         for each in llm["answered_by"]:
             counts[each["model"], each["system_fingerprint"]] += each["answers"]
     for (model, endpoint, api), counts in sorted(answers.items()):
-        answered_by = [
-            {"model": name, "system_fingerprint": fingerprint, "answers": count}
-            for (name, fingerprint), count in sorted(counts.items())
-        ]
         at = {"kind": "model", "endpoint": endpoint, "api": api}
-        told = {"answered_by": answered_by, "cached_answers": cached[model, endpoint, api]}
+        told = {"answered_by": answered_by(counts), "cached_answers": cached[model, endpoint, api]}
         yield {"name": model or endpoint, "annotations": {**at, **told}}
 
 
@@ -189,24 +188,17 @@ def _metadata(last: Record, attempts: list[Step]) -> Record:
 
 def _artifacts(steps: list[Step]) -> Iterator[Record]:
     for contract in BYPRODUCTS:
+        kind = PARQUET if contract in TABLES else JSON
         for step in reversed(steps):
             for output in step.record["outputs"]:
                 if output["contract"].partition("/")[0] == contract:
-                    yield {
-                        "name": f"{step.stage}/{output['name']}",
-                        "uri": resource_uri(output["uri"]),
-                        "digest": {"sha256": output["sha256"]},
-                        "mediaType": PARQUET if contract in TABLES else JSON,
-                    }
+                    name = f"{step.stage}/{output['name']}"
+                    yield resource(name, output["uri"], output["sha256"], mediaType=kind)
 
 
 def record_resources(attempts: Iterable[Step]) -> Iterator[Record]:
     """Lineage records as resources."""
     for step in attempts:
         attempt = step.record["attempt"]
-        yield {
-            "name": f"records/{step.stage}-{step.id}.json",
-            "uri": resource_uri(attempt["record"] or attempt["copies"].get("lineage") or step.uri),
-            "digest": {"sha256": step.sha256},
-            "mediaType": JSON,
-        }
+        uri = attempt["record"] or attempt["copies"].get("lineage") or step.uri
+        yield resource(f"records/{step.stage}-{step.id}.json", uri, step.sha256, mediaType=JSON)

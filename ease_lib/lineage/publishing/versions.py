@@ -26,7 +26,7 @@ from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
-from ease_lib.lineage.exports.slsa import resource_uri
+from ease_lib.lineage.exports.slsa import resource
 from ease_lib.lineage.faults import no_progress
 from ease_lib.lineage.record import Record, decode, encode, sha256_of
 from ease_lib.notes import Notes
@@ -199,7 +199,7 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
         except WrongSignature:
             continue
     return [
-        {"name": name, "uri": resource_uri(store.address(name)), "digest": {"sha256": sha256_of(content)}}
+        resource(name, store.address(name), sha256_of(content))
         for version in versions
         if manifest_name(version) not in followed and contents[manifest_name(version)] is not None
         for name in (manifest_name(version), envelope_name(version))
