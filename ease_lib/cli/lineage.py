@@ -23,7 +23,7 @@ from ease_lib.lineage.chain import follow
 from ease_lib.lineage.deletion.tombstones import STAGE
 from ease_lib.lineage.difference import difference, rerun_commands
 from ease_lib.lineage.explanation import explain
-from ease_lib.lineage.exports.files import exports_of
+from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import versions as finding
 from ease_lib.lineage.record import sha256_of
 from ease_lib.lineage.verification import verify_place

@@ -65,6 +65,11 @@ def answered_by(counts: Mapping[tuple[str, str], int]) -> list[Record]:
     return [{"model": model, "system_fingerprint": mark, "answers": count} for (model, mark), count in named]
 
 
+def resource_uri(uri: str) -> str:
+    """A URI where records name a local file by its path."""
+    return Path(uri).as_uri() if uri.startswith("/") else uri
+
+
 def sha256_of(content: bytes) -> str:
     """In hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()

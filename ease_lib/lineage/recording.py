@@ -202,11 +202,8 @@ def _software(context: RunContext) -> Record:
 def _met(observed: Notes) -> Record:
     """What the stage met beside its artifacts."""
     counts = ("new_answers", "cached_answers", "prompt_tokens", "completion_tokens")
-    llm = {
-        **observed.endpoint,
-        "answered_by": answered_by(observed.models),
-        **{name: getattr(observed, name) for name in counts},
-    }
+    llm: Record = {**observed.endpoint, "answered_by": answered_by(observed.models)}
+    llm |= {name: getattr(observed, name) for name in counts}
     if observed.left_out:
         llm["left_out"] = list(observed.left_out)
     return {

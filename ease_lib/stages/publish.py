@@ -32,7 +32,7 @@ from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
 from ease_lib.lineage.attestation import UNSIGNED, Signer, signed_provenance, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
-from ease_lib.lineage.exports.files import exports_of
+from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import gate
 from ease_lib.lineage.publishing.versions import (
     Latest,

@@ -42,7 +42,7 @@ from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
 from ease_lib.lineage.deletion import tombstones
 from ease_lib.lineage.exports import croissant
-from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
+from ease_lib.lineage.exports.slsa import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.tasks.base import row_hash

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ease_lib.artifacts.contracts import EXEMPLAR_POOL, TEST_SET, VALIDATION_SET
 from ease_lib.lineage.chain import Chain
-from ease_lib.lineage.exports.slsa import resource_uri
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, resource_uri
 
 FILE = "croissant.json"
 VERSION = "http://mlcommons.org/croissant/1.1"

@@ -20,13 +20,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
+from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Chain, Step
-from ease_lib.lineage.record import Record, answered_by, distinct
+from ease_lib.lineage.exports import croissant
+from ease_lib.lineage.exports.openlineage import openlineage_lines
+from ease_lib.lineage.record import Record, answered_by, distinct, resource_uri
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
@@ -34,11 +36,34 @@ BUILD_TYPE = "urn:ease-pipelines:build-type:exemplar-search:v1"
 BUILDER = "urn:ease-pipelines:builder"
 SOURCE = "ease-pipelines"
 PARQUET, JSON = "application/vnd.apache.parquet", "application/json"
+PROVENANCE_FILE, EVENTS_FILE = "provenance.intoto.json", "lineage.openlineage.jsonl"
 CHECK, PUBLISH = "check_prerequisites", "publish"
 SUBJECTS_FIRST = (PROMPT_TEXT, PAGE)
 BYPRODUCTS = ("history", "predictions", "dataset_summary", "search_summary", "test_summary")
 _COMMIT = re.compile(r"(?P<commit>[0-9a-f]{40})(?P<dirty>-dirty)?")
 _IMAGE_DIGEST = re.compile(r"@sha256:(?P<sha256>[0-9a-f]{64})$")
+
+
+def exports_of(chain: Chain) -> dict[str, bytes]:
+    """SLSA provenance of the run's results, its OpenLineage events, and its data set as Croissant; by file name.
+
+    Raises:
+        LineageError: when no record of the report can be reached, which wrote the results.
+    """
+    report = chain.step_of("report")
+    if report is None:
+        raise LineageError("no record of report can be reached, so there is no result to export the provenance of")
+    results = next(part for part in report.record["outputs"] if part["name"] == "results")
+    files = {
+        PROVENANCE_FILE: _json(provenance_statement(chain, results["files"])),
+        EVENTS_FILE: "".join(f"{line}\n" for line in openlineage_lines(chain)).encode(),
+    }
+    data = croissant.croissant(chain)
+    return files if data is None else {**files, croissant.FILE: _json(data)}
+
+
+def _json(content: Record) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def provenance_statement(chain: Chain, files: Record) -> Record:
@@ -73,11 +98,6 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
             },
         },
     }
-
-
-def resource_uri(uri: str) -> str:
-    """A URI where records name a local file by its path."""
-    return Path(uri).as_uri() if uri.startswith("/") else uri
 
 
 def resource(name: str, uri: str, sha256: str, **more: Any) -> Record:
