@@ -328,13 +328,11 @@ _GONE = object()
 
 def _pruned(value: Any, wanted: Wanted) -> tuple[Any, int]:
     """A JSON value without the smallest records that hold the row, and how many there were."""
-    if isinstance(value, str):
-        return (_GONE, 1) if wanted.is_in(value) else (value, 0)
+    if isinstance(value, str) or _is_chat(value):
+        return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
     if isinstance(value, dict):
         return _pruned_object(value, wanted)
     if isinstance(value, list):
-        if _is_chat(value):
-            return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
         pruned = [_pruned(item, wanted) for item in value]
         return [left for left, _ in pruned if left is not _GONE], sum(rows for _, rows in pruned)
     return value, 0

@@ -155,9 +155,8 @@ class Tombstones:
             if not is_signed:
                 self.unsigned.add(tombstone.row)
             if tombstone.state == INTENDED:
-                self._fault(
-                    where, UNFINISHED, f"begun {tombstone.when}; run the same `ease forget` again, it continues"
-                )
+                why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
+                self._fault(where, UNFINISHED, why)
             for item in tombstone.removed:
                 left = tombstone.row, item["after_sha256"]
                 self.successors[item["before_sha256"]].add(left)

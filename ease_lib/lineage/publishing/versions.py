@@ -194,10 +194,8 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     contents = manifests_and_envelopes(store, versions)
     followed: set[str] = set()
     for version in versions:
-        try:
+        with suppress(WrongSignature):
             followed |= set(open_envelope(contents[envelope_name(version)] or b"", [key]).previous)
-        except WrongSignature:
-            continue
     return [
         resource(name, store.address(name), sha256_of(content))
         for version in versions
