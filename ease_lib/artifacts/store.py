@@ -17,7 +17,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -37,6 +38,7 @@ PATIENCE_SECONDS = 300.0
 """How long a stage that runs waits for a store that is away."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
 _IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 
@@ -134,6 +136,18 @@ def open_file(uri: str) -> tuple[Store, str]:
 def joined(uri: str, *names: str) -> str:
     """The address of something below a folder, by the names on the way to it."""
     return "/".join([uri.rstrip("/"), *names])
+
+
+def side_by_side(call: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """What a call that waits for a store gives for each item, in order; as many wait at once as it has connections."""
+    with ThreadPoolExecutor(S3_CONNECTIONS) as threads:
+        yield from threads.map(call, items)
+
+
+def read_all(store: Store, names: Iterable[str]) -> dict[str, bytes | None]:
+    """Contents by name, None of what is not there; read side by side."""
+    listed = list(names)
+    return dict(zip(listed, side_by_side(store.read, listed), strict=True))
 
 
 def is_s3(uri: str) -> bool:

@@ -272,6 +272,29 @@ def entry_bytes(content: str, digest: str) -> bytes:
     return f"{digest}\n{content}".encode()
 
 
+def kept_entries(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Keys and entries of a cache in one file, in the form in which an object holds them; none where no file is.
+
+    Raises:
+        sqlite3.Error: when it cannot be read.
+    """
+    if not path.exists():
+        return
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=LOCK_SECONDS)) as database:
+        for key, content, digest in database.execute("SELECT key, content, sha256 FROM responses"):
+            yield key, entry_bytes(content, digest)
+
+
+def remove_entries(path: Path, keys: Iterable[str]) -> None:
+    """Delete answers of a cache in one file, and what SQLite would keep of their text in the file and its log."""
+    with closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as database:
+        database.execute("PRAGMA secure_delete = ON")
+        with database:
+            database.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def _encoded(completion: Completion) -> str:
     return json.dumps(vars(completion))
 

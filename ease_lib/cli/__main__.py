@@ -31,7 +31,7 @@ COMMANDS = {
     "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
     "forget": "list, and remove on request, everything that holds a row",
 }
-"""What each does; the module `ease_lib.cli.NAME` says more."""
+"""What each does; the module `ease_lib.cli.NAME` says more, has its `EXAMPLES`, adds its options and answers."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     parsed = _parser(next((argument for argument in given if not argument.startswith("-")), "")).parse_args(given)
     try:
-        return int(parsed.command(parsed))
+        return int(parsed.answer(parsed))
     except EaseError as error:
         print(f"ease: error: {error}" if "\n" not in str(error) else f"ease: errors:\n{error}", file=sys.stderr)
         return EXIT_ERROR
@@ -57,7 +57,10 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=shape)
         if name == chosen:
-            importlib.import_module(f"ease_lib.cli.{name}").fill(command)
+            module = importlib.import_module(f"ease_lib.cli.{name}")
+            command.description, command.epilog = module.__doc__, module.EXAMPLES
+            command.set_defaults(answer=module.answer)
+            module.add_options(command)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`ease compare`: which method is best, on this machine."""
+"""Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import sys
 import tempfile
 
-from ease_lib.cli.options import add_parameters, made_folder, run_values
+from ease_lib.cli.options import add_parameters, add_set, made_folder, run_values
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
@@ -17,7 +17,7 @@ from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.stages import report_comparison
 from ease_lib.stages.plan_comparison import checked_plan, most_requests
 
-COMPARE_EXAMPLES = """examples:
+EXAMPLES = """examples:
   ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
   ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints local
   ease compare --methods "ease, {method: ease, shortlist: none}, {method: ease, nu: 1}" --task lr --repeats 5
@@ -26,30 +26,24 @@ with more methods, tasks or repeats, runs only what is not finished yet
 """
 
 
-def fill(compare: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    compare.description = (
-        "Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best."
-    )
-    compare.epilog = COMPARE_EXAMPLES
-    compare.add_argument(
-        "--params", metavar="SET", help="YAML file of parameters, or a set (demo, smoke, paper); options win over it"
-    )
-    compare.add_argument(
-        "--output-dir", metavar="DIR", help="folder for results and finished cells (default: runs/comparison)"
-    )
-    compare.add_argument(
-        "--jobs", type=int, metavar="N", help="processes side by side (default: one per core it may use)"
-    )
+def add_options(compare: argparse.ArgumentParser) -> None:
+    """Those of the command itself, what varies, and the parameters of every run."""
+    add_set(compare)
+    where = "folder for results and finished cells (default: runs/comparison)"
+    compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
+    jobs = "processes side by side (default: one per core it may use)"
+    compare.add_argument("--jobs", type=int, metavar="N", default=available_cores(), help=jobs)
     add_parameters(compare, ComparisonAxes, "what varies")
     add_parameters(compare, Parameters, "parameters of every run")
-    compare.set_defaults(command=_compare)
 
 
-def _compare(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Run what is not finished yet, and print the tables."""
     values = run_values(parsed)
-    folder = made_folder(parsed.output_dir or "runs/comparison")
-    jobs = _jobs(parsed.jobs)
+    folder = made_folder(parsed.output_dir)
+    jobs = parsed.jobs
+    if jobs < 1:
+        raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
             cells = checked_plan({"store_uri": str(folder / "store"), **values}, run)
@@ -64,17 +58,9 @@ def _compare(parsed: argparse.Namespace) -> int:
     for file in (report_comparison.PAGE, report_comparison.MARKDOWN, report_comparison.TABLE):
         print(folder / file)
     if failed:
-        print(
-            f"ease: error: {len(failed)} of {len(results)} runs failed; the same command tries them again",
-            file=sys.stderr,
-        )
+        counted = f"{len(failed)} of {len(results)} runs failed"
+        print(f"ease: error: {counted}; the same command tries them again", file=sys.stderr)
     return EXIT_ERROR if failed else 0
-
-
-def _jobs(given: int | None) -> int:
-    if given is not None and given < 1:
-        raise ConfigError(f"--jobs {given} is below 1, the least allowed")
-    return given or available_cores()
 
 
 def _print_done(number: int, total: int, done: Done) -> None:

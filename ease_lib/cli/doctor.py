@@ -1,38 +1,36 @@
-"""`ease doctor`: everything that a run needs, tried before it."""
+"""Try the task data, the embedder, the object store, the endpoint and this machine, as a run would meet them.
+
+Costs one short LLM request.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from ease_lib.cli.options import add_parameters, run_values
+from ease_lib.cli.options import add_parameters, add_set, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_ERROR
 from ease_lib.running import doctor
 from ease_lib.running.run import open_host, open_run, run_of
 
-DOCTOR_EXAMPLES = """examples:
+EXAMPLES = """examples:
   ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
   ease doctor --params demo                         everything that `make run` will need
   kubectl run ease-doctor --rm -it --image ease-pipelines-cpu:VERSION -- ease doctor --llm-base-url URL
 """
 
 
-def fill(doctor: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    doctor.description = (
-        "Try the task data, the embedder, the object store, the endpoint and this machine, as a run would meet them. "
-        "Costs one short LLM request."
-    )
-    doctor.epilog = DOCTOR_EXAMPLES
-    doctor.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
+def add_options(doctor: argparse.ArgumentParser) -> None:
+    """Those of `ease run`."""
+    add_set(doctor)
     doctor.add_argument("--output-dir", metavar="DIR", default="runs", help="folder to write to (default: runs)")
     add_parameters(doctor, Parameters, "parameters")
-    doctor.set_defaults(command=_doctor)
 
 
-def _doctor(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Print a line for everything that was tried, and what to do where it failed."""
     parameters = parse_parameters(run_values(parsed))
     problems = 0
     folder = Path(parsed.output_dir).expanduser().absolute()

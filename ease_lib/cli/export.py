@@ -1,4 +1,7 @@
-"""`ease export`: the winning prompt for another library."""
+"""Write the winning prompt of a run, or of a published version, as a folder that another library uses.
+
+It says the model and the sampling that the prompt was scored with.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,21 @@ from pathlib import Path
 from ease_lib.cli.prompt_exports.writing import FORMS, write_export
 from ease_lib.result import Result
 
-EXPORT_EXAMPLES = """examples:
+EXAMPLES = """examples:
   ease export runs/tickets --to openai
   ease export s3://bucket/prompts/tickets --to promptfoo --output-dir promptfoo     the latest published version
 """
 
 
-def fill(export: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    export.description = (
-        "Write the winning prompt of a run, or of a published version, as a folder that another library uses, with the "
-        "model and the sampling that it was scored with."
-    )
-    export.epilog = EXPORT_EXAMPLES
+def add_options(export: argparse.ArgumentParser) -> None:
+    """Which prompt, for which library, where."""
     export.add_argument("run", metavar="RUN", help="folder of a run or of published prompts; a path or s3://")
     export.add_argument("--to", choices=tuple(FORMS), required=True, help="the library")
     export.add_argument("--output-dir", metavar="DIR", help="folder to write (default: exports/LIBRARY)")
-    export.set_defaults(command=_export)
 
 
-def _export(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Write the files, and say how they are used."""
     result = Result.read(parsed.run)
     folder = Path(parsed.output_dir or f"exports/{parsed.to}")
     for path in write_export(result, parsed.to, folder):

@@ -1,17 +1,16 @@
-"""`ease forget`: list, and remove on request, everything that holds a row."""
+"""The command `ease forget`; its help is that of `deletion/forgetting.py`."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 
-from ease_lib.artifacts.store import joined
 from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
-from ease_lib.lineage.deletion.forgetting import Removal, search_commands
 from ease_lib.lineage.publishing import versions as finding
 
+__doc__ = forgetting.__doc__
 EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
@@ -21,10 +20,8 @@ while the task's own data still has it. Stopped or killed, the same command cont
 """
 
 
-def fill(forget: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    forget.description = forgetting.__doc__
-    forget.epilog = EXAMPLES
+def add_options(forget: argparse.ArgumentParser) -> None:
+    """Which row, where, and whether it goes."""
     forget.add_argument("--row", required=True, metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
     place = "folder, file or s3:// to search, whatever lies there; may be repeated"
     forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
@@ -32,25 +29,24 @@ def fill(forget: argparse.ArgumentParser) -> None:
     forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
     root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
     forget.add_argument("--root", default="", metavar="URI", help=root)
-    forget.set_defaults(command=_forget)
 
 
-def _forget(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """List what holds the row; with --remove, remove it and say what to do next."""
     row = finding.as_row_hash(parsed.row)
     text = "" if parsed.row == row else parsed.row
     removal = forgetting.plan(parsed.places, row, text=text, root=parsed.root)
     _print_found(removal, parsed.places)
     if not text:
         print("notice: only the hash is known, so what quotes the text within other text is not listed")
-    if not parsed.remove:
-        if removal.is_needed:
-            print("nothing was changed; --remove removes it")
-        return 0
-    if not removal.is_needed:
+    if parsed.remove and not removal.is_needed:
         print("nothing had to be removed")
+    if removal.is_needed and not parsed.remove:
+        print("nothing was changed; --remove removes it")
+    if not (removal.is_needed and parsed.remove):
         return 0
     key = signer()  # a damaged one is an error before anything is removed
-    again = search_commands(removal)
+    again = forgetting.search_commands(removal)
     for tombstone in removal.carry_out(parsed.reason, key):
         print(f"removed; tombstone {tombstone}")
     for command, runs in again.items():
@@ -58,14 +54,14 @@ def _forget(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _print_found(removal: Removal, places: list[str]) -> None:
+def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
     """What holds a row, what happens to latest.json, and what stays."""
     for holder in removal.holders:
         rows = f", {holder.rows} {'row' if holder.rows == 1 else 'rows'}" if holder.rows else ", the whole file"
         print(f"{holder.kind}{rows}: {holder.uri}")
     for store, move in removal.publications:
         becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
-        print(f"latest: {joined(store.uri, LATEST_FILE)} {becomes}")
+        print(f"latest: {store.address(LATEST_FILE)} {becomes}")
     for where, tombstone in removal.begun:
         print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
     print(f"{len(removal.holders)} files and objects hold row {removal.row}")

@@ -8,7 +8,6 @@ run of several). Nothing but read access is needed, and no cluster.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -16,26 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ease_lib.artifacts.store import joined, open_store
+from ease_lib.artifacts.store import open_store
 from ease_lib.errors import ConfigError
+from ease_lib.lineage import faults
 from ease_lib.lineage.attestation import read_public_key
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.deletion.tombstones import STAGE
 from ease_lib.lineage.difference import difference, rerun_commands
 from ease_lib.lineage.explanation import explain
-from ease_lib.lineage.exports.files import exports_of
-from ease_lib.lineage.faults import (
-    CHANGED,
-    FORGOTTEN,
-    MISSIGNED,
-    MISSING,
-    UNFINISHED,
-    UNREADABLE,
-    UNRECORDED,
-    UNSIGNED,
-    Problem,
-)
+from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import versions as finding
+from ease_lib.lineage.record import sha256_of
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import show_page, show_text
 
@@ -53,24 +43,23 @@ EXAMPLES = """examples:
 """
 
 
-def fill(lineage: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its questions."""
-    lineage.description = __doc__
-    lineage.epilog = EXAMPLES
+def add_options(lineage: argparse.ArgumentParser) -> None:
+    """Its questions, with the options of each."""
     questions = lineage.add_subparsers(metavar="QUESTION", required=True)
     show = _question(questions, "show", _show, "the chain from the prompt to the raw data, as a tree or a page")
     show.add_argument("--page", metavar="FILE", help="write an HTML page instead")
     show.add_argument("--json", action="store_true", help="print the records themselves")
-    verifying = _question(
-        questions, "verify", _verify, "recompute every digest and check signatures; exit code 3 when something differs"
-    )
+    recompute = "recompute every digest and check signatures; exit code 3 when something differs"
+    verifying = _question(questions, "verify", _verify, recompute)
     verifying.add_argument("--all", action="store_true", help="every published version, not only the latest")
     key = "file of a key that signatures are accepted from, with @SINCE..UNTIL for those of that time; may be repeated"
     verifying.add_argument("--public-key", dest="keys", action="append", default=[], metavar="FILE[@TIMES]", help=key)
     required = "exit code 4 where nothing is wrong and something is not signed"
     verifying.add_argument("--require-signature", action="store_true", help=required)
-    _question(questions, "explain", _explain, "in plain words: data, noise, prefilter, search, test, publication")
-    _question(questions, "rerun", _rerun, "the commands that give the same history again")
+    plain = "in plain words: data, noise, prefilter, search, test, publication"
+    _question(questions, "explain", lambda parsed: explain(follow(parsed.place, parsed.run)), plain)
+    again = "the commands that give the same history again"
+    _question(questions, "rerun", lambda parsed: rerun_commands(follow(parsed.place, parsed.run)), again)
     export = _question(questions, "export", _export, "provenance (SLSA), events (OpenLineage), data set (Croissant)")
     export.add_argument("--to", default=".", metavar="FOLDER", help="where to write the files (default: here)")
     diff = _question(questions, "diff", _diff, "what differs between two runs, and therefore why the prompt changed")
@@ -83,81 +72,80 @@ def fill(lineage: argparse.ArgumentParser) -> None:
 
 
 def _question(
-    questions: Any, name: str, answer: Callable[[argparse.Namespace], int], text: str, *, run: bool = True
+    questions: Any, name: str, answer: Callable[[argparse.Namespace], str | int], text: str, *, run: bool = True
 ) -> argparse.ArgumentParser:
+    """A question whose answer is a text, or an exit code after it was printed."""
     sentence = f"{text[:1].upper()}{text[1:]}."
     parser: argparse.ArgumentParser = questions.add_parser(name, help=text, description=sentence)
     parser.add_argument("place", metavar="PLACE", help="see ease lineage --help")
     if run:
         parser.add_argument("--run", default="", metavar="ID", help="of several runs there (default: the newest)")
-    parser.set_defaults(command=answer)
+    parser.set_defaults(question=answer)
     return parser
 
 
-def _show(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Answer the question that was asked."""
+    found = parsed.question(parsed)
+    if isinstance(found, int):
+        return found
+    print(found)
+    return 0
+
+
+def _show(parsed: argparse.Namespace) -> str:
     chain = follow(parsed.place, parsed.run)
     if parsed.json:
-        print(json.dumps([step.record for step in chain.everything], indent=1, ensure_ascii=False))
-    elif parsed.page:
+        return json.dumps([step.record for step in chain.everything], indent=1, ensure_ascii=False)
+    if parsed.page:
         Path(parsed.page).write_text(show_page(chain), encoding="utf-8")
-        print(parsed.page)
-    else:
-        print(show_text(chain))
-    return 0
+        return str(parsed.page)
+    return show_text(chain)
 
 
 def _verify(parsed: argparse.Namespace) -> int:
     if parsed.require_signature and not parsed.keys:
         raise ConfigError("--require-signature needs a key to check signatures by; add --public-key FILE")
     keys = [read_public_key(key) for key in parsed.keys]
-    verdict = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress, keys=keys)
-    for problem in verdict.problems:
-        print(_described(problem))
-    counts = Counter(problem.what for problem in verdict.problems)
-    faults = sum(counts[what] for what in (CHANGED, MISSING, UNRECORDED, UNREADABLE))
-    on_request = f"; {counts[FORGOTTEN]} removed on request" if counts[FORGOTTEN] else ""
-    unfinished = f"; unfinished removals: {counts[UNFINISHED]}" if counts[UNFINISHED] else ""
-    print(f"{verdict.checked} files and objects compared, {faults} not as recorded{on_request}{unfinished}")
+    found = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress, keys=keys)
+    for fault in found.problems:
+        why = f" ({fault.why})" if fault.why else ""
+        stage = "" if fault.stage == STAGE else f"\n    first stage affected: {fault.stage}"
+        print(f"{fault.what}: {fault.uri}{why}{stage}")
+    counts = Counter(fault.what for fault in found.problems)
+    differing = sum(counts[what] for what in (faults.CHANGED, faults.MISSING, faults.UNRECORDED, faults.UNREADABLE))
+    forgotten, unfinished, unsigned = (counts[what] for what in (faults.FORGOTTEN, faults.UNFINISHED, faults.UNSIGNED))
+    on_request = f"; {forgotten} removed on request" if forgotten else ""
+    begun = f"; unfinished removals: {unfinished}" if unfinished else ""
+    print(f"{found.checked} files and objects compared, {differing} not as recorded{on_request}{begun}")
     if keys:
-        for signature in verdict.signatures:
+        for signature in found.signatures:
             print(signature)
-        print(f"{len(verdict.signatures)} signatures hold, {counts[MISSIGNED]} do not, {counts[UNSIGNED]} are missing")
-    if not verdict.is_whole:
+        wrong = counts[faults.MISSIGNED]
+        print(f"{len(found.signatures)} signatures hold, {wrong} do not, {unsigned} are missing")
+    if not found.is_whole:
         return EXIT_FAULT
-    return EXIT_UNSIGNED if parsed.require_signature and counts[UNSIGNED] else 0
+    return EXIT_UNSIGNED if parsed.require_signature and unsigned else 0
 
 
-def _described(problem: Problem) -> str:
-    why = f" ({problem.why})" if problem.why else ""
-    stage = "" if problem.stage == STAGE else f"\n    first stage affected: {problem.stage}"
-    return f"{problem.what}: {problem.uri}{why}{stage}"
-
-
-def _explain(parsed: argparse.Namespace) -> int:
-    print(explain(follow(parsed.place, parsed.run)))
-    return 0
-
-
-def _export(parsed: argparse.Namespace) -> int:
-    folder = open_store(parsed.to)
-    for name, content in exports_of(follow(parsed.place, parsed.run)).items():
+def _export(parsed: argparse.Namespace) -> str:
+    folder, files = open_store(parsed.to), exports_of(follow(parsed.place, parsed.run))
+    for name, content in files.items():
         folder.write(name, content)
-        print(joined(folder.uri, name))
-    return 0
+    return "\n".join(map(folder.address, files))
 
 
-def _diff(parsed: argparse.Namespace) -> int:
-    print(difference(follow(parsed.place, parsed.run), follow(parsed.other)))
-    return 0
+def _diff(parsed: argparse.Namespace) -> str:
+    return difference(follow(parsed.place, parsed.run), follow(parsed.other))
 
 
-def _find(parsed: argparse.Namespace) -> int:
+def _find(parsed: argparse.Namespace) -> str:
     if parsed.prompt:
         try:
             content = Path(parsed.prompt).read_bytes()
         except OSError as error:
             raise ConfigError(f"--prompt {parsed.prompt} cannot be read: {error.strerror}") from error
-        found = list(finding.find_prompt(parsed.place, hashlib.sha256(content).hexdigest()))
+        found = list(finding.find_prompt(parsed.place, sha256_of(content)))
     else:
         found = list(finding.find_row(parsed.place, parsed.row))
     for each in found:
@@ -168,19 +156,11 @@ def _find(parsed: argparse.Namespace) -> int:
         print(f"{each.version}  {manifest['task']}  {manifest['llm_model']}  {scores}  {run}")
     holding = sum(each.has_prompt for each in found)
     removed = f"; {len(found) - holding} held it until the prompt was removed" if holding < len(found) else ""
-    print(f"{holding} published {'version holds' if holding == 1 else 'versions hold'} it{removed}")
-    return 0
+    return f"{holding} published {'version holds' if holding == 1 else 'versions hold'} it{removed}"
 
 
-def _index(parsed: argparse.Namespace) -> int:
-    count = finding.index(parsed.place, _progress)
-    print(f"{count} versions had no marks and have them now")
-    return 0
-
-
-def _rerun(parsed: argparse.Namespace) -> int:
-    print(rerun_commands(follow(parsed.place, parsed.run)))
-    return 0
+def _index(parsed: argparse.Namespace) -> str:
+    return f"{finding.index(parsed.place, _progress)} versions had no marks and have them now"
 
 
 def _progress(done: int, total: int) -> None:

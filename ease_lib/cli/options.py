@@ -12,6 +12,15 @@ from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.errors import ConfigError
 
+PREFIX = "parameter_"
+"""Begins the names of parameters among parsed options."""
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names parameters which are written down."""
+    text = "parameter set (demo, smoke, paper) or YAML file; options win over it"
+    parser.add_argument("--params", metavar="SET", help=text)
+
 
 def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -> None:
     """Add an option for each parameter of `config`, in a group of their own."""
@@ -21,28 +30,18 @@ def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) ->
         flag: dict[str, Any] = {"nargs": "?", "const": True} if parameter.type is bool else {}
         group.add_argument(
             f"--{parameter.name.replace('_', '-')}",
-            dest=f"parameter_{parameter.name}",
+            dest=f"{PREFIX}{parameter.name}",
             metavar=parameter.type.__name__.upper(),
             help=argparse.SUPPRESS if parameter.internal else (parameter.help + default).replace("%", "%%"),
             **flag,
         )
 
 
-def given_parameters(parsed: argparse.Namespace) -> dict[str, object]:
-    """The parameters that were given as options."""
-    prefix = "parameter_"
-    return {
-        name.removeprefix(prefix): value
-        for name, value in vars(parsed).items()
-        if name.startswith(prefix) and value is not None
-    }
-
-
 def run_values(parsed: argparse.Namespace) -> dict[str, object]:
     """The parameters of the set that was named, and those given as options, which win."""
-    if not parsed.params:
-        return given_parameters(parsed)
-    return {**read_parameter_set(parsed.params), **given_parameters(parsed)}
+    values: dict[str, object] = {**read_parameter_set(parsed.params)} if parsed.params else {}
+    given = {name: value for name, value in vars(parsed).items() if name.startswith(PREFIX) and value is not None}
+    return values | {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 
 def pipelines_module(module: str) -> Any:
@@ -50,9 +49,8 @@ def pipelines_module(module: str) -> Any:
     try:
         return importlib.import_module(f"pipelines.{module}")
     except ImportError as error:
-        raise ConfigError(
-            f"this needs kfp and the repository's pipelines/ ({error}); run `make install` in a checkout"
-        ) from error
+        needs = "kfp and the repository's pipelines/"
+        raise ConfigError(f"this needs {needs} ({error}); run `make install` in a checkout") from error
 
 
 def made_folder(given: str) -> Path:

@@ -1,35 +1,33 @@
-"""`ease plan`: what a run will ask and cost, before anything is sent."""
+"""Say what `ease run` with the same options will ask at most, in requests, tokens and money, part by part.
+
+The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. How long it
+will take is said by `ease run`, once the endpoint has answered a first question.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from ease_lib.cli.options import add_parameters, run_values
+from ease_lib.cli.options import add_parameters, add_set, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.running.planning import Estimate, planned, total
 from ease_lib.running.run import open_host, open_run, run_of
 
-PLAN_EXAMPLES = """examples:
+EXAMPLES = """examples:
   ease plan --params demo
   ease plan --params paper --llm-base-url https://llm.example.org/v1 --llm-prompt-usd 0.15 --llm-completion-usd 0.6
 """
 
 
-def fill(plan: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    plan.description = (
-        "Say what `ease run` with the same options will ask at most, in requests, tokens and money, part by part. "
-        "The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. "
-        "How long it will take is said by `ease run`, once the endpoint has answered a first question."
-    )
-    plan.epilog = PLAN_EXAMPLES
-    plan.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
+def add_options(plan: argparse.ArgumentParser) -> None:
+    """Those of `ease run`."""
+    add_set(plan)
     add_parameters(plan, Parameters, "parameters")
-    plan.set_defaults(command=_plan)
 
 
-def _plan(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Print the table."""
     print(plan_text(parse_parameters(run_values(parsed))))
     return 0
 

@@ -1,4 +1,4 @@
-"""`ease run`: the whole pipeline on this machine."""
+"""Run the whole pipeline on this machine, from the task's data to the report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from ease_lib.artifacts.result_files import REPORT
-from ease_lib.cli.__main__ import EXAMPLES
-from ease_lib.cli.options import add_parameters, made_folder, pipelines_module, run_values
+from ease_lib.cli.__main__ import EXAMPLES as EXAMPLES
+from ease_lib.cli.options import add_parameters, add_set, made_folder, pipelines_module, run_values
 from ease_lib.cli.plan import plan_text
 from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
@@ -25,37 +25,26 @@ RIVALS = ("baseline", "random", "zero_shot")
 """Whom the verdict is on."""
 
 
-def fill(run: argparse.ArgumentParser) -> None:
-    """Describe the command, and add its options."""
-    run.description = "Run the whole pipeline on this machine, from the task's data to the report."
-    run.epilog = EXAMPLES
-    run.add_argument(
-        "--params", metavar="SET", help="parameter set (demo, smoke, paper) or YAML file; options win over it"
-    )
-    run.add_argument(
-        "--output-dir", metavar="DIR", help="folder for results and journal (default: runs/TASK-METHOD-HASH)"
-    )
-    run.add_argument(
-        "--runner",
-        choices=("inline", "process", "docker"),
-        default="inline",
-        help="inline: all stages in this process; process, in a checkout: the compiled pipeline by Kubeflow's own "
+def add_options(run: argparse.ArgumentParser) -> None:
+    """Those of the command itself, and the parameters of the run."""
+    add_set(run)
+    where = "folder for results and journal (default: runs/TASK-METHOD-HASH)"
+    run.add_argument("--output-dir", metavar="DIR", help=where)
+    runner = (
+        "inline: all stages in this process; process, in a checkout: the compiled pipeline by Kubeflow's own "
         "local run, with a process for each component, which makes the same artifacts more slowly; docker: likewise, "
-        "in containers of the images that `make images` builds (default: inline)",
+        "in containers of the images that `make images` builds (default: inline)"
     )
-    run.add_argument(
-        "--require-better-than",
-        choices=RIVALS,
-        help=f"exit code {EXIT_NOT_BETTER} when the winner is not better than this on the test set, beyond luck",
-    )
-    run.add_argument(
-        "--dry-run", action="store_true", help="say what it would ask and cost, as `ease plan` does, and send nothing"
-    )
+    run.add_argument("--runner", choices=("inline", "process", "docker"), default="inline", help=runner)
+    rival = f"exit code {EXIT_NOT_BETTER} when the winner is not better than this on the test set, beyond luck"
+    run.add_argument("--require-better-than", choices=RIVALS, help=rival)
+    dry = "say what it would ask and cost, as `ease plan` does, and send nothing"
+    run.add_argument("--dry-run", action="store_true", help=dry)
     add_parameters(run, Parameters, "parameters")
-    run.set_defaults(command=_run)
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def answer(parsed: argparse.Namespace) -> int:
+    """Run, print the end of it, and compare with the rival that was named."""
     values = run_values(parsed)
     axes = sorted(set(values) & set(AXES))
     if axes:
@@ -70,7 +59,9 @@ def _run(parsed: argparse.Namespace) -> int:
     if not parameters.run.store_uri:
         parameters = parse_parameters({**values, "store_uri": str(output_dir / "store")})
     start = time.perf_counter()
-    print(f"{_described(parameters)}; output in {output_dir}", flush=True)
+    search = parameters.optimizer
+    described = f"{search.method} on {_task_of(parameters)}: k={search.k}, budget {search.budget}"
+    print(f"{described}; output in {output_dir}", flush=True)
     if parsed.runner == "inline":
         run_inline(parameters, output_dir)
     else:
@@ -88,20 +79,13 @@ def _gated(rival: str, output_dir: Path) -> int:
     return EXIT_NOT_BETTER
 
 
-def _described(parameters: Parameters) -> str:
-    search = parameters.optimizer
-    return (
-        f"{search.method} on {parameters.task.task_name or parameters.task.task}: k={search.k}, budget {search.budget}"
-    )
+def _task_of(parameters: Parameters) -> str:
+    return parameters.task.task_name or parameters.task.task
 
 
 def _output_dir(given: str | None, parameters: Parameters) -> Path:
     """The folder of the run: as given, or named after its parameters so that the same command finds it again."""
     if given is None:
         digest = hashlib.sha256(json.dumps(changed_parameters(parameters), sort_keys=True).encode()).hexdigest()[:8]
-        given = (
-            f"runs/{parameters.task.task_name or parameters.task.task}-{parameters.optimizer.method}-{digest}".replace(
-                ":", "-"
-            )
-        )
+        given = f"runs/{_task_of(parameters)}-{parameters.optimizer.method}-{digest}".replace(":", "-")
     return made_folder(given)

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -41,7 +42,7 @@ from ease_lib.lineage.exports.slsa import (
     provenance_statement,
     record_resources,
 )
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, now, sha256_of
 
 SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
@@ -55,9 +56,8 @@ SEAL_TYPE = "urn:ease-pipelines:seal:v1"
 PREVIOUS = "previous_version"
 HOW_TO_MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`"
 
-_Private = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey
-_Public = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey
-_ECDSA = ec.ECDSA(hashes.SHA256())
+_NONE = f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
+_NONE += f"{keys.SIGNING_KEY_FILE}, in a cluster the Secret {SECRET} with private-key and public-key"
 
 
 class WrongSignature(LineageError):
@@ -66,9 +66,9 @@ class WrongSignature(LineageError):
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key. It shows itself by its id only."""
+    """A private key, in the form of `cryptography`. It shows itself by its id only."""
 
-    _key: _Private
+    _key: Any
 
     def __repr__(self) -> str:
         return f"Signer({self.public.keyid})"
@@ -80,11 +80,7 @@ class Signer:
     def sign(self, statement: Record) -> bytes:
         """The statement in a DSSE envelope, as JSON."""
         body = json.dumps(statement, ensure_ascii=False, sort_keys=True).encode()
-        message = pre_authentication(PAYLOAD_TYPE, body)
-        if isinstance(self._key, ed25519.Ed25519PrivateKey):
-            signature = self._key.sign(message)
-        else:
-            signature = self._key.sign(message, _ECDSA)
+        signature = self._key.sign(pre_authentication(PAYLOAD_TYPE, body), *_algorithm(self._key))
         envelope = {
             "payloadType": PAYLOAD_TYPE,
             "payload": base64.b64encode(body).decode(),
@@ -94,14 +90,13 @@ class Signer:
 
     def seal(self, name: str, content: bytes) -> bytes:
         """The envelope that says that a file of a lineage root has this content."""
-        return self.sign(
-            {
-                "_type": STATEMENT_TYPE,
-                "subject": [{"name": name, "digest": {"sha256": hashlib.sha256(content).hexdigest()}}],
-                "predicateType": SEAL_TYPE,
-                "predicate": {"signed_at": _now()},
-            }
-        )
+        statement = {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256_of(content)}}],
+            "predicateType": SEAL_TYPE,
+            "predicate": {"signed_at": now()},
+        }
+        return self.sign(statement)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,24 +109,20 @@ class PublicKey:
     """
 
     name: str
-    _key: _Public
+    _key: Any
     since: datetime | None = None
     until: datetime | None = None
 
     @property
     def keyid(self) -> str:
         encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        return hashlib.sha256(self._key.public_bytes(encoding, form)).hexdigest()
+        return sha256_of(self._key.public_bytes(encoding, form))
 
     def made(self, signature: bytes, message: bytes) -> bool:
-        try:
-            if isinstance(self._key, ed25519.Ed25519PublicKey):
-                self._key.verify(signature, message)
-            else:
-                self._key.verify(signature, message, _ECDSA)
-        except InvalidSignature:
-            return False
-        return True
+        with suppress(InvalidSignature):
+            self._key.verify(signature, message, *_algorithm(self._key))
+            return True
+        return False
 
     def accepts(self, moment: datetime) -> bool:
         return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
@@ -172,25 +163,19 @@ class Signed:
         return {each["name"]: each["digest"]["sha256"] for each in named}
 
 
-def signer() -> Signer | None:
+def signer(*, is_needed: bool = False) -> Signer | None:
     """The key that the environment has or names; None where it has none.
 
     Raises:
-        ConfigError: when that is no private key that signs here.
+        ConfigError: when that is no private key that signs here, or missing though `publish_signed` asks for it.
     """
     try:
         pem, where = keys.signing_key()
     except OSError as error:
         raise ConfigError(f"{keys.SIGNING_KEY_FILE} cannot be read: {error.strerror}") from error
+    if is_needed and not pem:
+        raise ConfigError(_NONE)
     return Signer(_private(pem, where)) if pem else None
-
-
-def needed_signer(*, is_needed: bool) -> Signer | None:
-    """As `signer`, and an error where `publish_signed` asks for a key that is not there."""
-    found = signer()
-    if found is None and is_needed:
-        raise ConfigError(_missing())
-    return found
 
 
 def check_signing(*, is_needed: bool) -> None:
@@ -204,8 +189,7 @@ def check_signing(*, is_needed: bool) -> None:
     public = keys.signing_public_key()
     if public:
         _public(public.encode(), keys.SIGNING_PUBLIC_KEY)
-    if signer() is None and not public and is_needed:
-        raise ConfigError(_missing())
+    signer(is_needed=is_needed and not public)
 
 
 def read_public_key(text: str) -> PublicKey:
@@ -272,7 +256,7 @@ def open_seal(content: bytes, name: str, sealed: bytes, accepted: Iterable[Publi
     signed = open_envelope(content, accepted)
     if signed.statement["predicateType"] != SEAL_TYPE or name not in signed.subjects:
         raise WrongSignature("signed, and the seal of something else")
-    if signed.subjects[name] != hashlib.sha256(sealed).hexdigest():
+    if signed.subjects[name] != sha256_of(sealed):
         raise WrongSignature("this is not the content that was signed")
     return signed
 
@@ -298,7 +282,7 @@ def signed_provenance(
     known = {each["name"] for each in details["byproducts"]}
     ended = [step for step in chain.everything if step.stage != PUBLISH or step.record["state"] != "started"]
     statement["subject"] += [manifest] if manifest else []
-    definition["internalParameters"]["signed_at"] = _now()
+    definition["internalParameters"]["signed_at"] = now()
     definition["resolvedDependencies"] += [{**each, "annotations": {"kind": PREVIOUS}} for each in previous]
     details["byproducts"] += [each for each in record_resources(ended) if each["name"] not in known]
     return statement
@@ -313,41 +297,34 @@ def _signed_at(statement: Record) -> str:
     raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
 
 
-def _private(pem: bytes, where: str) -> _Private:
+def _private(pem: bytes, where: str) -> Any:
     try:
         key = serialization.load_pem_private_key(pem, None)
     except TypeError as error:
         raise ConfigError(f"{where} is encrypted; store the key without a passphrase in a Secret or file") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no private key in PEM; {HOW_TO_MAKE_ONE}") from error
-    if isinstance(key, ed25519.Ed25519PrivateKey):
-        return key
-    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
-        return key
-    raise _of_another_kind(where)
+    _algorithm(key, where)
+    return key
 
 
-def _public(pem: bytes, where: str) -> _Public:
+def _public(pem: bytes, where: str) -> Any:
     try:
         key = serialization.load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it") from error
-    if isinstance(key, ed25519.Ed25519PublicKey):
-        return key
-    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
-        return key
-    raise _of_another_kind(where)
+    _algorithm(key, where)
+    return key
 
 
-def _of_another_kind(where: str) -> ConfigError:
-    return ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
-
-
-def _missing() -> str:
-    return (
-        f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
-        f"{keys.SIGNING_KEY_FILE}, in a cluster the Secret {SECRET} with private-key and public-key"
-    )
+def _algorithm(key: Any, where: str = "the key") -> tuple[ec.ECDSA, ...]:
+    """What `sign` and `verify` of a key want beside signature and message."""
+    if isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey):
+        return ()
+    is_curve = isinstance(key, ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey)
+    if is_curve and isinstance(key.curve, ec.SECP256R1):
+        return (ec.ECDSA(hashes.SHA256()),)
+    raise ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
 
 
 def _moment(text: str, whole: str) -> datetime | None:
@@ -356,10 +333,6 @@ def _moment(text: str, whole: str) -> datetime | None:
     except ValueError as error:
         raise ConfigError(f"--public-key {whole}: {text} is no time; write FILE@2026-01-01..2026-07-01") from error
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _shown(moment: datetime) -> str:

@@ -7,21 +7,20 @@ records of its chain.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_file, open_store
+from ease_lib.artifacts.store import Store, joined, open_file, open_store, read_all
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED
-from ease_lib.lineage.record import Record, decode
+from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED, Fault
+from ease_lib.lineage.record import Record, decode, sha256_of
 from ease_lib.notes import PACKAGE
 
 
@@ -37,17 +36,15 @@ def same_place(uri: str) -> str:
 
 
 class Place:
-    """Where to look for what records name: at its own URI, or below the folder that was asked for if that was moved."""
+    """Where to look for what records name: at its own URI, or below the folder that was asked for if that was moved.
+
+    Args:
+        uri: the folder that was asked for; empty when there was none.
+    """
 
     def __init__(self, uri: str = "") -> None:
-        self._uri = uri
+        self.uri = uri
         self._store = open_store(uri) if uri else None
-        self._below: set[str] | None = None
-
-    @property
-    def uri(self) -> str:
-        """The folder that was asked for; empty when there was none."""
-        return self._uri
 
     def read(self, uri: str) -> bytes | None:
         """The content of a file or object, or None where there is none.
@@ -60,42 +57,37 @@ class Place:
             return resources.files(package).joinpath(path).read_bytes()
         folder, name = open_file(uri)
         content = folder.read(name)
-        moved = self._moved(uri) if content is None else None
+        moved = self._moved(uri) if content is None else ""
         return self._store.read(moved) if moved and self._store else content
+
+    def found(self, uri: str) -> bytes | None:
+        """As `read`; None too where the store cannot be asked."""
+        with suppress(StoreError):
+            return self.read(uri)
+        return None
 
     def store_of(self, uri: str) -> Store:
         """The folder of this URI, or the one that it was moved to."""
-        if self._store is not None and not self._exists(uri):
-            suffix = self._suffix(uri, folder=True)
-            if suffix:
-                return open_store(joined(self._uri, suffix))
-        return open_store(uri)
-
-    def _exists(self, uri: str) -> bool:
-        return "://" in uri or Path(uri).exists()
+        moved = "" if "://" in uri or Path(uri).exists() else self._moved(uri, folder=True)
+        return open_store(joined(self.uri, moved) if moved else uri)
 
     def path_of(self, uri: str) -> Path:
         """Where a local file lies, if it was moved below the place; else the path itself."""
-        if not Path(uri).exists():
-            moved = self._moved(uri)
-            if moved:
-                return Path(self._uri) / moved
-        return Path(uri)
+        moved = "" if Path(uri).exists() else self._moved(uri)
+        return Path(self.uri) / moved if moved else Path(uri)
 
-    def _moved(self, uri: str) -> str | None:
-        return self._suffix(uri, folder=False) if self._store is not None else None
+    @cached_property
+    def _names(self) -> set[str]:
+        return set(self._store.walk_names()) if self._store else set()
 
-    def _suffix(self, uri: str, *, folder: bool) -> str | None:
-        """The longest end of the URI that is there below the place."""
-        if self._below is None and self._store is not None:
-            self._below = set(self._store.walk_names())
-        names = self._below or set()
+    def _moved(self, uri: str, *, folder: bool = False) -> str:
+        """The longest end of the URI that is there below the place; empty where there is none."""
         parts = uri.split("/")
-        for start in range(1, len(parts)):
-            end = "/".join(parts[start:])
-            if end in names or (folder and end and any(name.startswith(f"{end}/") for name in names)):
+        ends = ("/".join(parts[start:]) for start in range(1, len(parts)))
+        for end in filter(None, ends):
+            if end in self._names or (folder and any(name.startswith(f"{end}/") for name in self._names)):
                 return end
-        return None
+        return ""
 
 
 RECORD_FILE = "lineage.json"
@@ -107,6 +99,11 @@ VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "re
 WITHDRAWN = b'{"version": null}\n'
 """What latest.json says for the moment in which it is removed, so that nobody makes another version the latest then."""
 LAST_STAGES = ("publish", "report")
+
+
+def versions_in(names: Iterable[str]) -> list[str]:
+    """Published versions by the names of files in their folder, the oldest first."""
+    return sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,22 +124,16 @@ class Step:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
+        return sha256_of(self.content)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
-    """A record that cannot be followed, of a stage; or an input of a stage of which nothing says who made it.
+def step_of(uri: str, content: bytes | None) -> Step:
+    """The record with this content.
 
-    Args:
-        kind: `MISSING`, `CHANGED` or `UNRECORDED`.
-        reason: the same in a sentence, for people.
+    Raises:
+        LineageError: when it is none, or not as it was written.
     """
-
-    uri: str
-    stage: str
-    kind: str
-    reason: str
+    return Step(uri=uri, content=content or b"", record=decode(content or b"", uri))
 
 
 def stage_of(uri: str) -> str:
@@ -171,7 +162,7 @@ class Chain:
     place: Place
     steps: list[Step]
     beside: list[Step] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[Fault] = field(default_factory=list)
     version: str = ""
 
     @property
@@ -186,6 +177,14 @@ class Chain:
     def step_of(self, stage: str) -> Step | None:
         """The record of a stage that the result rests on."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
+
+    def lacks(self, uri: str, what: str, reason: str, stage: str = "publish") -> None:
+        """Note a gap, once: a record that cannot be followed, or an input of which nothing says who made it."""
+        of_publication = uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
+        why = reason if what == UNRECORDED else "" if of_publication else "lineage record"
+        gap = Fault(stage=stage, uri=uri, what=what, why=why, reason=reason)
+        if gap not in self.gaps:
+            self.gaps.append(gap)
 
     def output(self, step: Step, name: str) -> bytes:
         """The content of an artifact that a stage made.
@@ -218,7 +217,8 @@ def follow(uri: str, run: str = "") -> Chain:
     chain.steps.append(_published_head(version, chain, copies) if version else _head(uri, store, run))
     _walk(chain, copies)
     _add_beside(chain)
-    _add_copied(chain, copies)
+    known = {step.id for step in chain.everything}
+    chain.beside += [step for step in _copied(copies) if step.id not in known]  # the copy alone is left of these
     if version:
         _expect_publisher(version, chain)
     return chain
@@ -264,37 +264,32 @@ def _linked(part: Record, stage: str, chain: Chain, copies: dict[str, bytes]) ->
     """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
-        reason = f"nothing recorded who made {part['uri']}"
-        chain.gaps.append(Gap(uri=part["uri"], stage=stage, kind=UNRECORDED, reason=reason))
+        chain.lacks(part["uri"], UNRECORDED, f"nothing recorded who made {part['uri']}", stage)
         return None
     kind, reason = MISSING, "is missing"
-    for content in (_read(chain.place, uri), copies.get(expected)):
+    for content in (chain.place.found(uri), copies.get(expected)):
         if content is None:
             continue
-        if hashlib.sha256(content).hexdigest() == expected:
-            return Step(uri=uri, content=content, record=decode(content, uri))
+        if sha256_of(content) == expected:
+            return step_of(uri, content)
         kind, reason = CHANGED, "is not the record that the next stage found"
-    gap = Gap(uri=uri, stage=stage_of(uri), kind=kind, reason=f"{uri} {reason}")
-    if gap not in chain.gaps:
-        chain.gaps.append(gap)
+    chain.lacks(uri, kind, f"{uri} {reason}", stage_of(uri))
     return None
 
 
-def _read(place: Place, uri: str) -> bytes | None:
-    try:
-        return place.read(uri)
-    except StoreError:
-        return None
+def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files of a version that keep records by attempt."""
+    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
 
 
 def _copies(uri: str) -> dict[str, bytes]:
     """Records that lie beside a published version, by SHA-256."""
     try:
         store = open_store(uri)
-        contents = [store.read(f"{COPIES}/{name}") or b"" for name in store.find_names(COPIES)]
+        contents = read_all(store, [f"{COPIES}/{name}" for name in store.find_names(COPIES)])
     except StoreError:
         return {}
-    return {hashlib.sha256(content).hexdigest(): content for content in contents}
+    return {sha256_of(content): content for content in contents.values() if content is not None}
 
 
 def _head(uri: str, store: Store, run: str) -> Step:
@@ -304,7 +299,7 @@ def _head(uri: str, store: Store, run: str) -> Step:
         parent, name = open_file(uri)
         single = parent.read(name)
     if single is not None:
-        return Step(uri=uri, content=single, record=decode(single, uri))
+        return step_of(uri, single)
     candidates = list(_records_below(store, run))
     if not candidates:
         raise LineageError(
@@ -321,8 +316,8 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
     Where latest.json is damaged or gone, the newest version stands for it, and the chain has a gap.
     """
     content = store.read(LATEST_FILE)
-    names = () if content is None and store.read(RECORD_FILE) is not None else store.walk_names()
-    versions = sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
+    is_run = content is None and store.read(RECORD_FILE) is not None
+    versions = [] if is_run else versions_in(store.walk_names())
     if content is None and not versions:
         return ""
     folder = joined(uri, VERSIONS)
@@ -331,21 +326,19 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
         latest = json.loads(content or b"")
         version = latest["version"] if latest["version"] in versions else None
         manifest = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}") or b""
-        is_whole = not manifest or hashlib.sha256(manifest).hexdigest() == latest["sha256"] or _is_damaged(manifest)
+        is_whole = not manifest or sha256_of(manifest) == latest["sha256"] or _is_damaged(manifest)
     except (ValueError, KeyError, TypeError):
         version, is_whole = None, False
     if not (version and is_whole):
         kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")
-        chain.gaps.append(Gap(uri=where, stage="publish", kind=kind, reason=f"{where} is {state}"))
+        chain.lacks(where, kind, f"{where} is {state}")
     return f"{folder}/{version or versions[-1]}"
 
 
 def _is_damaged(manifest: bytes) -> bool:
-    try:
-        decode(manifest, "", MANIFEST_CONTRACT)
-    except LineageError:
-        return True
-    return False
+    with suppress(LineageError):
+        return not decode(manifest, "", MANIFEST_CONTRACT)
+    return True
 
 
 def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Step:
@@ -353,22 +346,27 @@ def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Ste
     where = joined(version, VERSION_FILE)
     content = open_store(version).read(VERSION_FILE)
     try:
-        step = None
         if content is None:
-            chain.gaps.append(Gap(uri=where, stage="publish", kind=MISSING, reason=f"{where} is missing"))
+            chain.lacks(where, MISSING, f"{where} is missing")
         else:
             head = decode(content, where, MANIFEST_CONTRACT)["head"]
             step = _linked({**head, "uri": where}, "publish", chain, copies)
+            if step is not None:
+                return step
     except LineageError as error:
-        chain.gaps.append(Gap(uri=where, stage="publish", kind=CHANGED, reason=str(error)))
-    for copy in copies.values() if step is None else ():
+        chain.lacks(where, CHANGED, str(error))
+    for step in _copied(copies):
+        if step.stage == "report":
+            return step
+    raise LineageError("; ".join(gap.reason for gap in chain.gaps))
+
+
+def _copied(copies: dict[str, bytes]) -> Iterator[Step]:
+    """Records from copies beside a published version."""
+    for content in copies.values():
         with suppress(LineageError):
-            record = decode(copy, version)
-            if record["stage"] == "report":
-                return Step(uri=record["attempt"]["record"], content=copy, record=record)
-    if step is None:
-        raise LineageError("; ".join(gap.reason for gap in chain.gaps))
-    return step
+            record = decode(content, COPIES)
+            yield Step(uri=record["attempt"]["record"], content=content, record=record)
 
 
 def _records_below(store: Store, run: str) -> Iterator[Step]:
@@ -376,11 +374,9 @@ def _records_below(store: Store, run: str) -> Iterator[Step]:
     names = [name for name in store.walk_names() if is_record(joined(store.uri, name))]
     names = [name for name in names if not run or run in name.split("/")]
     names = [name for name in names if stage_of(name) in LAST_STAGES] or names
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        for name, content in zip(names, readers.map(store.read, names), strict=True):
-            where = joined(store.uri, name)
-            with suppress(LineageError):  # verify names it
-                yield Step(uri=where, content=content or b"", record=decode(content or b"", where))
+    for name, content in read_all(store, names).items():
+        with suppress(LineageError):  # verify names it
+            yield step_of(store.address(name), content)
 
 
 def _add_beside(chain: Chain) -> None:
@@ -392,19 +388,17 @@ def _add_beside(chain: Chain) -> None:
     known = {step.id for step in chain.steps}
     try:
         store = chain.place.store_of(folder)
-        contents = {name: store.read(name) for name in store.find_names()}
+        contents = read_all(store, store.find_names())
     except StoreError:
         return
     for name, content in contents.items():
         uri = f"{folder}/{name}"
-        try:
-            step = Step(uri=uri, content=content or b"", record=decode(content or b"", name))
-        except LineageError:
-            step = None
+        step = None
+        with suppress(LineageError):
+            step = step_of(uri, content)
         if step is None or not name.endswith(f"{step.id}.json"):
             if all(gap.uri != uri for gap in chain.gaps) and not any(name.endswith(f"{each}.json") for each in known):
-                reason = f"{name} is not as it was written"
-                chain.gaps.append(Gap(uri=uri, stage=stage_of(uri), kind=CHANGED, reason=reason))
+                chain.lacks(uri, CHANGED, f"{name} is not as it was written", stage_of(uri))
         elif step.id not in known:
             chain.beside.append(step)
 
@@ -416,14 +410,4 @@ def _expect_publisher(version: str, chain: Chain) -> None:
         uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]
         known = [step.record["attempt"]["record"] for step in chain.everything] + [gap.uri for gap in chain.gaps]
         if uri and uri not in known:
-            chain.gaps.append(Gap(uri=uri, stage="publish", kind=MISSING, reason=f"{uri} is missing"))
-
-
-def _add_copied(chain: Chain, copies: dict[str, bytes]) -> None:
-    """Records of which only the copy beside a published version is left."""
-    known = {step.id for step in chain.everything}
-    for content in copies.values():
-        with suppress(LineageError):
-            record = decode(content, COPIES)
-            if record["attempt"]["id"] not in known:
-                chain.beside.append(Step(uri=record["attempt"]["record"], content=content, record=record))
+            chain.lacks(uri, MISSING, f"{uri} is missing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ease_lib.config.parsing import declared_parameters, parameters_of
@@ -16,11 +16,15 @@ ANSWERED = "answered by"
 
 def difference(one: Chain, other: Chain) -> str:
     """Data, parameters, code, models and the first stage whose results differ, as text."""
+    first, second = _models(one), _models(other)
+    both_asked = ANSWERED in first and ANSWERED in second  # else all answers of one of them were there
     changes = {
-        "data": list(_files(one, other)),
-        "parameters": list(_parameters(one, other)),
-        "code": list(_mapping(_code(one), _code(other))),
-        "models": list(_mapping(*_asked(_models(one), _models(other)))),
+        "data": _changes(_read_files(one), _read_files(other), lambda sha256: sha256[:SHORT] if sha256 else "not read"),
+        "parameters": _changes(
+            _all_parameters(one), _all_parameters(other), repr, leave_out=parameters_of("place", "speed")
+        ),
+        "code": _changes(_code(one), _code(other)),
+        "models": _changes(first, second, leave_out=() if both_asked else (ANSWERED,)),
     }
     lines = []
     for kind, found in changes.items():
@@ -28,25 +32,17 @@ def difference(one: Chain, other: Chain) -> str:
     return "\n".join([*lines, "", _conclusion(one, other, [kind for kind, found in changes.items() if found])])
 
 
-def _files(one: Chain, other: Chain) -> Iterator[str]:
-    first, second = _read_files(one), _read_files(other)
-    for uri in sorted({*first, *second}):
-        before, after = first.get(uri), second.get(uri)
-        if before != after:
-            yield f"{uri}: {_short(before)} → {_short(after)}"
-
-
-def _parameters(one: Chain, other: Chain) -> Iterator[str]:
-    first, second = _all_parameters(one), _all_parameters(other)
-    for name in sorted({*first, *second} - parameters_of("place", "speed")):
-        if first.get(name) != second.get(name):
-            yield f"{name}: {first.get(name)!r} → {second.get(name)!r}"
-
-
-def _mapping(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted({*first, *second}):
-        if first.get(name) != second.get(name):
-            yield f"{name}: {first.get(name) or 'none'} → {second.get(name) or 'none'}"
+def _changes(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    shown: Callable[[Any], object] = lambda value: value or "none",
+    *,
+    leave_out: Collection[str] = (),
+) -> list[str]:
+    """What has another value in the second, or is in one of them only."""
+    names = sorted({*first, *second} - {*leave_out})
+    pairs = [(name, first.get(name), second.get(name)) for name in names]
+    return [f"{name}: {shown(before)} → {shown(after)}" for name, before, after in pairs if before != after]
 
 
 def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
@@ -77,9 +73,10 @@ def _why(first: Step, second: Step) -> str:
     causes = []
     if _reads(first) != _reads(second):
         causes.append("other raw data")
-    names = {name for step in (first, second) for name in step.record["parameters"]} - parameters_of("place", "speed")
-    parameters = [name for name in sorted(names) if _parameter(first, name) != _parameter(second, name)]
-    causes += [f"{name} {_parameter(first, name)!r} → {_parameter(second, name)!r}" for name in parameters]
+    changes = _changes(
+        first.record["parameters"], second.record["parameters"], repr, leave_out=parameters_of("place", "speed")
+    )
+    causes += [change.replace(": ", " ", 1) for change in changes]
     if _answering(first) and _answering(second) and _answering(first) != _answering(second):
         causes.append("another model or fingerprint")
     if first.record.get("embedder") != second.record.get("embedder"):
@@ -100,10 +97,6 @@ def _read_files(chain: Chain) -> dict[str, str]:
 
 def _outputs(step: Step) -> dict[str, str]:
     return {part["name"]: part["sha256"] for part in step.record["outputs"]}
-
-
-def _parameter(step: Step, name: str) -> Any:
-    return step.record["parameters"].get(name)
 
 
 def _all_parameters(chain: Chain) -> Record:
@@ -128,21 +121,9 @@ def _models(chain: Chain) -> Record:
     return models
 
 
-def _asked(first: Record, second: Record) -> tuple[Record, Record]:
-    """Without who answered, where one of the runs asked nothing because all answers were there."""
-    if ANSWERED in first and ANSWERED in second:
-        return first, second
-    left = [{name: value for name, value in models.items() if name != ANSWERED} for models in (first, second)]
-    return left[0], left[1]
-
-
 def _answering(step: Step) -> list[str]:
     answers = (step.record.get("llm") or {}).get("answered_by", [])
     return sorted(f"{answer['model']} {answer['system_fingerprint']}".strip() for answer in answers)
-
-
-def _short(sha256: str | None) -> str:
-    return sha256[:SHORT] if sha256 else "not read"
 
 
 NOT_REPEATED = ("publish_uri", "publish_if", "publish_signed", "openlineage_url", "llm_refresh", "ledger")
@@ -154,7 +135,7 @@ def rerun_commands(chain: Chain) -> str:
     search = chain.step_of("optimize")
     answers = str(search.record["parameters"].get("answers", "")) if search else ""
     options = " ".join(run_options(chain, **({"answers": answers} if answers else {})))
-    again = f"runs/again-{short_run_id(chain)}"
+    again = f"runs/again-{str(chain.head.record['run']['id'])[:8]}"
     software = chain.head.record["software"]
     lines = []
     if software["revision"]:
@@ -186,15 +167,8 @@ def run_options(chain: Chain, *, leave_out: Collection[str] = NOT_REPEATED, **mo
     return [f"--{name.replace('_', '-')} {shlex.quote(str(given[name]))}" for name in wanted]
 
 
-def short_run_id(chain: Chain) -> str:
-    return str(chain.head.record["run"]["id"])[:8]
-
-
 def _received(chain: Chain) -> dict[str, Any]:
     """What the stages received, where the record of the form cannot be reached."""
-    parameters: dict[str, Any] = {}
-    defaults: set[str] = set()
-    for step in chain.steps:
-        parameters.update(step.record["parameters"])
-        defaults.update(step.record["defaults"])
-    return {"parameters": {name: parameters[name] for name in sorted(parameters)}, "defaults": defaults}
+    parameters = {name: value for step in chain.steps for name, value in step.record["parameters"].items()}
+    defaults = {name for step in chain.steps for name in step.record["defaults"]}
+    return {"parameters": parameters, "defaults": defaults}

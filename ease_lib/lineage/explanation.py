@@ -30,10 +30,9 @@ def explain(chain: Chain) -> str:
 
 
 def _data(chain: Chain) -> Iterator[str]:
-    build = _step(chain, "build_dataset")
-    summary = _document(chain, build, "summary")
-    reads = build.record.get("files_read", [])
-    sources = ", ".join(read["uri"] for read in reads) or f"task {summary['task']}, which is generated from the seed"
+    build, summary = _step(chain, "build_dataset"), _document(chain, "build_dataset", "summary")
+    reads = ", ".join(read["uri"] for read in build.record.get("files_read", []))
+    sources = reads or f"task {summary['task']}, which is generated from the seed"
     yield (
         f"Data. The task is {summary['task']}, from {sources}. With seed {build.record['parameters']['seed']} it was "
         f"split into a pool of {summary['pool']} exemplars, {summary['validation']} validation rows that guide the "
@@ -44,32 +43,28 @@ def _data(chain: Chain) -> Iterator[str]:
 
 
 def _changes(chain: Chain) -> Iterator[str]:
-    build = _step(chain, "build_dataset")
-    parameters, summary = build.record["parameters"], _document(chain, build, "summary")
+    parameters = _step(chain, "build_dataset").record["parameters"]
+    summary = _document(chain, "build_dataset", "summary")
+    noise, renaming = parameters["noise_ratio"], parameters["label_remapping"]
     changes = []
-    if parameters["noise_ratio"]:
-        changes.append(
-            f"the outputs of {summary['noisy']} pool rows were corrupted on purpose "
-            f"(noise_ratio {parameters['noise_ratio']})"
-        )
-    if parameters["label_remapping"]:
-        changes.append(
-            f"labels were renamed by {parameters['label_remapping']}, in pool, validation and test set alike"
-        )
-    yield f"Changes. {_sentence(changes)}" if changes else "Changes. None: no noise was added and no label renamed."
+    if noise:
+        changes.append(f"the outputs of {summary['noisy']} pool rows were corrupted on purpose (noise_ratio {noise})")
+    if renaming:
+        changes.append(f"labels were renamed by {renaming}, in pool, validation and test set alike")
+    text = "; ".join(changes) or "None: no noise was added and no label renamed"
+    yield f"Changes. {text[0].upper()}{text[1:]}."
 
 
 def _prefilter(chain: Chain) -> Iterator[str]:
     step = _step(chain, "prefilter")
     before = next(part["rows"] for part in step.record["inputs"] if part["name"] == "pool")
-    kept = _table(chain, step, "kept")
+    kept = _table(chain, "prefilter", "kept")
     name = step.record["parameters"]["prefilter"]
     if len(kept) == before:
         yield f"Prefilter. {name}: all {before} exemplars went on."
         return
-    pool = _table(chain, _step(chain, "build_dataset"), "pool")
     ids = {row["exemplar_id"] for row in kept}
-    dropped = [row for row in pool if row["exemplar_id"] not in ids]
+    dropped = [row for row in _table(chain, "build_dataset", "pool") if row["exemplar_id"] not in ids]
     yield (
         f"Prefilter. {name} kept the {len(kept)} of {before} exemplars that rank first for the validation rows and "
         f"dropped {len(dropped)}, among them {_quoted(dropped[0])}."
@@ -77,21 +72,19 @@ def _prefilter(chain: Chain) -> Iterator[str]:
 
 
 def _search(chain: Chain) -> Iterator[str]:
-    step = _step(chain, "optimize")
-    best = _document(chain, step, "best_sequence")
-    summary = _document(chain, step, "search")
-    history = _table(chain, step, "history")
+    best, summary = (_document(chain, "optimize", name) for name in ("best_sequence", "search"))
+    history = _table(chain, "optimize", "history")
     asked = _asked(history)
     chosen = (best["instruction_id"], *best["exemplar_ids"])
-    attempts = len(step.record["attempt"]["earlier"])
+    attempts = len(_step(chain, "optimize").record["attempt"]["earlier"])
+    continued = f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else ""
     yield (
         f"Search. {summary['method']} asked {best['llm_model']} at {best['llm_endpoint']} "
         f"{sum(len(row['row_ids']) for row in history)} questions about {len(asked)} sequences of up to {best['k']} "
-        f"exemplars and stopped for this reason: {summary['stopped']}."
-        + (f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else "")
+        f"exemplars and stopped for this reason: {summary['stopped']}.{continued}"
     )
     yield _winner(best, asked, asked.pop(chosen, None))
-    pool = {row["exemplar_id"]: row for row in _table(chain, _step(chain, "prefilter"), "kept")}
+    pool = {row["exemplar_id"]: row for row in _table(chain, "prefilter", "kept")}
     lines = [
         f"  {number}. row {entry['exemplar_id']}: {_quoted(entry)}"
         + (" (corrupted on purpose)" if pool[entry["exemplar_id"]]["is_noisy"] else "")
@@ -137,27 +130,25 @@ def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], w
     if not rivals:
         return f"{text}."
     runner_up = max(rivals, key=lambda entry: (entry.score, -entry.first["iteration"]))
+    ids = ", ".join(map(str, runner_up.first["exemplar_ids"]))
     return (
         f"{text}; the runner-up is evaluation {runner_up.first['iteration'] + 1} ({runner_up.first['phase']}) with "
-        f"{runner_up.score:.3f} over {runner_up.rows} rows, exemplars {_ids(runner_up.first)}."
+        f"{runner_up.score:.3f} over {runner_up.rows} rows, exemplars {ids}."
     )
 
 
 def _test(chain: Chain) -> Iterator[str]:
-    step = chain.step_of("evaluate")
-    if step is None:
-        return
-    summary = _document(chain, step, "test_scores")
-    random = summary["random"]["score"]
-    beside = f"; random sequences scored {random:.3f}" if random is not None else ""
-    score = summary["best"]["score"]
-    yield f"Test. On {summary['best']['rows']} rows that decided nothing it scored {score:.3f}{beside}."
+    if chain.step_of("evaluate") is not None:
+        summary = _document(chain, "evaluate", "test_scores")
+        best, random = summary["best"], summary["random"]["score"]
+        beside = f"; random sequences scored {random:.3f}" if random is not None else ""
+        yield f"Test. On {best['rows']} rows that decided nothing it scored {best['score']:.3f}{beside}."
 
 
 def _publication(chain: Chain) -> Iterator[str]:
-    step = next((each for each in [*chain.steps, *chain.beside] if each.stage == "publish"), None)
+    step = chain.step_of("publish")
     if step is not None and step.record["state"] == "complete":
-        published = _document(chain, step, "publication")
+        published = _document(chain, "publish", "publication")
         yield f"Publication. {published['state']}: {published['reason']}."
 
 
@@ -168,24 +159,14 @@ def _step(chain: Chain, stage: str) -> Step:
     return step
 
 
-def _document(chain: Chain, step: Step, name: str) -> Record:
-    return dict(json.loads(chain.output(step, name)))
+def _document(chain: Chain, stage: str, name: str) -> Record:
+    return dict(json.loads(chain.output(_step(chain, stage), name)))
 
 
-def _table(chain: Chain, step: Step, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(chain.output(step, name))).to_pylist()
-    return rows
-
-
-def _ids(row: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, row["exemplar_ids"]))
+def _table(chain: Chain, stage: str, name: str) -> list[dict[str, Any]]:
+    return list(pq.read_table(io.BytesIO(chain.output(_step(chain, stage), name))).to_pylist())
 
 
 def _quoted(row: dict[str, Any]) -> str:
     text = row["input"].replace("\n", " ")
     return f"“{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}” → {row['outputs'][0]}"
-
-
-def _sentence(parts: list[str]) -> str:
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."

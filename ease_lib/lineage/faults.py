@@ -1,29 +1,29 @@
-"""What can be wrong with something that a record names."""
+"""What records claim of files and objects, and what can be wrong with it."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
-CHANGED, MISSING, UNRECORDED, UNREADABLE, FORGOTTEN, UNFINISHED, UNSIGNED, MISSIGNED = (
-    "changed",
-    "missing",
-    "never recorded",
-    "cannot be read",
-    "removed on request",
-    "removal unfinished",
-    "not signed",
-    "wrongly signed",
-)
+from ease_lib.artifacts.store import side_by_side
+from ease_lib.errors import LineageError, StoreError
+from ease_lib.lineage.record import sha256_of
+
+CHANGED, MISSING, UNRECORDED, UNREADABLE = "changed", "missing", "never recorded", "cannot be read"
+FORGOTTEN, UNFINISHED = "removed on request", "removal unfinished"
+UNSIGNED, MISSIGNED = "not signed", "wrongly signed"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Problem:
+class Fault:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
     `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with
     a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold.
 
     Args:
+        reason: the same in a sentence, of a record that cannot be followed.
         found_sha256: of what is there, where that is something else.
         expected_sha256: as it was recorded, where it was.
     """
@@ -32,9 +32,44 @@ class Problem:
     uri: str
     what: str
     why: str = ""
+    reason: str = field(default="", compare=False)
     found_sha256: str = field(default="", compare=False)
     expected_sha256: str = field(default="", compare=False)
 
     @property
     def is_fault(self) -> bool:
         return self.what not in (FORGOTTEN, UNSIGNED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That what `read` gives has this digest, of which stage, and where it lies."""
+
+    stage: str
+    uri: str
+    sha256: str
+    read: Callable[[], bytes | None]
+
+    def fault(self) -> Fault | None:
+        """What is wrong with it, if something is."""
+        try:
+            content = self.read()
+        except (StoreError, LineageError, OSError, sqlite3.Error) as error:
+            return Fault(stage=self.stage, uri=self.uri, what=UNREADABLE, why=str(error))
+        found = sha256_of(content) if content is not None else None
+        if found == self.sha256:
+            return None
+        what = CHANGED if found else MISSING
+        return Fault(stage=self.stage, uri=self.uri, what=what, found_sha256=found or "", expected_sha256=self.sha256)
+
+
+def no_progress(done: int, total: int) -> None:
+    """For nobody who waits."""
+
+
+def faults_of(claims: Collection[Claim], progress: Callable[[int, int], None] = no_progress) -> Iterator[Fault]:
+    """Compare what is claimed with what is there, side by side."""
+    for done, fault in enumerate(side_by_side(Claim.fault, claims), 1):
+        progress(done, len(claims))
+        if fault is not None:
+            yield fault

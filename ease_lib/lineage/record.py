@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +46,39 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     return record
 
 
+def now() -> str:
+    """The time, as records say it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def distinct(items: Iterable[Record], key: Callable[[Record], Any]) -> list[Record]:
+    """Each once, where it is first."""
+    known: dict[Any, Record] = {}
+    for item in items:
+        known.setdefault(key(item), item)
+    return list(known.values())
+
+
+def answered_by(counts: Mapping[tuple[str, str], int]) -> list[Record]:
+    """What answered how often, from counts by model and fingerprint."""
+    named = sorted(counts.items())
+    return [{"model": model, "system_fingerprint": mark, "answers": count} for (model, mark), count in named]
+
+
+def resource_uri(uri: str) -> str:
+    """A URI where records name a local file by its path."""
+    return Path(uri).as_uri() if uri.startswith("/") else uri
+
+
+def sha256_of(content: bytes) -> str:
+    """In hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def digest_of(content: Record) -> str:
     """SHA-256 of a JSON value in canonical form."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return sha256_of(canonical.encode())
 
 
 def described(path: Path) -> Record:

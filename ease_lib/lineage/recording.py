@@ -8,25 +8,23 @@ the same work, in its own run or in the one that was continued.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import platform
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ease_lib import __version__
-from ease_lib.artifacts.store import Store, joined
+from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
-from ease_lib.lineage.record import Record, described, digest_of, encode
-from ease_lib.lineage.redaction import redacted, redacted_document
+from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
+from ease_lib.lineage.redaction import redacted_document
 from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
@@ -55,7 +53,7 @@ class RunContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class RecordedArtifact:
     """An input or output of a stage, and for an input the record of whoever made it."""
 
     name: str
@@ -83,8 +81,8 @@ class Work:
     stage: str
     parameters: Mapping[str, Any]
     defaults: Sequence[str]
-    inputs: Sequence[Part] = ()
-    outputs: Sequence[Part] = ()
+    inputs: Sequence[RecordedArtifact] = ()
+    outputs: Sequence[RecordedArtifact] = ()
     scheduled: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,7 +107,7 @@ class Attempt:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
+        return sha256_of(self.content)
 
 
 @contextmanager
@@ -125,7 +123,7 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
     attempt_id = str(uuid.uuid4())
     name = f"runs/{context.run_id}/{work.stage}-{attempt_id}.json"
     inputs = [part.described() for part in work.inputs]
-    attempt = Attempt(link=joined(store.uri, name) if store else "", inputs=inputs)
+    attempt = Attempt(link=store.address(name) if store else "", inputs=inputs)
     record = _begun(work, attempt, attempt_id, context)
     record["attempt"]["earlier"] = _earlier(store, record["attempt"]["work"])
     if store:
@@ -136,79 +134,62 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         attempt.content = encode(record)
         if store:
             store.write(name, attempt.content)
-        _tell(record, str(work.parameters.get("openlineage_url", "")), context)
+        url = str(work.parameters.get("openlineage_url", ""))
+        problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key) if url else None
+        if problem:
+            logger.info("notice: %s", problem)
+
+    def end(state: str, **more: Any) -> None:
+        keep(state, ended=now(), **more, **_met(attempt.notes))
 
     keep("started")
     try:
         yield attempt
         attempt.outputs = [part.described() for part in work.outputs]
-    except EaseError as error:
-        keep("failed", error=redacted(str(error), context.secrets), ended=now(), **_met(attempt.notes))
-        raise
     except KeyboardInterrupt:
-        keep("stopped", ended=now(), **_met(attempt.notes))
+        end("stopped")
         raise
     except Exception as error:
-        keep("failed", error=f"{type(error).__name__}: {error}", ended=now(), **_met(attempt.notes))
+        end("failed", error=str(error) if isinstance(error, EaseError) else f"{type(error).__name__}: {error}")
         raise
-    keep("complete", ended=now(), outputs=attempt.outputs, **_met(attempt.notes))
+    end("complete", outputs=attempt.outputs)
     if store and attempt.seal:
         store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
 
 
-def _tell(record: Record, url: str, context: RunContext) -> None:
-    """Send the event of the record's state to an OpenLineage endpoint, if there is one; its failures stop nothing."""
-    problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key) if url else None
-    if problem:
-        logger.info("notice: %s", problem)
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def work_of(stage: str, parameters: Mapping[str, Any], inputs: Sequence[Record]) -> str:
-    """Hash of all that decides what an attempt does: the same work has the same one, in whatever run."""
-    files = [[part["name"], part["sha256"]] for part in inputs]
-    return digest_of({"stage": stage, "parameters": dict(parameters), "inputs": files})[:32]
-
-
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
     parameters = redacted_document(dict(work.parameters), context.secrets)
-    record: Record = redacted_document(
-        {
-            "stage": work.stage,
-            "state": "started",
-            "run": {"id": context.run_id, "name": context.run_name, "scheduled": work.scheduled},
-            "attempt": {
-                "id": attempt_id,
-                "work": work_of(work.stage, parameters, attempt.inputs),
-                "record": attempt.link,
-                "copies": dict(work.copies),
-                "retry": context.retry,
-                "pod": context.pod,
-            },
-            "started": now(),
-            "ended": None,
-            "error": None,
-            "inputs": attempt.inputs,
-            "outputs": [],
-            "parameters": parameters,
-            "defaults": sorted(work.defaults),
-            "software": _software(context),
+    files = [[part["name"], part["sha256"]] for part in attempt.inputs]
+    deciding = {"stage": work.stage, "parameters": parameters, "inputs": files}
+    record: Record = {
+        "stage": work.stage,
+        "state": "started",
+        "run": {"id": context.run_id, "name": context.run_name, "scheduled": work.scheduled},
+        "attempt": {
+            "id": attempt_id,
+            "work": digest_of(deciding)[:32],  # the same for the same work, in whatever run
+            "record": attempt.link,
+            "copies": dict(work.copies),
+            "retry": context.retry,
+            "pod": context.pod,
         },
-        context.secrets,
-    )
-    return record
+        "started": now(),
+        "ended": None,
+        "error": None,
+        "inputs": attempt.inputs,
+        "outputs": [],
+        "parameters": parameters,
+        "defaults": sorted(work.defaults),
+        "software": _software(context),
+    }
+    return dict(redacted_document(record, context.secrets))
 
 
 def _software(context: RunContext) -> Record:
     versions = {}
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return {
         "ease": __version__,
         "revision": context.revision,
@@ -220,26 +201,17 @@ def _software(context: RunContext) -> Record:
 
 def _met(observed: Notes) -> Record:
     """What the stage met beside its artifacts."""
-    models = [
-        {"model": model, "system_fingerprint": fingerprint, "answers": count}
-        for (model, fingerprint), count in sorted(observed.models.items())
-    ]
+    counts = ("new_answers", "cached_answers", "prompt_tokens", "completion_tokens")
+    llm: Record = {**observed.endpoint, "answered_by": answered_by(observed.models)}
+    llm |= {name: getattr(observed, name) for name in counts}
+    if observed.left_out:
+        llm["left_out"] = list(observed.left_out)
     return {
         "files_read": [
             {"uri": uri, "sha256": sha256, "bytes": size} for uri, (sha256, size) in sorted(observed.files_read.items())
         ],
         "embedder": observed.embedder or None,
-        "llm": {
-            **observed.endpoint,
-            "answered_by": models,
-            "new_answers": observed.new_answers,
-            "cached_answers": observed.cached_answers,
-            "prompt_tokens": observed.prompt_tokens,
-            "completion_tokens": observed.completion_tokens,
-            **({"left_out": list(observed.left_out)} if observed.left_out else {}),
-        }
-        if observed.endpoint
-        else None,
+        "llm": llm if observed.endpoint else None,
         "entries": {holder: dict(sorted(names.items())) for holder, names in sorted(observed.entries.items())},
         "written": {holder: dict(sorted(names.items())) for holder, names in sorted(observed.written.items())},
     }

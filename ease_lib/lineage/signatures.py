@@ -7,28 +7,19 @@ read. `verify` compares those with the records; here the records are compared wi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.artifacts.store import Store, open_store
 from ease_lib.errors import StoreError
-from ease_lib.lineage.attestation import (
-    OUTPUT,
-    UNSIGNED,
-    PublicKey,
-    Signed,
-    WrongSignature,
-    open_envelope,
-    open_seal,
-)
-from ease_lib.lineage.chain import Chain, Step
+from ease_lib.lineage.attestation import OUTPUT, PublicKey, Signed, WrongSignature, open_envelope, open_seal
+from ease_lib.lineage.attestation import UNSIGNED as NO_ENVELOPE
+from ease_lib.lineage.chain import Chain, stage_of, versions_in
 from ease_lib.lineage.exports.slsa import PREDICATE_TYPE, PUBLISH
-from ease_lib.lineage.faults import CHANGED, MISSIGNED, MISSING, Problem
-from ease_lib.lineage.faults import UNSIGNED as NOT_SIGNED
-from ease_lib.lineage.publishing.versions import envelope_name, manifest_name, manifests_and_envelopes, versions_in
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.faults import CHANGED, MISSIGNED, MISSING, UNSIGNED, Fault
+from ease_lib.lineage.publishing.versions import envelope_name, manifest_name, manifests_and_envelopes
+from ease_lib.lineage.record import Record, sha256_of
 from ease_lib.lineage.recording import SEALS
 
 NO_STATEMENT = "no statement about a run"
@@ -44,7 +35,7 @@ class Signatures:
 
     keys: Sequence[PublicKey]
     holding: dict[str, Signed] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Fault] = field(default_factory=list)
 
     def look_at(self, chain: Chain, published: Mapping[str, Collection[str]], *, all_versions: bool) -> None:
         """Check everything that is signed.
@@ -55,8 +46,7 @@ class Signatures:
         """
         of_run: list[Signed] = []
         for folder, expected in published.items():
-            store = open_store(folder)
-            signed = self._versions(store, expected, all_versions=all_versions)
+            signed = self._versions(open_store(folder), expected, all_versions=all_versions)
             of_run += [signed[version] for version in expected if version in signed]
         of_run += self._outputs(chain)
         seals = self._seals(chain)
@@ -64,37 +54,32 @@ class Signatures:
         if of_run:
             self._records(chain, of_run, seals)
         else:
-            self._problem(chain.head.uri, NOT_SIGNED, "no signature speaks of this run")
+            self._problem(chain.head.uri, UNSIGNED, "no signature speaks of this run")
 
     def _problem(self, uri: str, what: str, why: str, stage: str = PUBLISH) -> None:
-        self.problems.append(Problem(stage=stage, uri=uri, what=what, why=why))
+        self.problems.append(Fault(stage=stage, uri=uri, what=what, why=why))
 
     def _versions(self, store: Store, expected: Collection[str], *, all_versions: bool) -> dict[str, Signed]:
         """Statements of the versions in a folder whose signatures hold; each is compared with its version."""
-        versions = versions_in(store)
+        versions = versions_in(store.walk_names())
         contents = manifests_and_envelopes(store, versions)
         found = {}
         for version in versions:
             envelope = contents[envelope_name(version)]
-            where = joined(store.uri, envelope_name(version))
+            where = store.address(envelope_name(version))
             is_wanted = all_versions or version in expected
-            if envelope is None:
-                if is_wanted:
-                    self._problem(where, NOT_SIGNED, f"{version} has no signature")
-                continue
-            signed = self._opened(envelope, where, keep=is_wanted)
+            if envelope is None and is_wanted:
+                self._problem(where, UNSIGNED, f"{version} has no signature")
+            signed = self._opened(envelope, where, keep=is_wanted) if envelope is not None else None
             if signed is None:
                 continue
             named = signed.subjects.get(manifest_name(version))
             if named is None:
                 self._problem(where, MISSIGNED, "the signature of another version")
-            elif named != _sha256(contents[manifest_name(version)]):
-                self._differs(store, manifest_name(version), contents, "the one that was signed")
-            else:
+            elif self._is_same(store, manifest_name(version), contents, named, "the one that was signed"):
                 found[version] = signed
             for name, sha256 in signed.previous.items():
-                if contents.get(name) is None or _sha256(contents[name]) != sha256:
-                    self._differs(store, name, contents, f"the one that {version} was published after")
+                self._is_same(store, name, contents, sha256, f"the one that {version} was published after")
         return found
 
     def _opened(self, envelope: bytes, where: str, *, keep: bool = True) -> Signed | None:
@@ -110,29 +95,36 @@ class Signatures:
             self.holding[where] = signed
         return signed
 
-    def _differs(self, store: Store, name: str, contents: Mapping[str, bytes | None], what: str) -> None:
-        is_there = contents.get(name) is not None
-        self._problem(joined(store.uri, name), CHANGED if is_there else MISSING, f"not {what}" if is_there else what)
+    def _is_same(self, store: Store, name: str, contents: Mapping[str, bytes | None], sha256: str, what: str) -> bool:
+        """Whether a file is what was signed; a fault where it is not."""
+        content = contents.get(name)
+        if content is None:
+            self._problem(store.address(name), MISSING, what)
+        elif sha256_of(content) != sha256:
+            self._problem(store.address(name), CHANGED, f"not {what}")
+        return content is not None and sha256_of(content) == sha256
 
     def _outputs(self, chain: Chain) -> Iterator[Signed]:
         """Statements among the artifacts of the run."""
         for step in chain.everything:
             for output in step.record["outputs"] if step.stage == PUBLISH else ():
-                content = _read(chain, output["uri"]) if output["name"] == OUTPUT else None
-                signed = self._opened(content, output["uri"]) if content not in (None, UNSIGNED) else None
+                content = chain.place.found(output["uri"]) if output["name"] == OUTPUT else None
+                signed = self._opened(content, output["uri"]) if content not in (None, NO_ENVELOPE) else None
                 if signed:
                     yield signed
 
     def _seals(self, chain: Chain) -> set[str]:
         """Ids of the attempts at publishing whose record is signed."""
         sealed = set()
-        folders = dict.fromkeys(link.rpartition("/")[0] for link in _links(chain))
+        by_name = {f"{step.stage}-{step.id}.json": step for step in chain.everything}
+        own = [step.record for step in chain.everything if step.record["run"]["id"] == chain.head.record["run"]["id"]]
+        attempts = [record["attempt"] for record in own]
+        folders = dict.fromkeys(attempt["record"].rpartition("/")[0] for attempt in attempts if attempt["record"])
         for folder in folders:
             root, _, run = folder.rpartition("/runs/")
-            by_name = {f"{step.stage}-{step.id}.json": step for step in chain.everything}
             for name in _names(chain, f"{root}/{SEALS}/runs/{run}"):
                 where = f"{folder}/{name}"
-                seal = _read(chain, f"{root}/{SEALS}/runs/{run}/{name}")
+                seal = chain.place.found(f"{root}/{SEALS}/runs/{run}/{name}")
                 step = by_name.get(name)
                 try:
                     if step is None:
@@ -153,7 +145,7 @@ class Signatures:
         for statement in statements:
             for name, each in statement.records.items():
                 signed.setdefault(name, []).append(each)
-        present = {_name_of(step): step for step in chain.everything}
+        present = {f"records/{step.stage}-{step.id}.json": step for step in chain.everything}
         for name, step in present.items():
             where = step.record["attempt"]["record"] or step.uri
             if step.id in sealed:
@@ -162,40 +154,15 @@ class Signatures:
             if digests and step.sha256 not in digests:
                 self._problem(where, CHANGED, "not the record that was signed", step.stage)
             elif not digests and (step.stage != PUBLISH or step.record["state"] == "complete"):
-                self._problem(where, NOT_SIGNED, "no signature speaks of this record", step.stage)
+                self._problem(where, UNSIGNED, "no signature speaks of this record", step.stage)
         for name in sorted(set(signed) - set(present)):
-            stage = name.rpartition("/")[2].partition("-")[0]
-            self._problem(signed[name][-1]["uri"], MISSING, "a record that was signed", stage)
-        if chain.head.record["attempt"]["record"] and not any(step.id in sealed for step in chain.everything):
-            self._problem(
-                chain.head.record["attempt"]["record"], NOT_SIGNED, "no signed record says how publishing ended"
-            )
-
-
-def _links(chain: Chain) -> Iterator[str]:
-    run = chain.head.record["run"]["id"]
-    for step in chain.everything:
-        link = step.record["attempt"]["record"]
-        if link and step.record["run"]["id"] == run:
-            yield str(link)
-
-
-def _name_of(step: Step) -> str:
-    return f"records/{step.stage}-{step.id}.json"
+            self._problem(signed[name][-1]["uri"], MISSING, "a record that was signed", stage_of(name))
+        where = chain.head.record["attempt"]["record"]
+        if where and not any(step.id in sealed for step in chain.everything):
+            self._problem(where, UNSIGNED, "no signed record says how publishing ended")
 
 
 def _names(chain: Chain, folder: str) -> list[str]:
-    try:
-        return list(chain.place.store_of(folder).find_names())
-    except StoreError:
-        return []
-
-
-def _read(chain: Chain, uri: str) -> bytes | None:
     with suppress(StoreError):
-        return chain.place.read(uri)
-    return None
-
-
-def _sha256(content: bytes | None) -> str:
-    return hashlib.sha256(content or b"").hexdigest()
+        return chain.place.store_of(folder).find_names()
+    return []

@@ -16,17 +16,14 @@ def summary_page(record: Record) -> str:
     lines = [
         f"## {record['stage']}: {record['state']}",
         "",
-        *_table(("artifact", "rows", "bytes", "SHA-256", "made by"), [*_files("in", record["inputs"])]),
-        *_table(("artifact", "rows", "bytes", "SHA-256", ""), [*_files("out", record["outputs"])]),
+        *_table(("artifact", "rows", "bytes", "SHA-256", "made by"), _files("in", record["inputs"])),
+        *_table(("artifact", "rows", "bytes", "SHA-256", ""), _files("out", record["outputs"])),
         *_table(
             ("file read", "", "bytes", "SHA-256", ""),
             [(read["uri"], "", read["bytes"], read["sha256"][:SHORT], "") for read in record.get("files_read", [])],
         ),
         *_table(("", ""), _facts(record)),
-        *_table(
-            ("parameter", "value"),
-            [(name, value) for name, value in record["parameters"].items() if name not in record["defaults"]],
-        ),
+        *_table(("parameter", "value"), [*changed_parameters(record).items()]),
         f"Run {_text(run['id'])}, {record['started']} to {record['ended']}; EASE {_text(software['ease'])} "
         f"{_text(software['revision'])} {_text(software['image'])}",
         "",
@@ -35,17 +32,17 @@ def summary_page(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def changed_parameters(record: Record) -> Record:
+    """Those that are not at their default."""
+    return {name: value for name, value in record["parameters"].items() if name not in record["defaults"]}
+
+
 def _files(direction: str, parts: list[Record]) -> list[tuple[object, ...]]:
-    return [
-        (
-            f"{direction}: {part['name']}",
-            part.get("rows", ""),
-            part["bytes"],
-            part["sha256"][:SHORT],
-            part.get("record", ""),
-        )
-        for part in parts
-    ]
+    rows: list[tuple[object, ...]] = []
+    for part in parts:
+        counts = part.get("rows", ""), part["bytes"]
+        rows.append((f"{direction}: {part['name']}", *counts, part["sha256"][:SHORT], part.get("record", "")))
+    return rows
 
 
 def _facts(record: Record) -> list[tuple[object, ...]]:

@@ -1,45 +1,39 @@
 """Recompute every digest behind a result, and say exactly what changed, is missing, or was never recorded.
 
-Each problem names the object and the first stage that it affects: the one that wrote it, or the first that read it.
-What follows from a problem is not reported again.
+Each fault names the object and the first stage that it affects: the one that wrote it, or the first that read it.
+What follows from a fault is not reported again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
-from ease_lib.black_box.cache import entry_bytes
-from ease_lib.errors import LineageError, StoreError
+from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.black_box.cache import kept_entries
+from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
-from ease_lib.lineage.chain import LATEST_FILE, VERSION_FILE, VERSIONS, WITHDRAWN, Chain, Gap, Step, absolute, follow
+from ease_lib.lineage.chain import LATEST_FILE, VERSIONS, WITHDRAWN, Chain, Step, absolute, follow, versions_in
 from ease_lib.lineage.deletion.tombstones import Tombstones
-from ease_lib.lineage.faults import CHANGED, MISSING, UNREADABLE, UNRECORDED, Problem
-from ease_lib.lineage.publishing.versions import latest_content, marks_of, read_version, versions_in
-from ease_lib.lineage.record import Record, digest_of_files
+from ease_lib.lineage.faults import CHANGED, MISSING, Claim, Fault, faults_of, no_progress
+from ease_lib.lineage.publishing.versions import (
+    latest_content,
+    manifest_name,
+    marks_of,
+    read_version,
+    roots_of_versions,
+)
+from ease_lib.lineage.record import Record, digest_of_files, sha256_of
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.signatures import Signatures
 from ease_lib.lineage.summary import summary_page
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
-    """One object to be compared: by its digest, or with the content that it must have."""
-
-    stage: str
-    uri: str
-    sha256: str = ""
-    read: Callable[[], bytes | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verification:
     """What was compared, and what was found.
 
     Args:
@@ -47,7 +41,7 @@ class Verdict:
     """
 
     checked: int
-    problems: tuple[Problem, ...]
+    problems: tuple[Fault, ...]
     signatures: tuple[str, ...] = ()
 
     @property
@@ -55,80 +49,55 @@ class Verdict:
         return not any(problem.is_fault for problem in self.problems)
 
 
-def verify(chain: Chain, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) -> Verification:
     """Compare everything that the records of a chain name with what is there now; removals on request count too."""
-    found = [_of_gap(gap) for gap in chain.gaps]
-    checks: dict[str, Check] = {}
+    found = [*chain.gaps]
+    claims: dict[str, Claim] = {}
     for step in chain.everything:
-        for check in checks_of(step, chain):  # what a later attempt wrote again is as that one says
-            first = checks.get(check.uri, check)
-            checks[check.uri] = replace(check, stage=first.stage)
-    damaged = {problem.uri for problem in found}
-    todo = [check for check in checks.values() if check.uri not in damaged]
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        for done, problem in enumerate(readers.map(_compared, todo), 1):
-            progress(done, len(todo))
-            if problem is not None:
-                found.append(problem)
+        for claim in claims_of(step, chain):  # what a later attempt wrote again is as that one says
+            first = claims.get(claim.uri, claim)
+            claims[claim.uri] = replace(claim, stage=first.stage)
+    for fault in found:
+        claims.pop(fault.uri, None)
+    found += faults_of(claims.values(), progress)
     found += _unexplained(chain)
-    return Verdict(checked=len(todo), problems=tuple(sorted(dict.fromkeys(found))))
+    return Verification(checked=len(claims), problems=tuple(sorted(dict.fromkeys(found))))
 
 
-def _of_gap(gap: Gap) -> Problem:
-    of_publication = gap.uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
-    why = gap.reason if gap.kind == UNRECORDED else "" if of_publication else "lineage record"
-    return Problem(stage=gap.stage, uri=gap.uri, what=gap.kind, why=why)
-
-
-def _compared(check: Check) -> Problem | None:
-    try:
-        content = check.read()
-    except (StoreError, LineageError, OSError, sqlite3.Error) as error:
-        return Problem(stage=check.stage, uri=check.uri, what=UNREADABLE, why=str(error))
-    return differing(check.stage, check.uri, content, check.sha256)
-
-
-def differing(stage: str, uri: str, content: bytes | None, expected: str) -> Problem | None:
-    """The problem of an object that is missing (None) or not what it should be."""
-    if content is None:
-        return Problem(stage=stage, uri=uri, what=MISSING, expected_sha256=expected)
-    found = hashlib.sha256(content).hexdigest()
-    if found == expected:
-        return None
-    return Problem(stage=stage, uri=uri, what=CHANGED, found_sha256=found, expected_sha256=expected)
-
-
-def checks_of(step: Step, chain: Chain) -> Iterator[Check]:
+def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
     """Everything that one record names, the record itself and its copies included."""
-    yield from _record_checks(step, chain)
-    for part in step.record["outputs"]:
+    record = step.record
+    named = _record_digests(step)
+    for part in record["outputs"]:
         files = part.get("files")
-        for name, file in files.items() if files is not None else [("", part)]:
-            yield _check(step, chain, f"{part['uri']}/{name}" if name else part["uri"], file["sha256"])
-    for read in step.record.get("files_read", []):
-        yield _check(step, chain, read["uri"], read["sha256"])
-    for holder, entries in step.record.get("entries", {}).items():
-        yield from _entry_checks(step, chain, holder, entries)
-    for holder, written in step.record.get("written", {}).items():
-        for name, sha256 in written.items():
-            yield _check(step, chain, joined(holder, name), sha256)
+        named |= {joined(part["uri"], name): file["sha256"] for name, file in (files or {}).items()}
+        named |= {part["uri"]: part["sha256"]} if files is None else {}
+    named |= {read["uri"]: read["sha256"] for read in record.get("files_read", [])}
+    lying = [*record.get("entries", {}).items(), *record.get("written", {}).items()]
+    for holder, entries in lying:
+        if holder.endswith((".jsonl", ".sqlite")):
+            held = cache(partial(_parts, chain, holder))
+            for name, sha256 in entries.items():
+                read = partial(lambda held, name: held().get(name), held, name)
+                yield Claim(stage=step.stage, uri=f"{holder}#{name}", sha256=sha256, read=read)
+        else:
+            named |= {joined(holder, name): sha256 for name, sha256 in entries.items()}
+    for uri, sha256 in named.items():
+        yield Claim(stage=step.stage, uri=uri, sha256=sha256, read=partial(chain.place.read, uri))
 
 
-def _check(step: Step, chain: Chain, uri: str, sha256: str) -> Check:
-    return Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda: chain.place.read(uri))
-
-
-def _record_checks(step: Step, chain: Chain) -> Iterator[Check]:
+def _record_digests(step: Step) -> dict[str, str]:
+    """Of the record, its mark and its copies, by URI."""
     attempt = step.record["attempt"]
+    digests = {}
     if attempt["record"]:
-        yield _check(step, chain, attempt["record"], step.sha256)
         root, name = _split_root(attempt["record"])
-        mark = hashlib.sha256(mark_content(step.record, name)).hexdigest()
-        yield _check(step, chain, f"{root}/{mark_name(step.record)}", mark)
+        digests[attempt["record"]] = step.sha256
+        digests[f"{root}/{mark_name(step.record)}"] = sha256_of(mark_content(step.record, name))
     if step.record["state"] == "complete":
         contents = {"lineage": step.content, "chain": summary_page(step.record).encode()}
-        for copy, uri in attempt["copies"].items():
-            yield _check(step, chain, uri, hashlib.sha256(contents[copy]).hexdigest())
+        digests |= {uri: sha256_of(contents[copy]) for copy, uri in attempt["copies"].items()}
+    return digests
 
 
 def _split_root(uri: str) -> tuple[str, str]:
@@ -137,155 +106,99 @@ def _split_root(uri: str) -> tuple[str, str]:
     return root, f"runs/{rest}"
 
 
-def _entry_checks(step: Step, chain: Chain, holder: str, entries: Record) -> Iterator[Check]:
-    """Entries of a journal or cache: lines of a file, rows of a database, or objects."""
-    if holder.endswith(".jsonl"):
-        reader: Callable[[str], bytes | None] = _Lines(chain, holder).read
-    elif holder.endswith(".sqlite"):
-        reader = _Rows(chain, holder).read
-    else:
-        reader = _Objects(chain, holder).read
-    for name, sha256 in entries.items():
-        uri = f"{holder}#{name}" if holder.endswith((".jsonl", ".sqlite")) else joined(holder, name)
-        yield Check(stage=step.stage, uri=uri, sha256=sha256, read=lambda name=name: reader(name))  # type: ignore[misc]
+def _parts(chain: Chain, holder: str) -> dict[str, bytes]:
+    """Lines of a journal in one file by their number, from 1; of a cache in one file, its answers."""
+    if holder.endswith(".sqlite"):
+        return dict(kept_entries(chain.place.path_of(holder)))
+    lines = (chain.place.read(holder) or b"").split(b"\n")
+    return {str(number): line for number, line in enumerate(lines, 1) if line}
 
 
-class _Objects:
-    def __init__(self, chain: Chain, holder: str) -> None:
-        self._place, self._holder = chain.place, holder.rstrip("/")
-
-    def read(self, name: str) -> bytes | None:
-        return self._place.read(f"{self._holder}/{name}")
-
-
-class _Lines:
-    """Lines of a journal file, numbered from 1."""
-
-    def __init__(self, chain: Chain, holder: str) -> None:
-        self._trail, self._holder = chain, holder
-        self._lines: list[bytes] | None = None
-
-    def read(self, name: str) -> bytes | None:
-        if self._lines is None:
-            self._lines = (self._trail.place.read(self._holder) or b"").split(b"\n")
-        number = int(name) - 1
-        return self._lines[number] if number < len(self._lines) and self._lines[number] else None
-
-
-class _Rows:
-    """Answers in an SQLite file, in the form in which an object holds them."""
-
-    def __init__(self, chain: Chain, holder: str) -> None:
-        self._path = chain.place.path_of(holder)
-        self._rows: dict[str, bytes] | None = None
-
-    def read(self, name: str) -> bytes | None:
-        if self._rows is None:
-            self._rows = self._read_all()
-        return self._rows.get(name)
-
-    def _read_all(self) -> dict[str, bytes]:
-        if not self._path.exists():
-            return {}
-        with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            rows = database.execute("SELECT key, content, sha256 FROM responses").fetchall()
-        return {key: entry_bytes(content, digest) for key, content, digest in rows}
-
-
-def _unexplained(chain: Chain) -> Iterator[Problem]:
+def _unexplained(chain: Chain) -> Iterator[Fault]:
     """Inputs that are not what the linked stage made, earlier attempts without a record, and folders' own digests."""
     for step in chain.steps:
         for part in step.record["inputs"]:
             if part.get("record") and not any(gap.uri == part["record"] for gap in chain.gaps):
                 made = next((other for other in chain.steps if other.sha256 == part["record_sha256"]), None)
                 if made and all(output["sha256"] != part["sha256"] for output in made.record["outputs"]):
-                    yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
+                    yield Fault(stage=step.stage, uri=part["uri"], what=CHANGED, why=f"before {step.stage} read it")
         for part in step.record["outputs"]:
             if "files" in part and digest_of_files(part["files"]) != part["sha256"]:
-                yield Problem(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
+                yield Fault(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
     root = _split_root(chain.head.record["attempt"]["record"])[0]
     for step in chain.everything if root else ():
         for name in step.record["attempt"]["earlier"]:
             if chain.place.read(f"{root}/{name}") is None:
-                yield Problem(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
+                yield Fault(stage=step.stage, uri=f"{root}/{name}", what=MISSING, why="record of an earlier attempt")
 
 
-def verify_results(chain: Chain, folder: str) -> list[Problem]:
-    """Compare the results that `ease run` left in its output folder with those that the report stage wrote."""
+def _result_claims(chain: Chain, folder: str) -> Iterator[Claim]:
+    """That the results which `ease run` left in its output folder are those that the report stage wrote."""
     report = chain.step_of("report")
     store = open_store(folder)
     if report is None or store.read("lineage.json") is None:
-        return []
+        return
     files = next(part["files"] for part in report.record["outputs"] if part["name"] == "results")
-    wanted = {name: file["sha256"] for name, file in files.items()}
-    wanted["lineage.json"] = chain.head.sha256
-    where = store.uri.rstrip("/")
-    compared = (differing("report", f"{where}/{name}", store.read(name), sha256) for name, sha256 in wanted.items())
-    return [problem for problem in compared if problem is not None]
+    wanted = {name: file["sha256"] for name, file in files.items()} | {"lineage.json": chain.head.sha256}
+    for name, sha256 in wanted.items():
+        yield _claim("report", store, name, sha256)
 
 
-def verify_versions(uri: str, *only: str) -> Iterator[Problem]:
+def _claim(stage: str, store: Store, name: str, sha256: str) -> Claim:
+    return Claim(stage=stage, uri=store.address(name), sha256=sha256, read=partial(store.read, name))
+
+
+def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
     """Compare published versions below a folder with their manifests, their marks, and the latest.
 
     Args:
         only: the versions to compare; none given is all of them.
     """
     store = open_store(uri)
-    uri = store.uri.rstrip("/")
-    versions = sorted(only) or versions_in(store)
-    if not versions:
-        return
     manifests: dict[str, tuple[Record, str]] = {}
+    versions = sorted(only) or versions_in(store.walk_names())
     for version in versions:
         try:
             found = read_version(store, version)
         except LineageError as error:
-            yield _published(uri, version, VERSION_FILE, CHANGED, str(error))
+            yield _of_version(store, version, CHANGED, str(error))
             continue
         if found is None:
-            yield _published(uri, version, VERSION_FILE, MISSING, "without it the version is none")
-            continue
-        manifests[version] = found
-    yield from _latest_problems(store, manifests)
+            yield _of_version(store, version, MISSING, "without it the version is none")
+        else:
+            manifests[version] = found
+    if versions:
+        yield from _latest_faults(store, manifests)
     for version, (manifest, _) in manifests.items():
         previous = manifest.get("previous")
         if previous and previous["version"] in manifests and manifests[previous["version"]][1] != previous["sha256"]:
-            yield _published(uri, previous["version"], VERSION_FILE, CHANGED, f"{version} recorded another digest")
-        for name, file in manifest["files"].items():
-            yield from _different(store, f"{VERSIONS}/{version}/{name}", file["sha256"])
-        for name, content in marks_of(manifest).items():
-            yield from _different(store, name, hashlib.sha256(content).hexdigest())
+            yield _of_version(store, previous["version"], CHANGED, f"{version} recorded another digest")
+        digests = {f"{VERSIONS}/{version}/{name}": file["sha256"] for name, file in manifest["files"].items()}
+        digests |= {name: sha256_of(content) for name, content in marks_of(manifest).items()}
+        yield from faults_of([_claim("publish", store, name, sha256) for name, sha256 in digests.items()])
 
 
-def _different(store: Store, name: str, sha256: str) -> Iterator[Problem]:
-    problem = differing("publish", joined(store.uri, name), store.read(name), sha256)
-    if problem is not None:
-        yield problem
+def _of_version(store: Store, version: str, what: str, why: str) -> Fault:
+    return Fault(stage="publish", uri=store.address(manifest_name(version)), what=what, why=why)
 
 
-def _latest_problems(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Problem]:
-    where = joined(store.uri, LATEST_FILE)
+def _latest_faults(store: Store, manifests: dict[str, tuple[Record, str]]) -> Iterator[Fault]:
+    fault = partial(Fault, stage="publish", uri=store.address(LATEST_FILE))
     content = store.read(LATEST_FILE)
     if content is None or content == WITHDRAWN:
-        yield Problem(stage="publish", uri=where, what=MISSING)
+        yield fault(what=MISSING)
         return
     try:
-        latest = json.loads(content)
-        version = str(latest["version"])
+        version = str(json.loads(content)["version"])
     except (ValueError, KeyError, TypeError):
-        yield Problem(stage="publish", uri=where, what=CHANGED)
+        yield fault(what=CHANGED)
         return
     with suppress(LineageError):  # a damaged one is named as such
         found = manifests.get(version) or read_version(store, version)
         if found is None and not store.find_names(f"{VERSIONS}/{version}"):
-            why = f"names {version}, which is not there"
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=why)
+            yield fault(what=CHANGED, why=f"names {version}, which is not there")
         elif found and latest_content(version, found[1]) != content:
-            yield Problem(stage="publish", uri=where, what=CHANGED, why=f"not what {version} wrote")
-
-
-def _published(uri: str, version: str, name: str, what: str, why: str = "") -> Problem:
-    return Problem(stage="publish", uri=joined(uri, VERSIONS, version, name), what=what, why=why)
+            yield fault(what=CHANGED, why=f"not what {version} wrote")
 
 
 def verify_place(
@@ -294,8 +207,8 @@ def verify_place(
     *,
     all_versions: bool = False,
     keys: Sequence[PublicKey] = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Verdict:
+    progress: Callable[[int, int], None] = no_progress,
+) -> Verification:
     """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
 
     Args:
@@ -308,21 +221,22 @@ def verify_place(
     """
     place = absolute(place)
     chain = follow(place, run)
-    verdict = verify(chain, progress=progress)
-    problems = {problem.uri: problem for problem in verdict.problems}
+    compared = verify(chain, progress=progress)
     published = _published_of(chain)
     folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
-    others = [root for folder in folders for root in _roots_of_versions(folder)] if all_versions else []
+    others = [root for folder in folders for root in roots_of_versions(open_store(folder))] if all_versions else []
     tombstones = Tombstones.of(chain, [*folders, *others], keys)
     signatures = Signatures(keys=keys)
     if keys:
         signatures.look_at(chain, folders, all_versions=all_versions)
-    of_versions = [problem for folder, only in folders.items() for problem in verify_versions(folder, *sorted(only))]
-    for problem in [*verify_results(chain, place), *of_versions, *tombstones.problems, *signatures.problems]:
-        problems.setdefault(problem.uri, problem)
-    explained = sorted(tombstones.explained(problem) for problem in problems.values())
+    more = [*faults_of(list(_result_claims(chain, place)))]
+    more += [fault for folder, only in folders.items() for fault in verify_versions(folder, *only)]
+    faults = {fault.uri: fault for fault in compared.problems}
+    for fault in [*more, *tombstones.problems, *signatures.problems]:
+        faults.setdefault(fault.uri, fault)
+    explained = sorted(tombstones.explained(fault) for fault in faults.values())
     holding = tuple(f"{uri}: {signed.shown}" for uri, signed in signatures.holding.items())
-    return Verdict(checked=verdict.checked, problems=tuple(explained), signatures=holding)
+    return Verification(checked=compared.checked, problems=tuple(explained), signatures=holding)
 
 
 def _published_of(chain: Chain) -> dict[str, set[str]]:
@@ -337,13 +251,3 @@ def _published_of(chain: Chain) -> dict[str, set[str]]:
         folder, _, version = chain.version.rpartition(f"/{VERSIONS}/")
         found.setdefault(folder, set()).add(version)
     return found
-
-
-def _roots_of_versions(uri: str) -> Iterator[str]:
-    """Lineage roots of the runs that made the versions in a folder."""
-    store = open_store(uri)
-    for version in versions_in(store):
-        with suppress(LineageError):
-            found = read_version(store, version)
-            if found is not None:
-                yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]

@@ -13,7 +13,7 @@ from ease_lib.evaluation.metrics import fields_right, normalise
 MOST_LABELS = 12
 MOST_FIELDS = 40
 OTHER = "(other)"
-Answers = Sequence[Mapping[str, Any]]
+Predictions = Sequence[Mapping[str, Any]]
 """Rows of the predictions' contract, all with a score."""
 
 
@@ -40,34 +40,30 @@ class Labels:
         return sum(row.f1 for row in self.rows) / len(self.rows)
 
 
-def labels_of(answers: Answers) -> Labels | None:
+def labels_of(answers: Predictions) -> Labels | None:
     """Of a task with few labels; of any other None."""
     expected = Counter(normalise(row["outputs"][0]) for row in answers)
     if not 2 <= len(expected) <= MOST_LABELS or len(expected) * 2 > len(answers):
         return None
-    pairs = Counter((normalise(row["outputs"][0]), _among(expected, normalise(row["prediction"]))) for row in answers)
+    predicted = [normalise(row["prediction"]) for row in answers]
+    given = [answer if answer in expected else OTHER for answer in predicted]
+    pairs = Counter(zip((normalise(row["outputs"][0]) for row in answers), given, strict=True))
     answered = Counter(label for _, label in pairs.elements())
     columns = [*sorted(expected), *([OTHER] if answered[OTHER] else [])]
-    return Labels(
-        columns=columns,
-        rows=[
-            Label(
-                name=label,
-                counts=[pairs[label, column] for column in columns],
-                precision=pairs[label, label] / answered[label] if answered[label] else None,
-                recall=pairs[label, label] / expected[label],
-                f1=2 * pairs[label, label] / (answered[label] + expected[label]),
-            )
-            for label in sorted(expected)
-        ],
-    )
+    rows = [
+        Label(
+            name=label,
+            counts=[pairs[label, column] for column in columns],
+            precision=pairs[label, label] / answered[label] if answered[label] else None,
+            recall=pairs[label, label] / expected[label],
+            f1=2 * pairs[label, label] / (answered[label] + expected[label]),
+        )
+        for label in sorted(expected)
+    ]
+    return Labels(columns=columns, rows=rows)
 
 
-def _among(expected: Counter[str], answer: str) -> str:
-    return answer if answer in expected else OTHER
-
-
-def fields_of(answers: Answers) -> list[tuple[str, int, int]]:
+def fields_of(answers: Predictions) -> list[tuple[str, int, int]]:
     """Fields of JSON outputs: name, how often it is right, of how many; empty where outputs are no objects."""
     right: Counter[str] = Counter()
     asked: Counter[str] = Counter()

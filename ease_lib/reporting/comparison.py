@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ class Row:
         """Mean test score of the prompt in use now, over the repeats; each has a test set of its own."""
         scores = {cell["repeat"]: cell["baseline_test_score"] for cells in self.cells.values() for cell in cells}
         known = [score for score in scores.values() if score is not None]
-        return sum(known) / len(known) if known else None
+        return _mean(known) if known else None
 
     def is_tied(self, method: str, score: str) -> bool:
         best = self.best(score)
@@ -143,12 +144,9 @@ def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[d
     for endpoint in dict.fromkeys(row.endpoint for row in rows):
         entry: dict[str, Any] = {"endpoint": endpoint}
         for score in SCORES:
-            differences = [
-                a - b
-                for row in rows
-                if row.endpoint == endpoint
-                for a, b in zip(*paired(row.scores(method, score), row.scores(other, score)), strict=True)
-            ]
+            there = [row for row in rows if row.endpoint == endpoint]
+            pairs = [paired(row.scores(method, score), row.scores(other, score)) for row in there]
+            differences = [a - b for one, two in pairs for a, b in zip(one, two, strict=True)]
             if differences:
                 entry[score], entry[f"{score}_error"] = mean_and_error(differences)
         if len(entry) > 1:
@@ -161,9 +159,10 @@ def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[f
     curves = {}
     for method in methods:
         runs = [cell["incumbent_scores"] for row in rows for cell in row.cells.get(method, ())]
-        longest = max(map(len, runs), default=0)
-        filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
-        curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
+        if runs:  # else all of them failed there
+            longest = max(map(len, runs))
+            filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
+            curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
     return curves
 
 
@@ -174,54 +173,48 @@ def finished_of(cells: Cells) -> Cells:
 
 def render_markdown(cells: Cells) -> str:
     """Both tables of scores and the table of methods, and what failed."""
-    failed = [cell for cell in cells if cell["failure"]]
-    cells = finished_of(cells)
-    rows, methods = rows_of(cells), methods_of(cells)
-    parts = [_score_table(rows, methods, "test_score", "Test score"), _method_table(rows, methods)]
-    parts += [
-        f"The baseline scores {row.baseline:.3f} on the test sets of {_plain(row.task)}."
-        for row in rows
-        if row.baseline is not None
-    ]
-    parts.append(_score_table(rows, methods, "validation_score", "Validation score of the winner"))
-    if len({row.endpoint for row in rows}) > 1:
-        parts.append(_gap_table(gaps(rows, methods[0]), methods[0]))
-    if failed:
-        reasons = [f"- {_plain(_name_of(cell))}: {_plain(cell['failure'])}" for cell in failed]
-        parts.append("\n".join([f"**{len(failed)} runs failed**\n", *reasons]))
-    refused = sum(cell["failed_rows"] for cell in cells)
-    if refused:
-        parts.append(f"{refused} test rows in all were refused by the endpoints.")
-    return "\n\n".join(parts) + "\n"
+    shown = _shown(cells)
+    counts = [len(own) for row in shown["rows"] for own in row.cells.values()]
+    return page_template("comparison.md.j2").render(**shown, most_repeats=max(counts, default=0)).rstrip("\n") + "\n"
 
 
 def render_comparison_page(cells: Cells) -> str:
     """One self-contained page."""
-    failed = [(_name_of(cell), cell["failure"]) for cell in cells if cell["failure"]]
-    cells = finished_of(cells)
-    rows, methods = rows_of(cells), methods_of(cells)
-    several = len({row.endpoint for row in rows}) > 1
+    shown = _shown(cells)
+    rows, methods, cells = shown["rows"], shown["methods"], finished_of(cells)
     return page_template("comparison.html.j2").render(
-        rows=rows,
-        methods=methods,
-        summary=summarise_methods(rows, methods),
-        titles={"test_score": "Test score", "validation_score": "Validation score of the winner"},
-        cell=_cell,
-        best={score: [row.best(score) for row in rows] for score in SCORES},
+        **shown,
         curves=Markup(curves_chart(mean_curves(rows, methods), methods[0])),  # noqa: S704 labels are escaped there
         row_curves=[Markup(curves_chart(mean_curves([row], methods), methods[0])) for row in rows],  # noqa: S704
-        gap_chart=Markup(gaps_chart(gaps(rows, methods[0]))) if several else "",  # noqa: S704
+        gap_chart=Markup(gaps_chart(shown["gaps"])) if shown["several_endpoints"] else "",  # noqa: S704
         repeats=len({cell["repeat"] for cell in cells}),
-        several_endpoints=several,
         has_baseline=any(row.baseline is not None for row in rows),
-        needed=repeats_needed(len(methods)),
-        failed=failed,
-        refused=sum(cell["failed_rows"] for cell in cells),
         by_function=any(cell["answered_by_function"] for cell in cells),
-        random_search=RANDOM_SEARCH,
         paid=sum(cell["llm_requests"] - cell["cached_responses"] for cell in cells),
         version=__version__,
     )
+
+
+def _shown(cells: Cells) -> dict[str, Any]:
+    """What both templates show."""
+    finished = finished_of(cells)
+    rows, methods = rows_of(finished), methods_of(finished)
+    name_of = operator.itemgetter("task", "noise_ratio", "method", "repeat")
+    failed = [(cell_name(*name_of(cell)), cell["failure"]) for cell in cells if cell["failure"]]
+    return {
+        "rows": rows,
+        "methods": methods,
+        "summary": summarise_methods(rows, methods),
+        "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
+        "cell": _cell,
+        "best": {score: [row.best(score) for row in rows] for score in SCORES},
+        "gaps": gaps(rows, methods[0]),
+        "several_endpoints": len({row.endpoint for row in rows}) > 1,
+        "needed": repeats_needed(len(methods)),
+        "failed": failed,
+        "refused": sum(cell["failed_rows"] for cell in finished),
+        "random_search": RANDOM_SEARCH,
+    }
 
 
 def _pairs(rows: Sequence[Row], one: str, other: str) -> list[tuple[float, float]]:
@@ -249,70 +242,3 @@ def _cell(row: Row, method: str, score: str) -> str:
         return "–"
     mean, error = mean_and_error([cell[score] for cell in cells])
     return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}"
-
-
-def _score_table(rows: Sequence[Row], methods: Sequence[str], score: str, title: str) -> str:
-    several = len({row.endpoint for row in rows}) > 1
-    heads = ["Task", "noise", *(["endpoint"] if several else []), *methods]
-    lines = [f"**{title}**\n", f"| {' | '.join(map(_plain, heads))} |", "|---|--:|" + "--:|" * (len(heads) - 2)]
-    for row in rows:
-        best = row.best(score)
-        marked = [_marked(_cell(row, method, score), method, best) for method in methods]
-        names = [row.task, f"{row.noise_ratio:.0%}", *([row.endpoint] if several else [])]
-        lines.append(f"| {' | '.join([*map(_plain, names), *marked])} |")
-    return "\n".join(lines)
-
-
-def _marked(text: str, method: str, best: Sequence[str]) -> str:
-    if method not in best:
-        return text
-    return f"**{text}**" if len(best) == 1 else f"≈ {text}"
-
-
-def _method_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
-    lines = [
-        f"**Methods over {len(rows)} {'row' if len(rows) == 1 else 'rows'}**\n",
-        f"| Method | best | tied | test score | {_plain(methods[0])} leads by | p "
-        "| expected less test | expectation held | evaluations | LLM requests | USD |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for entry in summarise_methods(rows, methods):
-        error = "" if entry["lead_error"] is None else f" ± {entry['lead_error']:.3f}"
-        lead = "" if entry["method"] == methods[0] else f"{entry['lead']:+.3f}{error} | {entry['lead_p']:.2g}"
-        cost = f"{entry['cost_usd']:.2f}" if entry["cost_usd"] else ""
-        values = [entry["best_test_score"], entry["tied_test_score"], f"{entry['test_score']:.3f}", lead or " | "]
-        values += [f"{entry['optimism']:+.3f}", f"{entry['estimates_held']:.0%}"]
-        values += [f"{entry['evaluations']:.0f}", f"{entry['llm_requests']:.0f}", cost]
-        lines.append(f"| {_plain(entry['method'])} | {' | '.join(map(str, values))} |")
-    return "\n".join([*lines, *_too_few_repeats(rows, methods)])
-
-
-def _too_few_repeats(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
-    repeats = max((len(cells) for row in rows for cells in row.cells.values()), default=0)
-    needed = repeats_needed(len(methods))
-    if repeats >= needed or len(methods) < 2:
-        return []
-    return [
-        "",
-        f"Of {len(methods)} methods none can be shown to be the best of a row with fewer than {needed} repeats.",
-    ]
-
-
-def _gap_table(found: Sequence[Mapping[str, Any]], method: str) -> str:
-    heads = "| Endpoint | test score | validation score |"
-    lines = [f"**{_plain(method)} less {RANDOM_SEARCH}**\n", heads, "|---|--:|--:|"]
-    for entry in found:
-        values = []
-        for score in SCORES:
-            error = entry[f"{score}_error"]
-            values.append(f"{entry[score]:+.3f}" + ("" if error is None else f" ± {error:.3f}"))
-        lines.append(f"| {_plain(entry['endpoint'])} | {' | '.join(values)} |")
-    return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    return " ".join(str(text).replace("|", r"\|").split())
-
-
-def _name_of(cell: Mapping[str, Any]) -> str:
-    return cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.summary import SHORT
+from ease_lib.lineage.summary import SHORT, changed_parameters
 from ease_lib.reporting.page import page_template
 
 
@@ -31,13 +31,15 @@ def tree_lines(chain: Chain) -> list[Line]:
 
     def below(step: Step, last: tuple[bool, ...]) -> Iterator[Line]:
         yield Line(is_last=last, text=f"{step.stage}  {_described(step)}")
-        reads = step.record.get("files_read", [])
+        linked = {part.get("record_sha256") for part in step.record["inputs"]}
         branches: list[list[Line]] = []
-        for child in _behind(step, chain):
-            if child.id not in seen:
+        for child in chain.steps:  # those nearest to the prompt first
+            if child.sha256 in linked and child.id not in seen:
                 seen.add(child.id)
                 branches.append(list(below(child, ())))
-        branches += [[Line(is_last=(), text=_file(read))] for read in reads]
+        for read in step.record.get("files_read", []):
+            text = f"{read['uri']}  {read['bytes']} bytes  {read['sha256'][:SHORT]}"
+            branches.append([Line(is_last=(), text=text)])
         for number, branch in enumerate(branches, 1):
             ends = number == len(branches)
             for line in branch:
@@ -59,20 +61,12 @@ def show_text(chain: Chain) -> str:
 def show_page(chain: Chain) -> str:
     """The same as an HTML page, with every record's artifacts, parameters and software."""
     stages = [
-        {
-            "record": step.record,
-            "uri": step.uri,
-            "changed": {
-                name: value for name, value in step.record["parameters"].items() if name not in step.record["defaults"]
-            },
-            "seconds": _seconds(step.record),
-        }
+        {"record": step.record, "changed": changed_parameters(step.record), "seconds": _seconds(step.record)}
         for step in chain.everything
     ]
-    page: str = page_template("lineage.html.j2").render(
-        title=_title(chain), tree="\n".join(map(str, tree_lines(chain))), stages=stages, gaps=chain.gaps, short=SHORT
-    )
-    return page
+    tree = "\n".join(map(str, tree_lines(chain)))
+    template = page_template("lineage.html.j2")
+    return template.render(title=_title(chain), tree=tree, stages=stages, gaps=chain.gaps, short=SHORT)
 
 
 def _title(chain: Chain) -> str:
@@ -81,34 +75,19 @@ def _title(chain: Chain) -> str:
     return f"run {run['id']}{f' ({name})' if (name := run['name']) else ''}{planned}"
 
 
-def _behind(step: Step, chain: Chain) -> list[Step]:
-    """The stages that made the inputs of one, those nearest to the prompt first."""
-    linked = {part.get("record_sha256") for part in step.record["inputs"]}
-    return [other for other in chain.steps if other.sha256 in linked]
-
-
-def _file(read: Record) -> str:
-    return f"{read['uri']}  {read['bytes']} bytes  {read['sha256'][:SHORT]}"
-
-
 def _described(step: Step) -> str:
     record = step.record
     parts: list[Any] = [f"{record['started'][:19].replace('T', ' ')}", f"{_seconds(record):.0f} s"]
     if record["state"] != "complete":
         parts.append(record["state"])
-    parts += [
-        f"{part['name']} {_rows(part)}{part['sha256'][:SHORT]}"
-        for part in record["outputs"]
-        if part["contract"] or part.get("files")
-    ]
+    for part in record["outputs"]:
+        if part["contract"] or part.get("files"):
+            rows = f"{part['rows']} rows " if "rows" in part else ""
+            parts.append(f"{part['name']} {rows}{part['sha256'][:SHORT]}")
     llm = record.get("llm")
     if llm and (llm["new_answers"] or llm["cached_answers"]):
         parts.append(f"{llm['model']}: {llm['new_answers']} asked, {llm['cached_answers']} from the cache")
     return "  ".join(parts)
-
-
-def _rows(part: Record) -> str:
-    return f"{part['rows']} rows " if "rows" in part else ""
 
 
 def _seconds(record: Record) -> float:

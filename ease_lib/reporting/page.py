@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from ease_lib import __version__
@@ -18,15 +18,10 @@ from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
+Rows = Sequence[Mapping[str, Any]]
 
 
-def render_page(
-    report: Mapping[str, Any],
-    history: Sequence[Mapping[str, Any]],
-    prompt: str,
-    predictions: Sequence[Mapping[str, Any]],
-    harmful: Sequence[Mapping[str, Any]] = (),
-) -> str:
+def render_page(report: Mapping[str, Any], history: Rows, prompt: str, predictions: Rows, harmful: Rows = ()) -> str:
     """The page of a run.
 
     Args:
@@ -55,9 +50,7 @@ def render_page(
     )
 
 
-def _shown(
-    best: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]], harmful: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
+def _shown(best: Mapping[str, Any], mistakes: Rows, harmful: Rows) -> Iterator[str]:
     """Every text that may be a row: by their hashes in its head `ease forget` finds the page."""
     yield best["instruction"]
     for exemplar in best["exemplars"]:
@@ -69,14 +62,15 @@ def _shown(
 
 
 def page_template(name: str) -> Template:
-    """A template of this package; every value it shows is escaped."""
+    """A template of this package; every value that one of HTML shows is escaped."""
     environment = Environment(
         loader=PackageLoader("ease_lib.reporting"),
-        autoescape=True,
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["plain"] = lambda value: " ".join(str(value).replace("|", r"\|").split())
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)

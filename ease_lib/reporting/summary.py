@@ -20,12 +20,10 @@ def verdict(test: Mapping[str, Any]) -> dict[str, str]:
     """
     gain, zero_shot, baseline = test["gain"], test["zero_shot"], test["baseline"]
     against = {"your baseline": baseline, "random exemplars": gain, "no exemplars": zero_shot}
-    parts = [_compared(gain_, name) for name, gain_ in against.items() if gain_]
-    if not parts:
-        text = "There is nothing to compare the winner with."
-    else:
-        text = "; ".join(parts)
-        text = f"{text[0].upper()}{text[1:]}, on {test['best']['rows']} test rows."
+    compared = "; ".join(_compared(found, name) for name, found in against.items() if found)
+    text = "There is nothing to compare the winner with."
+    if compared:
+        text = f"{compared[0].upper()}{compared[1:]}, on {test['best']['rows']} test rows."
     return {"random": _word(gain), "zero_shot": _word(zero_shot), "baseline": _word(baseline), "text": text}
 
 
@@ -40,13 +38,11 @@ def _word(gain: Mapping[str, Any]) -> str:
 def _compared(gain: Mapping[str, Any], name: str) -> str:
     low, high = (100 * bound for bound in gain["interval"])
     points = 100 * gain["mean"]
-    size = f"{abs(points):.0f} points (95 %: {low:+.0f} to {high:+.0f})"
+    interval = f"points (95 %: {low:+.0f} to {high:+.0f})"
     word = _word(gain)
-    if word == BETTER:
-        return f"better than {name} by {size}"
-    if word == WORSE:
-        return f"worse than {name} by {size}"
-    return f"no evidence of being better than {name}: {points:+.0f} points (95 %: {low:+.0f} to {high:+.0f})"
+    if word == NO_EVIDENCE:
+        return f"no evidence of being better than {name}: {points:+.0f} {interval}"
+    return f"{word} than {name} by {abs(points):.0f} {interval}"
 
 
 def summarise(
@@ -66,43 +62,32 @@ def summarise(
     """
     initial = [row for row in history if row["phase"] == "initial"]
     proposed = [row for row in history if row["phase"] == "search"]
-    confirmed = sum(row["phase"] == "confirmation" for row in history)
     full = max(len(row["row_ids"]) for row in history)
-    chosen = (best["exemplar_ids"], best["instruction_id"])
-    found = next((row["iteration"] + 1 for row in history if _prompt(row) == chosen), None)
-    of_dataset = ("pool", "validation", "test", "noisy", "unused", "classes", "notices")
+    prompts = [(row["instruction_id"], *row["exemplar_ids"]) for row in history]
+    chosen = (best["instruction_id"], *best["exemplar_ids"])
+    found = next((row["iteration"] + 1 for row, asked in zip(history, prompts, strict=True) if asked == chosen), None)
     counted = (
         *("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd"),
         *("judge_requests", "judge_prompt_tokens", "judge_completion_tokens"),
     )
     return {
-        "task": dataset["task"],
-        "metric": dataset["metric"],
-        "method": search["method"],
-        "seed": search["seed"],
-        "answered_by_function": search["answered_by_function"],
-        "resumed": search["resumed"],
+        **_taken(dataset, "task", "metric"),
+        **_taken(search, "method", "seed", "answered_by_function", "resumed"),
         "replayed_evaluations": search["replayed"],
-        "evaluations": search["evaluations"],
-        "recalled_answers": search["recalled_answers"],
+        **_taken(search, "evaluations", "recalled_answers"),
         "answers": sum(len(row["row_ids"]) for row in history),
-        "sequences": len({(row["instruction_id"], tuple(row["exemplar_ids"])) for row in history}),
+        "sequences": len(set(prompts)),
         "failed_rows": {"validation": max(row["failed_rows"] for row in history), "test": test["best"]["failed_rows"]},
-        "budget": search["budget"],
-        "instructions": search["instructions"],
-        "stopped": search["stopped"],
+        **_taken(search, "budget", "instructions", "stopped"),
         "best": {
             "validation_score": best["validation_score"],
             "test_score": test["best"]["score"],
             "test_interval": test["best"]["interval"],
             "test_rows": test["best"]["rows"],
-            "instruction": best["instruction"],
-            "exemplar_ids": best["exemplar_ids"],
+            **_taken(best, "instruction", "exemplar_ids"),
             "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
             "found_at_evaluation": found,
-            "estimate": best["estimate"],
-            "estimate_interval": best["estimate_interval"],
-            "validation_rows": best["validation_rows"],
+            **_taken(best, "estimate", "estimate_interval", "validation_rows"),
         },
         "random": {
             "validation_score": _mean_over_rows(initial),
@@ -112,20 +97,15 @@ def summarise(
             "sequences": len(initial),
         },
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
-        "confirmed": confirmed,
-        "gain": test["gain"],
-        "zero_shot": test["zero_shot"],
-        "baseline": test["baseline"],
-        "judge": test["judge"],
+        "confirmed": sum(row["phase"] == "confirmation" for row in history),
+        **_taken(test, "gain", "zero_shot", "baseline", "judge"),
         "planned": search["planned"],
         "verdict": verdict(test),
-        "order": search["order"],
-        "token_front": search["token_front"],
+        **_taken(search, "order", "token_front"),
         "harmful_exemplars": [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search["harmful_exemplars"]],
-        "dataset": {key: dataset[key] for key in of_dataset},
+        "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
-            "endpoint": search["llm"]["endpoint"],
-            "model": search["llm"]["model"],
+            **_taken(search["llm"], "endpoint", "model"),
             **{name: search["llm"][name] + test["llm"][name] for name in counted},
         },
         "oldest_answer": min(filter(None, (search["oldest_answer"], test["oldest_answer"])), default=""),
@@ -139,8 +119,8 @@ def summarise(
     }
 
 
-def _prompt(row: Mapping[str, Any]) -> tuple[list[int], int]:
-    return row["exemplar_ids"], row["instruction_id"]
+def _taken(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: document[name] for name in names}
 
 
 def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | None:

@@ -26,7 +26,7 @@ from ease_lib.config.parsing import declared_parameters, flat_parameters, stage_
 from ease_lib.config.sections import OnlyLineage
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.recording import Part, Work
+from ease_lib.lineage.recording import RecordedArtifact, Work
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
 from ease_lib.machine import limit_threads
@@ -199,8 +199,8 @@ def work_on(
     stage: str,
     parameters: Mapping[str, Any],
     *,
-    inputs: Sequence[Part] = (),
-    outputs: Sequence[Part] = (),
+    inputs: Sequence[RecordedArtifact] = (),
+    outputs: Sequence[RecordedArtifact] = (),
     scheduled: str = "",
 ) -> Work:
     """What a stage is about to do, for its record."""
@@ -211,14 +211,14 @@ def work_on(
     )
 
 
-def parts(declared: type, artifacts: Mapping[str, Any]) -> list[Part]:
+def parts(declared: type, artifacts: Mapping[str, Any]) -> list[RecordedArtifact]:
     """How lineage names the artifacts of a stage's `Inputs` or `Outputs`; of several under one name, each."""
     found = []
     for declaration in dataclasses.fields(declared):
         given = artifacts[declaration.name]
         for number, one in enumerate(given if declaration.metadata["many"] else [given]):
             found.append(
-                Part(
+                RecordedArtifact(
                     name=f"{declaration.name}[{number}]" if declaration.metadata["many"] else declaration.name,
                     contract=contract_of(declaration),
                     path=Path(one.path),

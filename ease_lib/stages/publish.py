@@ -26,9 +26,9 @@ from ease_lib.config.sections import (
 from ease_lib.errors import CapReached, LineageError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
-from ease_lib.lineage.attestation import UNSIGNED, Signer, needed_signer, signed_provenance
-from ease_lib.lineage.chain import Chain, chain_behind
-from ease_lib.lineage.exports.files import exports_of
+from ease_lib.lineage.attestation import UNSIGNED, Signer, signed_provenance, signer
+from ease_lib.lineage.chain import Chain, chain_behind, record_copies
+from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import gate
 from ease_lib.lineage.publishing.versions import (
     Latest,
@@ -37,7 +37,6 @@ from ease_lib.lineage.publishing.versions import (
     manifest_name,
     newest_versions,
     read_latest,
-    record_copies,
     write_version,
 )
 from ease_lib.lineage.record import Record
@@ -83,7 +82,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         LineageError: when the records behind the prompt cannot be read: what cannot be explained is not published.
         ConfigError: when `publish_signed` asks for a signature and there is no key.
     """
-    key = needed_signer(is_needed=config.publishing.publish_signed)
+    key = signer(is_needed=config.publishing.publish_signed)
     attempt = run.attempt
     if attempt is None:
         raise LineageError("publishing needs a recorded stage: run it in the pipeline")

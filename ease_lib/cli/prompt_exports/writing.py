@@ -47,10 +47,8 @@ def write_export(result: Result, to: str, folder: Path) -> list[Path]:
     Raises:
         ConfigError: when the library cannot take this prompt.
     """
-    form = FORMS[to]
-    texts = form.more(result)
-    texts[PROMPT] = _json(prompt_document(result))
-    templates = resources.files(__package__) / "templates"
+    form, templates = FORMS[to], resources.files(__package__) / "templates"
+    texts = form.more(result) | {PROMPT: _json(prompt_document(result))}
     texts |= {name: (templates / name).read_text(encoding="utf-8") for name in form.files}
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
@@ -60,17 +58,17 @@ def write_export(result: Result, to: str, folder: Path) -> list[Path]:
 
 def prompt_document(result: Result) -> dict[str, Any]:
     """The prompt with the fields of its query marked, its request, its scores and its lineage."""
-    settings = dict(result.best["request"])
+    best, settings = result.best, dict(result.best["request"])
     fields = list(result.query_fields)
     return {
         "contract": CONTRACT,
-        "endpoint": result.best["llm_endpoint"],
-        "api": result.best["llm_api"],
+        "endpoint": best["llm_endpoint"],
+        "api": best["llm_api"],
         "model": settings.pop("model"),
         "sampling": settings,
         "fields": fields,
         "messages": _with_fields(result, fields),
-        "metric": result.best["metric"],
+        "metric": best["metric"],
         "scores": {
             "test": result.test_score,
             "test_interval": list(result.test_interval),
@@ -79,7 +77,7 @@ def prompt_document(result: Result) -> dict[str, Any]:
             "expected_interval": list(result.expected_interval),
         },
         "verdict": result.verdict,
-        "exemplar_ids": list(result.best["exemplar_ids"]),
+        "exemplar_ids": list(best["exemplar_ids"]),
         "lineage_sha256": result.lineage_sha256,
     }
 
@@ -112,25 +110,16 @@ def _promptfoo(result: Result) -> dict[str, str]:
         }
         for row in result.test_rows
     ]
-    provider = {
-        "id": f"openai:{kind}:{document['model']}",
-        "config": {
-            "apiBaseUrl": document["endpoint"],
-            "apiKeyEnvar": "EASE_LLM_API_KEY",
-            "omitDefaults": True,
-            "passthrough": document["sampling"],
-        },
-    }
+    asked = {"apiBaseUrl": document["endpoint"], "apiKeyEnvar": "EASE_LLM_API_KEY", "omitDefaults": True}
+    asked["passthrough"] = document["sampling"]
     config = {
         "description": f"{result.best['task']}: {result.verdict}",
         "prompts": [{"id": "file://prompt.cjs", "label": "winner"}],
-        "providers": [provider],
+        "providers": [{"id": f"openai:{kind}:{document['model']}", "config": asked}],
         "tests": "file://tests.json",
     }
-    return {
-        "promptfooconfig.yaml": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        "tests.json": _json(cases),
-    }
+    written = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    return {"promptfooconfig.yaml": written, "tests.json": _json(cases)}
 
 
 def _as_is(text: str) -> str:

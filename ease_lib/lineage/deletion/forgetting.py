@@ -11,21 +11,18 @@ continues a removal that was killed.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
-from ease_lib.artifacts.store import S3_CONNECTIONS, FileStore, Store, joined, open_file, open_store
+from ease_lib.artifacts.store import FileStore, Store, open_file, open_store, read_all
 from ease_lib.black_box.cache import FILE as CACHE_FILE
-from ease_lib.black_box.cache import LOCK_SECONDS, entry_bytes
+from ease_lib.black_box.cache import kept_entries, remove_entries
 from ease_lib.config.parsing import parameters_of
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.attestation import Signer
@@ -41,11 +38,11 @@ from ease_lib.lineage.chain import (
     absolute,
     is_record,
     same_place,
+    step_of,
 )
 from ease_lib.lineage.deletion.occurrences import (
     PROMPT,
     Occurrence,
-    Wanted,
     answers,
     names_its_rows_elsewhere,
     occurrence,
@@ -54,13 +51,19 @@ from ease_lib.lineage.deletion.occurrences import (
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
-from ease_lib.lineage.record import Record, decode
-from ease_lib.lineage.recording import now
-from ease_lib.lineage.verification import checks_of
+from ease_lib.lineage.record import Record, now, sha256_of
+from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
 from ease_lib.tasks.base import row_hash
 
 _RECORD = re.compile(r"^(?P<root>.*?/?)runs/(?P<run>[^/]+)/[a-z_]+-[0-9a-f-]{36}\.json$")
+_OF_PROMPT = (PROMPT_TEXT, BEST_SEQUENCE)
+LEAST_CHARACTERS = 12
+"""A shorter text is quoted by everything."""
+LATEST, ANSWER = "latest", "cached answer"
+"""Kinds in a tombstone: of latest.json, and of an answer in a cache that is one file."""
+Files = tuple[Store, list[str]]
+"""What lies in a place that is searched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,35 +83,17 @@ class RunAt:
         return str(self.chain.head.record["run"]["id"])
 
     def names(self, digests: Collection[str], uris: Collection[str]) -> bool:
-        """Whether its records name one of these contents, or something that lies there."""
-        checks = (check for step in self.chain.everything for check in checks_of(step, self.chain))
-        return any(check.sha256 in digests or check.uri in uris for check in checks)
+        """Whether its records name one of these contents, or something that lies there, which was changed before."""
+        claims = (claim for step in self.chain.everything for claim in claims_of(step, self.chain))
+        return any(claim.sha256 in digests or claim.uri in uris for claim in claims)
 
     def sources(self) -> set[str]:
         """Folders and files that it read or wrote and that may hold rows: raw data, artifacts, answers, prompts."""
         records = [step.record for step in self.chain.everything]
         holders = {holder for record in records for key in ("entries", "written") for holder in record.get(key, {})}
-        outputs = [str(part["uri"]) for record in records for part in record["outputs"]]
-        artifacts = {common_folder(outputs)}
+        artifacts = {common_folder([str(part["uri"]) for record in records for part in record["outputs"]])}
         read = {str(file["uri"]) for record in records for file in record.get("files_read", [])}
         return {uri.rstrip("/") for uri in artifacts | holders | read if _may_hold_rows(uri)}
-
-
-def runs_at(places: Sequence[str]) -> list[RunAt]:
-    """Every run of which something lies at these places, and the others of its lineage root; the oldest first."""
-    found: dict[str, RunAt] = {}
-    for place in places:
-        store = open_store(place)
-        names = store.walk_names()
-        roots = {joined(store.uri, match["root"]).rstrip("/") for match in map(_RECORD.match, names) if match}
-        records = _documents(store, names)
-        linked = {str(step.record["attempt"]["record"]).rpartition("/runs/")[0] for step in records}
-        for root in sorted(roots | (linked - {""})):
-            for run in _runs(root, _records_of(root), place):
-                found.setdefault(run.id, run)
-        for run in _runs(store.uri.rstrip("/"), records, place):
-            found.setdefault(run.id, run)
-    return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
 def common_folder(uris: Sequence[str]) -> str:
@@ -123,60 +108,43 @@ def _may_hold_rows(uri: str) -> bool:
     return is_folder and "/journals/" not in uri and not uri.startswith(PACKAGE)
 
 
-def _runs(root: str, steps: Iterable[Step], place: str) -> Iterator[RunAt]:
-    by_run: dict[str, list[Step]] = {}
-    for step in steps:
-        by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
-    for found in by_run.values():
-        yield RunAt(root=root, chain=Chain(place=Place(place), steps=found))
+def _runs_at(files: Sequence[Files]) -> list[RunAt]:
+    """Every run of which something lies there, and the others of its lineage root; the oldest first."""
+    found: dict[str, RunAt] = {}
+    for store, names in files:
+        place = store.uri.rstrip("/")
+        beside = _steps(store, [name for name in names if _may_be_record(store.address(name), name)])
+        records = list({step.id: step for step in beside}.values())
+        roots = {store.address(match["root"]).rstrip("/") for match in map(_RECORD.match, names) if match}
+        roots |= {str(step.record["attempt"]["record"]).rpartition("/runs/")[0] for step in records}
+        for root, steps in [*((root, _records_of(root)) for root in sorted(roots - {""})), (place, records)]:
+            by_run: dict[str, list[Step]] = {}
+            for step in steps:
+                by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
+            for run, own in by_run.items():
+                found.setdefault(run, RunAt(root=root, chain=Chain(place=Place(store.uri), steps=own)))
+    return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
 def _records_of(root: str) -> list[Step]:
     """All records of a lineage root; none where it cannot be reached."""
-    try:
+    with suppress(StoreError):
         store = open_store(f"{root}/runs")
-        contents = list(_read(store, store.walk_names()))
-    except StoreError:
-        return []
-    return [_step(store, name, content) for name, content in contents if _is_record(content)]
+        return list(_steps(store, store.walk_names()))
+    return []
 
 
-def _documents(store: Store, names: Sequence[str]) -> list[Step]:
-    """Records beside what they are of: artifacts of the pipeline, results of a run, copies in published versions."""
-    wanted = [
-        name
-        for name in names
-        if is_record(joined(store.uri, name))
-        or name.split("/")[-1] == RECORD_FILE
-        or name.split("/")[-2:-1] == [COPIES]
-        or "/" not in name
-    ]
-    steps = [_step(store, name, content) for name, content in _read(store, wanted) if _is_record(content)]
-    distinct = {step.id: step for step in steps}
-    return list(distinct.values())
+def _may_be_record(uri: str, name: str) -> bool:
+    """Whether a file may be a record beside what it is of: an artifact, a result, a copy in a published version."""
+    parts = name.split("/")
+    return is_record(uri) or parts[-1] == RECORD_FILE or parts[-2:-1] == [COPIES] or len(parts) == 1
 
 
-def _read(store: Store, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        for name, content in zip(names, readers.map(store.read, names), strict=True):
-            yield name, content or b""
-
-
-def _is_record(content: bytes) -> bool:
-    with suppress(LineageError, UnicodeDecodeError):
-        decode(content, "")
-        return True
-    return False
-
-
-def _step(store: Store, name: str, content: bytes) -> Step:
-    return Step(uri=joined(store.uri, name), content=content, record=decode(content, name))
-
-
-LEAST_CHARACTERS = 12
-"""A shorter text is quoted by everything."""
-LATEST, ANSWER = "latest", "cached answer"
-"""Kinds in a tombstone: of latest.json, and of an answer in a cache that is one file."""
+def _steps(store: Store, names: Iterable[str]) -> Iterator[Step]:
+    """The records among these files."""
+    for name, content in read_all(store, names).items():
+        with suppress(LineageError, ValueError):
+            yield step_of(store.address(name), content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,25 +163,29 @@ class Holder:
     name: str
     kind: str
     rows: int
-    before: str
-    after: str | None
+    before: str = ""
+    after: str | None = None
     answers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: Store, name: str, content: bytes, found: Occurrence) -> Holder:
+        after = sha256_of(found.left) if found.left is not None else None
+        return cls(store=store, name=name, kind=found.kind, rows=found.rows, before=sha256_of(content), after=after)
 
     @property
     def uri(self) -> str:
-        return joined(self.store.uri, self.name)
+        return self.store.address(self.name)
 
     def items(self) -> list[Record]:
         """As a tombstone names it: an answer of a cache for itself, for so records name it."""
         if self.answers:
-            uris = {f"{self.uri}#{key}": sha256 for key, sha256 in self.answers.items()}
-            return [_item(uri, ANSWER, sha256, None) for uri, sha256 in uris.items()]
+            return [_item(f"{self.uri}#{key}", ANSWER, sha256, None) for key, sha256 in self.answers.items()]
         return [_item(self.uri, self.kind, self.before, self.after)]
 
     def remove(self, row: str) -> list[Record]:
         """Take the row out of it, as it is now; what a tombstone says of that."""
         if self.answers:
-            _remove_answers(Path(self.store.uri) / self.name, self.answers)
+            remove_entries(Path(self.uri), self.answers)
             return self.items()
         content = self.store.read(self.name)
         found = _occurrence(self.store, self.name, content, row) if content is not None else None
@@ -223,10 +195,10 @@ class Holder:
             self.store.delete(self.name)
         else:
             self.store.write(self.name, found.left)
-        return _holder_of(self.store, self.name, content, found).items()
+        return Holder.of(self.store, self.name, content, found).items()
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Removal:
     """What removing a row takes.
 
@@ -234,9 +206,11 @@ class Removal:
         row: its hash.
         holders: everything that holds it.
         publications: folders of published prompts whose latest.json has to move, with what it will be.
+        losing: published versions that lose their prompt.
         roots: where the tombstone goes: the lineage roots of all runs that are affected.
         runs: those runs.
         begun: earlier removals of the row that were killed, by root.
+        items: what a tombstone says of it beforehand; of removals that were begun too.
         quoting: what shows the text within other text, is a spreadsheet with the row, or cannot be read; it stays.
     """
 
@@ -247,6 +221,7 @@ class Removal:
     roots: list[str]
     runs: list[RunAt]
     begun: list[tuple[str, Tombstone]]
+    items: list[Record]
     quoting: list[str]
 
     @property
@@ -268,32 +243,20 @@ class Removal:
         if key and not all(is_sealed(where, begun, key.public) for where, begun in self.begun):
             key = None
         first = self.begun[0][1] if self.begun else None
-        tombstone = Tombstone(
-            row=self.row,
-            when=first.when if first else now(),
-            reason=reason or (first.reason if first else ""),
-            state=INTENDED,
-            removed=self.items(),
-        )
+        when, why = (first.when, reason or first.reason) if first else (now(), reason)
+        tombstone = Tombstone(row=self.row, when=when, reason=why, state=INTENDED, removed=self.items)
         for root in self.roots:
             tombstone.write(root, key)
         moves = [(store, move_latest(store, self.row, self.losing)) for store, _ in self.publications]
         removed = [_moved(store, move) for store, move in moves if move is not None]
         removed += [item for holder in self.holders for item in holder.remove(self.row)]
         done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, removed))
-        return [self._end(root, done, key) for root in self.roots]
-
-    def items(self) -> list[Record]:
-        """What a tombstone says of it beforehand; of removals that were begun too."""
-        begun = [item for _, tombstone in self.begun for item in tombstone.removed]
-        planned = [item for holder in self.holders for item in holder.items()]
-        return _merged(begun, [*planned, *(_moved(store, move) for store, move in self.publications)])
-
-    def _end(self, root: str, tombstone: Tombstone, key: Signer | None) -> str:
-        others = [begun for where, begun in self.begun if where == root and begun.when != tombstone.when]
-        for each in [*others, tombstone]:
-            replace(each, state=DONE).write(root, key)
-        return f"{root}/{tombstone.name}"
+        for root, begun in self.begun:
+            if begun.when != when:
+                replace(begun, state=DONE).write(root, key)
+        for root in self.roots:
+            done.write(root, key)
+        return [f"{root}/{done.name}" for root in self.roots]
 
 
 def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> Removal:
@@ -309,39 +272,46 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     """
     if text and row_hash(text) != row:
         raise LineageError("the text given is not that of the hash given; check both")
-    runs = runs_at(places)
-    known = sorted({run.root for run in runs} | ({open_store(root).uri.rstrip("/")} if root else set()))
+    files = [_files_in(place) for place in places]
+    runs = _runs_at(files)
+    named = {absolute(root)} if root else set()
+    known = sorted({run.root for run in runs} | named)
     begun = [(where, tombstone) for where in known for tombstone in unfinished(where, row)]
     holders: dict[str, Holder] = {}
     quoting: list[str] = []
-    for store, name in _searched(places, [tombstone for _, tombstone in begun]):
-        if same_place(joined(store.uri, name)) not in holders:
-            holder = _holder(store, name, row, quoting, text)
-            if holder is not None:
-                holders[same_place(holder.uri)] = holder
-    losing = frozenset(_version_of(holder.name) for holder in holders.values()) - {""}
-    moves = [(store, move_without(store, row, losing)) for store in _publications(places)]
-    removal = Removal(
+    for store, name in [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]:
+        place = same_place(store.address(name))
+        holder = _holder(store, name, row, quoting, text) if place not in holders else None
+        if holder is not None:
+            holders[place] = holder
+    found = sorted(holders.values(), key=lambda holder: holder.kind != PROMPT)  # before what says whose they are
+    losing = frozenset(_version_of(holder.name) for holder in found) - {""}
+    moves = [(store, move_without(store, row, losing)) for store in _publications(files)]
+    publications = [(store, move) for store, move in moves if move is not None]
+    planned = [item for holder in found for item in holder.items()]
+    planned += [_moved(store, move) for store, move in publications]
+    items = _merged([item for _, tombstone in begun for item in tombstone.removed], planned)
+    digests = {item["before_sha256"] for item in items}
+    uris = {item["uri"] for item in items if item["kind"] != LATEST}
+    affected = [run for run in runs if run.names(digests, uris)]
+    return Removal(
         row=row,
-        holders=sorted(holders.values(), key=lambda holder: holder.kind != PROMPT),  # before what says whose they are
-        publications=[(store, move) for store, move in moves if move is not None],
+        holders=found,
+        publications=publications,
         losing=losing,
-        roots=[],
-        runs=[],
+        roots=sorted({run.root for run in affected or runs} | {where for where, _ in begun} | named),
+        runs=affected,
         begun=begun,
+        items=items,
         quoting=quoting,
     )
-    removal.runs = _affected(runs, removal.items())
-    roots = {run.root for run in removal.runs or runs} | {where for where, _ in begun}
-    removal.roots = sorted(roots | ({open_store(root).uri.rstrip("/")} if root else set()))
-    return removal
 
 
 def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
     """What the runs that are affected read or wrote, and what lies outside of the places that were searched."""
-    searched = [same_place(place) for place in places]
+    searched = tuple(f"{same_place(place).rstrip('/')}/" for place in places)
     sources = {source for run in removal.runs for source in run.sources()}
-    return sorted(source for source in sources if not _is_below(same_place(source), searched))
+    return sorted(source for source in sources if not f"{same_place(source)}/".startswith(searched))
 
 
 def search_commands(removal: Removal) -> dict[str, list[str]]:
@@ -353,38 +323,27 @@ def search_commands(removal: Removal) -> dict[str, list[str]]:
     return found
 
 
-def _is_below(uri: str, places: Collection[str]) -> bool:
-    return any(uri == place or uri.startswith(f"{place.rstrip('/')}/") for place in places)
+def _files_in(place: str) -> Files:
+    """All files in a place, or the one that it is."""
+    store = open_store(place)
+    names = store.walk_names()
+    if names:
+        return store, names
+    folder, name = open_file(absolute(place))
+    if folder.read(name) is None:
+        raise LineageError(f"{place}: no file or object is there; check --in")
+    return folder, [name]
 
 
-def _affected(runs: Sequence[RunAt], items: Sequence[Record]) -> list[RunAt]:
-    """Runs whose records name what is removed: by its digest, or by its address where it was changed before."""
-    digests = {item["before_sha256"] for item in items}
-    uris = {item["uri"] for item in items if item["kind"] != LATEST}
-    return [run for run in runs if run.names(digests, uris)]
-
-
-def _searched(places: Sequence[str], begun: Sequence[Tombstone]) -> Iterator[tuple[Store, str]]:
-    """Every file in the places, and those that a removal that was begun named elsewhere."""
-    for place in places:
-        store = open_store(place)
-        names = store.walk_names()
-        for name in names:
-            yield store, name
-        if not names:
-            file = open_file(absolute(place))
-            if file[0].read(file[1]) is None:
-                raise LineageError(f"{place}: no file or object is there; check --in")
-            yield file
-    for tombstone in begun:
-        for item in tombstone.removed:
-            uri = str(item["uri"])
-            if item["kind"] != LATEST:
-                yield open_file(uri.rpartition("#")[0] if item["kind"] == ANSWER else uri)
+def _begun_elsewhere(begun: Sequence[tuple[str, Tombstone]]) -> Iterator[tuple[Store, str]]:
+    """Files that a removal that was begun named, in the places or elsewhere."""
+    for item in (item for _, tombstone in begun for item in tombstone.removed):
+        uri = str(item["uri"])
+        if item["kind"] != LATEST:
+            yield open_file(uri.rpartition("#")[0] if item["kind"] == ANSWER else uri)
 
 
 def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) -> Holder | None:
-    uri = joined(store.uri, name)
     content = store.read(name)
     if content is None:
         return None
@@ -393,68 +352,39 @@ def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) ->
     try:
         found = _occurrence(store, name, content, row)
     except LineageError as error:
-        quoting.append(f"{uri}: {error}")
+        quoting.append(f"{store.address(name)}: {error}")
         return None
     left = content if found is None else found.left
     if left and len(text) >= LEAST_CHARACTERS and quotes(left, text):
-        quoting.append(f"quotes it: {uri}")
-    return None if found is None else _holder_of(store, name, content, found)
+        quoting.append(f"quotes it: {store.address(name)}")
+    return None if found is None else Holder.of(store, name, content, found)
 
 
 def _occurrence(store: Store, name: str, content: bytes, row: str) -> Occurrence | None:
-    found = occurrence(joined(store.uri, name), content, row)
+    found = occurrence(store.address(name), content, row)
     sequence = names_its_rows_elsewhere(name) if found is None else ""
     beside = store.read(sequence) if sequence else None
-    if beside is not None and occurrence(joined(store.uri, sequence), beside, row):
+    if beside is not None and occurrence(store.address(sequence), beside, row):
         return Occurrence(kind=PROMPT)
     return found
 
 
-def _holder_of(store: Store, name: str, content: bytes, found: Occurrence) -> Holder:
-    after = _sha256(found.left) if found.left is not None else None
-    return Holder(store=store, name=name, kind=found.kind, rows=found.rows, before=_sha256(content), after=after)
-
-
 def _cache(store: Store, name: str, row: str) -> Holder | None:
     """Answers that repeat the row; questions are kept as hashes only."""
-    path = Path(store.uri) / name
-    wanted, found = Wanted(row), {}
+    path = Path(store.address(name))
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_SECONDS)) as database:
-            for key, content, digest in database.execute("SELECT key, content, sha256 FROM responses"):
-                if _repeats(content, wanted):
-                    found[key] = _sha256(entry_bytes(content, digest))
+        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, row)}
     except sqlite3.Error as error:
         raise LineageError(f"{path} cannot be searched: {error}; mend it or move it away") from error
-    if not found:
-        return None
-    return Holder(store=store, name=name, kind="answers", rows=len(found), before="", after=None, answers=found)
+    return Holder(store=store, name=name, kind="answers", rows=len(found), answers=found) if found else None
 
 
-def _repeats(content: str, wanted: Wanted) -> bool:
-    with suppress(ValueError):
-        completion = json.loads(content)
-        return isinstance(completion, dict) and answers(completion, wanted)
-    return False
-
-
-def _remove_answers(path: Path, keys: Collection[str]) -> None:
-    """Delete answers, and what SQLite would keep of their text in the file and its log."""
-    with closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as database:
-        database.execute("PRAGMA secure_delete = ON")
-        with database:
-            database.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _publications(places: Sequence[str]) -> list[Store]:
+def _publications(files: Sequence[Files]) -> list[Store]:
     """The folders of published prompts in these places, or around them where a place is one version."""
     found: dict[str, Store] = {}
-    for place in places:
-        store = open_store(place)
-        root = store.uri.rstrip("/")
-        for name in store.walk_names():
-            folder, is_version, _ = f"{root}/{name}".rpartition(f"/{VERSIONS}/")
+    for store, names in files:
+        for name in names:
+            folder, is_version, _ = store.address(name).rpartition(f"/{VERSIONS}/")
             if is_version and name.rpartition("/")[2] == VERSION_FILE:
                 found.setdefault(folder, open_store(folder))
     return list(found.values())
@@ -466,12 +396,9 @@ def _version_of(name: str) -> str:
     return parts[-2] if len(parts) > 2 and parts[-3] == VERSIONS and parts[-1] in _OF_PROMPT else ""
 
 
-_OF_PROMPT = (PROMPT_TEXT, BEST_SEQUENCE)
-
-
 def _moved(store: Store, move: Move) -> Record:
-    after = _sha256(move.after) if move.after is not None else None
-    return _item(joined(store.uri, LATEST_FILE), LATEST, _sha256(move.before), after)
+    after = sha256_of(move.after) if move.after is not None else None
+    return _item(store.address(LATEST_FILE), LATEST, sha256_of(move.before), after)
 
 
 def _merged(first: Sequence[Record], more: Sequence[Record]) -> list[Record]:
@@ -481,7 +408,3 @@ def _merged(first: Sequence[Record], more: Sequence[Record]) -> list[Record]:
 
 def _item(uri: str, kind: str, before: str, after: str | None) -> Record:
     return {"uri": uri, "kind": kind, "before_sha256": before, "after_sha256": after}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

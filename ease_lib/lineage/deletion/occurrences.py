@@ -18,15 +18,18 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import html
 import io
 import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from zipfile import BadZipFile
 
+import markupsafe
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,7 +42,7 @@ from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
 from ease_lib.lineage.deletion import tombstones
 from ease_lib.lineage.exports import croissant
-from ease_lib.lineage.exports.files import EVENTS_FILE, PROVENANCE_FILE
+from ease_lib.lineage.exports.slsa import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.tasks.base import row_hash
@@ -47,7 +50,7 @@ from ease_lib.tasks.columns import cell_text
 from ease_lib.tasks.records import COMPRESSED, HEAD_LINES, TABLE_NAMES, delimiter_of, spreadsheet_value
 
 PROMPT = "prompt"
-GZIP_MARK, ZIP_MARK = b"\x1f\x8b", b"PK\x03\x04"
+GZIP_MARK, ZIP_MARK, PARQUET_MARK = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Of our own tables and documents: those that hold text of rows or models; the others hold names and parameters."""
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -56,11 +59,9 @@ _NO_TEXT = re.compile(
     rf"|(rows|prompts)/[0-9a-f]{{64}}/[^/]+|journals/[0-9a-f]+(\.jsonl|/[^/]+)|searches/[0-9a-f]+/[^/]+"
     rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
 )
-_NO_TEXT_NAMES = frozenset(
-    {
-        *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, f"{OUTPUT}.json"),
-        "executor_output.json",
-    }
+_NO_TEXT_NAMES = (
+    *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, f"{OUTPUT}.json"),
+    "executor_output.json",
 )
 _RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
 _ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")
@@ -84,15 +85,11 @@ class Occurrence:
     left: bytes | None = None
 
 
+@dataclass(frozen=True)
 class Wanted:
-    """The row that is looked for.
+    """The row that is looked for, by the hash of its input text."""
 
-    Args:
-        row: hash of its input text.
-    """
-
-    def __init__(self, row: str) -> None:
-        self.row = row
+    row: str
 
     def is_value(self, value: str) -> bool:
         return row_hash(value) == self.row
@@ -116,19 +113,16 @@ def occurrence(name: str, content: bytes, row: str) -> Occurrence | None:
         LineageError: when a table cannot be read, or is a spreadsheet that holds the row.
     """
     wanted = Wanted(row)
-    if holds_no_text(name):
+    if is_record(name) or _NO_TEXT.search(name) or name.rpartition("/")[2] in _NO_TEXT_NAMES:
         return None
     if content.startswith(GZIP_MARK) and name.lower().endswith(TABLE_NAMES):
         return _in_gzip(name, content, row)
     if content.startswith(ZIP_MARK) and name.lower().endswith(".xlsx"):
-        _refuse_spreadsheet(content, wanted)
-        return None
-    if content[:4] == b"PAR1":
+        return _in_spreadsheet(content, wanted)
+    if content.startswith(PARQUET_MARK):
         return _in_parquet(content, wanted)
-    answer = _ANSWER.match(content)
-    if answer:
-        found = _json(content[answer.end() :])
-        return Occurrence(kind="answer") if isinstance(found, dict) and answers(found, wanted) else None
+    if _ANSWER.match(content):
+        return Occurrence(kind="answer") if answers(content, row) else None
     return _in_bytes(name, content, wanted)
 
 
@@ -138,25 +132,19 @@ def names_its_rows_elsewhere(name: str) -> str:
     return f"{folder}{slash}{BEST_SEQUENCE}" if file in PROMPT_FILES else ""
 
 
-def holds_no_text(name: str) -> bool:
-    """Whether a file is a lineage record, an index or a journal by its name: digests, numbers and parameters."""
-    return is_record(name) or bool(_NO_TEXT.search(name)) or name.rpartition("/")[2] in _NO_TEXT_NAMES
-
-
-def answers(completion: dict[str, Any], wanted: Wanted) -> bool:
-    """Whether a cached answer repeats the row; of the question it holds a hash only."""
-    return wanted.is_in(str(completion.get("text", "")))
+def answers(entry: bytes, row: str) -> bool:
+    """Whether a cached answer, as an object holds it, repeats the row; of the question it holds a hash only."""
+    completion = _json(entry.partition(b"\n")[2])
+    return isinstance(completion, dict) and Wanted(row).is_in(str(completion.get("text", "")))
 
 
 def quotes(content: bytes, text: str) -> bool:
     """Whether a file shows a text anywhere, within other text too, as it is or as JSON or HTML write it."""
-    if content[:4] == b"PAR1":
-        return any(text in value for value in _strings(_parquet_texts(content)))
-    spellings = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for quote, apostrophe in (('"', "'"), ("&quot;", "&#x27;"), ("&#34;", "&#39;")):
-        spellings.add(escaped.replace('"', quote).replace("'", apostrophe))
-    return any(spelling.encode() in content for spelling in spellings)
+    if content.startswith(PARQUET_MARK):
+        return any(text in value for value in _strings(_texts_of(_parquet(content))))
+    as_json = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+    as_html = (html.escape(text, quote=False), html.escape(text), str(markupsafe.escape(text)))
+    return any(spelling.encode() in content for spelling in (text, *as_json, *as_html))
 
 
 def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
@@ -166,11 +154,13 @@ def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
     except (OSError, EOFError, zlib.error) as error:
         raise LineageError(f"no gzip that can be read: {error}") from error
     found = occurrence(name[: -len(COMPRESSED)], inside, row)
-    left = None if found is None else found.left
-    return found if found is None or left is None else replace(found, left=gzip.compress(left, mtime=0))
+    if found and found.left is not None:
+        return replace(found, left=gzip.compress(found.left, mtime=0))
+    return found
 
 
-def _refuse_spreadsheet(content: bytes, wanted: Wanted) -> None:
+def _in_spreadsheet(content: bytes, wanted: Wanted) -> Occurrence | None:
+    """Nowhere, or an error that says where."""
     try:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         rows = [
@@ -183,23 +173,19 @@ def _refuse_spreadsheet(content: bytes, wanted: Wanted) -> None:
         raise LineageError(f"no spreadsheet that can be read: {error}") from error
     if rows:
         raise LineageError(f"it holds the row, in {', '.join(rows)}: spreadsheets are not rewritten, remove it by hand")
+    return None
 
 
 def _in_bytes(name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
     """Of a text: UTF-8, or what its byte order mark says; a table that is neither is read as cp1252."""
     marks = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-    encodings = [
-        marks.get(content[:2], "utf-8"),
-        *(["cp1252", "latin-1"] if name.lower().endswith(TABLE_NAMES) else []),
-    ]
-    for encoding in encodings:
-        try:
-            text = content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        found = _in_text(name, text, wanted)
-        left = None if found is None else found.left
-        return found if found is None or left is None else replace(found, left=left.decode().encode(encoding))
+    others = ("cp1252", "latin-1") if name.lower().endswith(TABLE_NAMES) else ()
+    for encoding in (marks.get(content[:2], "utf-8"), *others):
+        with suppress(UnicodeDecodeError):
+            found = _in_text(name, content.decode(encoding), wanted)
+            if found and found.left is not None:
+                return replace(found, left=found.left.decode().encode(encoding))
+            return found
     return None
 
 
@@ -269,9 +255,8 @@ def _in_parquet(content: bytes, wanted: Wanted) -> Occurrence | None:
     """Rows that have it in a column of text, whatever lists or structs it stands in."""
     table = _parquet(content)
     kept = [True] * table.num_rows
-    for values in _parquet_texts(content):
-        for position, value in enumerate(values):
-            kept[position] = kept[position] and not _is_in_record(value, wanted)
+    for values in _texts_of(table):
+        kept = [keep and not _is_in_record(value, wanted) for keep, value in zip(kept, values, strict=True)]
     if all(kept):
         return None
     left = io.BytesIO()
@@ -286,9 +271,8 @@ def _parquet(content: bytes) -> pa.Table:
         raise LineageError(f"no Parquet that can be read: {error}") from error
 
 
-def _parquet_texts(content: bytes) -> Iterator[list[Any]]:
+def _texts_of(table: pa.Table) -> Iterator[list[Any]]:
     """The columns that may hold text of rows, one after another."""
-    table = _parquet(content)
     stamp = (table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0]
     for number, column in enumerate(table.schema):
         if "string" in str(column.type) and (stamp not in TABLES or column.name in TEXT_FIELDS):
@@ -338,22 +322,17 @@ def _is_in_fields(value: Any, wanted: Wanted) -> bool:
     return isinstance(value, list) and any(_is_in_fields(item, wanted) for item in value)
 
 
-class _Gone:
-    """Stands for a value that nothing is left of."""
-
-
-_GONE = _Gone()
+_GONE = object()
+"""Stands for a value that nothing is left of."""
 
 
 def _pruned(value: Any, wanted: Wanted) -> tuple[Any, int]:
     """A JSON value without the smallest records that hold the row, and how many there were."""
-    if isinstance(value, str):
-        return (_GONE, 1) if wanted.is_in(value) else (value, 0)
+    if isinstance(value, str) or _is_chat(value):
+        return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
     if isinstance(value, dict):
         return _pruned_object(value, wanted)
     if isinstance(value, list):
-        if _is_chat(value):
-            return (_GONE, 1) if _is_in_record(value, wanted) else (value, 0)
         pruned = [_pruned(item, wanted) for item in value]
         return [left for left, _ in pruned if left is not _GONE], sum(rows for _, rows in pruned)
     return value, 0
@@ -369,11 +348,8 @@ def _pruned_object(value: dict[str, Any], wanted: Wanted) -> tuple[Any, int]:
 
 def _is_own(item: Any) -> bool:
     """Whether a field of a record is part of it: text, accepted outputs, a conversation."""
-    return isinstance(item, str) or _is_chat(item) or (isinstance(item, list) and len(item) < 2 and _is_texts(item))
-
-
-def _is_texts(item: list[Any]) -> bool:
-    return all(isinstance(each, str) for each in item)
+    is_output = isinstance(item, list) and len(item) < 2 and all(isinstance(each, str) for each in item)
+    return is_output or isinstance(item, str) or _is_chat(item)
 
 
 def _is_chat(value: Any) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey, Signer, WrongSignature, open_seal
 from ease_lib.lineage.chain import Chain, same_place
-from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Problem
+from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Fault
 from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.recording import SEALS
 
@@ -48,8 +48,7 @@ class Tombstone:
 
     def write(self, root: str, key: Signer | None = None) -> None:
         """Into a lineage root, and its seal if there is a key."""
-        fields = {name: getattr(self, name) for name in ("row", "when", "reason", "state")}
-        content = encode({**fields, "removed": list(self.removed)}, CONTRACT)
+        content = encode({**vars(self), "removed": list(self.removed)}, CONTRACT)
         store = open_store(root)
         store.write(self.name, content)
         if key:
@@ -63,8 +62,8 @@ def read_tombstone(content: bytes, where: str) -> Tombstone:
         LineageError: when it is none, or not as it was written.
     """
     try:
-        fields = decode(content, where, CONTRACT)
-        return Tombstone(**{name: fields[name] for name in ("row", "when", "reason", "state", "removed")})
+        found = decode(content, where, CONTRACT)
+        return Tombstone(**{each.name: found[each.name] for each in fields(Tombstone)})
     except KeyError as error:
         raise LineageError(f"{where} is damaged: no tombstone") from error
 
@@ -82,12 +81,21 @@ def unfinished(root: str, row: str) -> Iterator[Tombstone]:
 def is_sealed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
     """Whether this key signed a tombstone as it lies in a lineage root."""
     store = open_store(root)
-    content, seal = (store.read(name) or b"" for name in (tombstone.name, f"{SEALS}/{tombstone.name}"))
-    try:
-        open_seal(seal, tombstone.name, content, [key])
-    except WrongSignature:
-        return False
-    return True
+    with suppress(WrongSignature):
+        return _has_seal(store, tombstone.name, store.read(tombstone.name) or b"", [key])
+    return False
+
+
+def _has_seal(store: Store, name: str, content: bytes, keys: Sequence[PublicKey]) -> bool:
+    """Whether a tombstone is signed.
+
+    Raises:
+        WrongSignature: when it is, and not by these keys or not with this content.
+    """
+    seal = store.read(f"{SEALS}/{name}")
+    if seal is not None:
+        open_seal(seal, name, content, keys)
+    return seal is not None
 
 
 @dataclass(kw_only=True)
@@ -104,7 +112,7 @@ class Tombstones:
     successors: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
     places: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     unsigned: set[str] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Fault] = field(default_factory=list)
 
     @classmethod
     def of(cls, chain: Chain, others: Iterable[str] = (), keys: Sequence[PublicKey] = ()) -> Tombstones:
@@ -121,48 +129,43 @@ class Tombstones:
             found._read(open_store(root), keys)
         return found
 
-    def explained(self, problem: Problem) -> Problem:
+    def explained(self, problem: Fault) -> Fault:
         """The problem as a removal on request, if what is there is what the removal left."""
         row = self._row_of(problem)
         if row in self.unsigned:
-            return replace(
-                problem, what=UNSIGNED, why=f"row {row[:12]} was removed, says a tombstone without signature"
-            )
+            why = f"row {row[:12]} was removed, says a tombstone without signature"
+            return replace(problem, what=UNSIGNED, why=why)
         return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}") if row else problem
 
     def _read(self, root: Store, keys: Sequence[PublicKey]) -> None:
         for below in open_store(joined(root.uri, FOLDER)).walk_names():
             name = f"{FOLDER}/{below}"
-            where = joined(root.uri, name)
+            where = root.address(name)
             content = root.read(name) or b""
             try:
                 tombstone = read_tombstone(content, where)
             except LineageError as error:
-                self.problems.append(Problem(stage=STAGE, uri=where, what=CHANGED, why=str(error)))
+                self._fault(where, CHANGED, str(error))
                 continue
-            if keys and not self._is_signed(root, name, content, keys):
+            is_signed = not keys
+            try:
+                is_signed = is_signed or _has_seal(root, name, content, keys)
+            except WrongSignature as error:
+                self._fault(where, MISSIGNED, str(error))
+            if not is_signed:
                 self.unsigned.add(tombstone.row)
             if tombstone.state == INTENDED:
                 why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
-                self.problems.append(Problem(stage=STAGE, uri=where, what=UNFINISHED, why=why))
+                self._fault(where, UNFINISHED, why)
             for item in tombstone.removed:
                 left = tombstone.row, item["after_sha256"]
                 self.successors[item["before_sha256"]].add(left)
                 self.places[same_place(item["uri"])] = left
 
-    def _is_signed(self, root: Store, name: str, content: bytes, keys: Sequence[PublicKey]) -> bool:
-        seal = root.read(f"{SEALS}/{name}")
-        if seal is None:
-            return False
-        try:
-            open_seal(seal, name, content, keys)
-        except WrongSignature as error:
-            where = joined(root.uri, name)
-            self.problems.append(Problem(stage=STAGE, uri=where, what=MISSIGNED, why=str(error)))
-            return False
-        return True
+    def _fault(self, where: str, what: str, why: str) -> None:
+        self.problems.append(Fault(stage=STAGE, uri=where, what=what, why=why))
 
-    def _row_of(self, problem: Problem) -> str:
+    def _row_of(self, problem: Fault) -> str:
         """The row because of which something is as it is; empty where no removal left it so."""
         found = problem.found_sha256 or None
         if problem.what not in (MISSING, CHANGED) or (problem.what == CHANGED and found is None):

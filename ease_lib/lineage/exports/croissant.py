@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ease_lib.artifacts.contracts import EXEMPLAR_POOL, TEST_SET, VALIDATION_SET, TableContract
+from ease_lib.artifacts.contracts import EXEMPLAR_POOL, TEST_SET, VALIDATION_SET
 from ease_lib.lineage.chain import Chain
-from ease_lib.lineage.exports.slsa import resource_uri
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, resource_uri
 
 FILE = "croissant.json"
 VERSION = "http://mlcommons.org/croissant/1.1"
@@ -60,9 +59,21 @@ def croissant(chain: Chain) -> Record | None:
         "license": {"@type": "sc:CreativeWork", "name": "that of the source data; not recorded"},
         "creator": {"@type": "sc:Organization", "name": f"EASE Pipelines {record['software']['ease']}"},
         "datePublished": record["ended"],
-        "prov:wasDerivedFrom": [_source(file) for file in record.get("files_read", [])],
+        "prov:wasDerivedFrom": [  # without an `@id`, which may hold no spaces, not even escaped ones
+            {"@type": "prov:Entity", "url": resource_uri(file["uri"]), "sha256": file["sha256"]}
+            for file in record.get("files_read", [])
+        ],
         "distribution": [_file(name, part) for name, part in parts.items()],
-        "recordSet": [_record_set(name, contract) for name, contract in PARTS.items()],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": name,
+                "name": name,
+                "key": {"@id": f"{name}/exemplar_id"},
+                "field": [_field(name, column) for column in contract.schema],
+            }
+            for name, contract in PARTS.items()
+        ],
     }
 
 
@@ -78,34 +89,15 @@ def _file(name: str, part: Record) -> Record:
     }
 
 
-def _source(file: Record) -> Record:
-    """Without an `@id`, which may hold no spaces, not even escaped ones."""
-    return {"@type": "prov:Entity", "url": resource_uri(file["uri"]), "sha256": file["sha256"]}
-
-
-def _record_set(name: str, contract: TableContract) -> Record:
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "key": {"@id": f"{name}/exemplar_id"},
-        "field": [_field(name, column) for column in contract.schema],
-    }
-
-
 def _field(part: str, column: pa.Field) -> Record:
     many = pa.types.is_list(column.type)
+    of = column.type.value_type if many else column.type
+    number = "sc:Integer" if pa.types.is_integer(of) else "sc:Text"
     return {
         "@type": "cr:Field",
         "@id": f"{part}/{column.name}",
         "name": column.name,
-        "dataType": _data_type(column.type.value_type if many else column.type),
+        "dataType": "sc:Boolean" if pa.types.is_boolean(of) else number,
         **({"isArray": True, "arrayShape": "-1"} if many else {}),
         "source": {"fileObject": {"@id": f"{part}.parquet"}, "extract": {"column": column.name}},
     }
-
-
-def _data_type(of: pa.DataType) -> str:
-    if pa.types.is_boolean(of):
-        return "sc:Boolean"
-    return "sc:Integer" if pa.types.is_integer(of) else "sc:Text"

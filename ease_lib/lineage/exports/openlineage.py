@@ -9,6 +9,8 @@ Left out: `sourceCodeLocation` requires the URL of a repository, which nothing t
 from __future__ import annotations
 
 import json
+import operator
+import re
 import urllib.request
 import uuid
 from collections.abc import Iterable, Sequence
@@ -20,9 +22,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
+from ease_lib.config.sections import S3_SCHEMES
 from ease_lib.lineage.chain import Chain
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, distinct
 from ease_lib.lineage.redaction import redacted
+from ease_lib.notes import PACKAGE
 
 PRODUCER = "urn:ease-pipelines:openlineage"
 NAMESPACE, PIPELINE = "ease-pipelines", "ease"
@@ -31,9 +35,6 @@ EVENT_SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEve
 LLM_SCHEMA = "urn:ease-pipelines:openlineage:1-0-0:EaseLlmRunFacet"
 LAST_EVENTS = {"complete": "COMPLETE", "failed": "FAIL", "stopped": "ABORT"}
 TIMEOUT_SECONDS = 5.0
-_S3_SCHEMES = ("s3", "minio")
-_PACKAGED = "package:"
-"""Begins the URI of a file that we ship."""
 
 
 def openlineage_lines(chain: Chain) -> list[str]:
@@ -70,10 +71,8 @@ def emit(events: Iterable[Record], url: str, key: str = "") -> str | None:
     for number, event in enumerate(events):
         problem = _send(event, url, key)
         if problem:
-            text = redacted(
-                f"OpenLineage events from number {number + 1} on did not reach {url}: {problem}", (key,) * bool(key)
-            )
-            return " ".join(text.split())
+            text = f"OpenLineage events from number {number + 1} on did not reach {url}: {problem}"
+            return " ".join(redacted(text, [key] if key else []).split())
     return None
 
 
@@ -118,13 +117,9 @@ def _event(
         "producer": PRODUCER,
         "schemaURL": EVENT_SCHEMA,
         "run": {"runId": _uuid(record["attempt"]["id"]), "facets": run_facets},
-        "job": {
-            "namespace": NAMESPACE,
-            "name": f"{PIPELINE}.{record['stage']}",
-            "facets": {"jobType": job_type},
-        },
-        "inputs": _distinct(inputs),
-        "outputs": _distinct(outputs),
+        "job": {"namespace": NAMESPACE, "name": f"{PIPELINE}.{record['stage']}", "facets": {"jobType": job_type}},
+        "inputs": distinct(inputs, _name_of),
+        "outputs": distinct(outputs, _name_of),
     }
 
 
@@ -144,13 +139,8 @@ def _run_facets(record: Record) -> Record:
     scheduled = _moment(record["run"]["scheduled"])
     if scheduled:
         facets["nominalTime"] = _facet("NominalTimeRunFacet", "1-0-1", nominalStartTime=scheduled)
-    told = {
-        "run": record["run"]["id"],
-        "run_name": record["run"]["name"],
-        "pod": record["attempt"]["pod"],
-        "image": software["image"],
-        "revision": software["revision"],
-    }
+    told = {"run": record["run"]["id"], "run_name": record["run"]["name"], "pod": record["attempt"]["pod"]}
+    told |= {"image": software["image"], "revision": software["revision"]}
     tags = [{"key": name, "value": value, "source": NAMESPACE} for name, value in told.items() if value]
     facets["tags"] = _facet("TagsRunFacet", "1-0-0", tags=tags)
     return facets
@@ -159,43 +149,39 @@ def _run_facets(record: Record) -> Record:
 def _end_facets(record: Record) -> Record:
     facets = {}
     if record["error"]:
-        facets["errorMessage"] = _facet(
-            "ErrorMessageRunFacet", "1-0-1", message=record["error"], programmingLanguage="python"
-        )
+        error = {"message": record["error"], "programmingLanguage": "python"}
+        facets["errorMessage"] = _facet("ErrorMessageRunFacet", "1-0-1", **error)
     llm = record.get("llm")
     if llm:
-        facets["ease_llm"] = {
-            "_producer": PRODUCER,
-            "_schemaURL": LLM_SCHEMA,
-            "endpoint": llm["endpoint"],
-            "model": llm["model"],
-            "api": llm["api"],
-            "answeredBy": [
-                {
-                    "model": answered["model"],
-                    "systemFingerprint": answered["system_fingerprint"],
-                    "answers": answered["answers"],
-                }
-                for answered in llm["answered_by"]
-            ],
-            "newAnswers": llm["new_answers"],
-            "cachedAnswers": llm["cached_answers"],
-            "promptTokens": llm["prompt_tokens"],
-            "completionTokens": llm["completion_tokens"],
-        }
+        answered_by = [_in_camel_case(each, ("model", "system_fingerprint", "answers")) for each in llm["answered_by"]]
+        told = _in_camel_case({**llm, "answered_by": answered_by}, _OF_LLM)
+        facets["ease_llm"] = {"_producer": PRODUCER, "_schemaURL": LLM_SCHEMA, **told}
     return facets
+
+
+_OF_LLM = (
+    *("endpoint", "model", "api", "answered_by"),
+    *("new_answers", "cached_answers", "prompt_tokens", "completion_tokens"),
+)
+
+
+def _in_camel_case(fields: Record, names: Iterable[str]) -> Record:
+    """Of a record, these fields by the names that OpenLineage's have."""
+    return {re.sub("_(.)", lambda found: found[1].upper(), name): fields[name] for name in names}
 
 
 def _dataset(part: Record, direction: str) -> Record:
     """An artifact or a file that was read, named as the specification has it."""
     namespace, name = _named(part["uri"])
     contract = part.get("contract", "")
-    table = TABLES.get(contract.partition("/")[0])
+    known = contract.partition("/")[0]
+    table = TABLES.get(known)
+    suffix = PurePosixPath(name).suffix.lstrip(".").lower()
+    found = "parquet" if table else "json" if known in DOCUMENTS else suffix
+    form = {"fileFormat": found} if found else {}
     facets = {
         "version": _facet("DatasetVersionDatasetFacet", "1-0-1", datasetVersion=f"sha256:{part['sha256']}"),
-        "storage": _facet(
-            "StorageDatasetFacet", "1-0-1", storageLayer=namespace.partition(":")[0], **_format(contract, name)
-        ),
+        "storage": _facet("StorageDatasetFacet", "1-0-1", storageLayer=namespace.partition(":")[0], **form),
     }
     if table is not None and table.stamp == contract:
         fields = [{"name": column.name, "type": str(column.type)} for column in table.schema]
@@ -203,34 +189,21 @@ def _dataset(part: Record, direction: str) -> Record:
     counts = {"size": part["bytes"], "fileCount": len(part.get("files", [part]))}
     if "rows" in part:
         counts["rowCount"] = part["rows"]
-    if direction == "input":
-        statistics = _facet("InputStatisticsInputDatasetFacet", "1-0-0", **counts)
-    else:
-        statistics = _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", **counts)
-    return {
-        "namespace": namespace,
-        "name": name,
-        "facets": facets,
-        f"{direction}Facets": {f"{direction}Statistics": statistics},
-    }
+    kind = f"{direction.capitalize()}Statistics{direction.capitalize()}DatasetFacet"
+    statistics = _facet(kind, "1-0-0" if direction == "input" else "1-0-2", **counts)
+    of_direction = {f"{direction}Facets": {f"{direction}Statistics": statistics}}
+    return {"namespace": namespace, "name": name, "facets": facets, **of_direction}
 
 
 def _named(uri: str) -> tuple[str, str]:
     """Namespace and name; what Kubeflow calls minio:// is the same bucket as s3://."""
-    if uri.startswith(_PACKAGED):
-        return _PACKAGED.rstrip(":"), uri.removeprefix(_PACKAGED)
+    if uri.startswith(PACKAGE):
+        return PACKAGE.rstrip(":"), uri.removeprefix(PACKAGE)
     scheme, found, rest = uri.partition("://")
     if not found or scheme == "file":
         return "file", rest or uri
     bucket, _, key = rest.partition("/")
-    return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{bucket}", key
-
-
-def _format(contract: str, name: str) -> dict[str, str]:
-    known = contract.partition("/")[0]
-    suffix = PurePosixPath(name).suffix.lstrip(".").lower()
-    found = "parquet" if known in TABLES else "json" if known in DOCUMENTS else suffix
-    return {"fileFormat": found} if found else {}
+    return f"{'s3' if scheme in S3_SCHEMES else scheme}://{bucket}", key
 
 
 def _facet(name: str, version: str, /, **fields: Any) -> Record:
@@ -255,12 +228,7 @@ def _moment(text: str) -> str | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def _distinct(datasets: Iterable[Record]) -> list[Record]:
-    """Each once, where it is first."""
-    known: dict[tuple[str, str], Record] = {}
-    for dataset in datasets:
-        known.setdefault((dataset["namespace"], dataset["name"]), dataset)
-    return list(known.values())
+_name_of = operator.itemgetter("namespace", "name")
 
 
 def _compact(event: Record) -> str:

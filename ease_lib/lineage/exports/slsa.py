@@ -19,13 +19,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from ease_lib.artifacts.contracts import TABLES
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
+from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Chain, Step
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.exports import croissant
+from ease_lib.lineage.exports.openlineage import openlineage_lines
+from ease_lib.lineage.record import Record, answered_by, distinct, resource_uri
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
@@ -33,11 +36,34 @@ BUILD_TYPE = "urn:ease-pipelines:build-type:exemplar-search:v1"
 BUILDER = "urn:ease-pipelines:builder"
 SOURCE = "ease-pipelines"
 PARQUET, JSON = "application/vnd.apache.parquet", "application/json"
+PROVENANCE_FILE, EVENTS_FILE = "provenance.intoto.json", "lineage.openlineage.jsonl"
 CHECK, PUBLISH = "check_prerequisites", "publish"
 SUBJECTS_FIRST = (PROMPT_TEXT, PAGE)
 BYPRODUCTS = ("history", "predictions", "dataset_summary", "search_summary", "test_summary")
 _COMMIT = re.compile(r"(?P<commit>[0-9a-f]{40})(?P<dirty>-dirty)?")
 _IMAGE_DIGEST = re.compile(r"@sha256:(?P<sha256>[0-9a-f]{64})$")
+
+
+def exports_of(chain: Chain) -> dict[str, bytes]:
+    """SLSA provenance of the run's results, its OpenLineage events, and its data set as Croissant; by file name.
+
+    Raises:
+        LineageError: when no record of the report can be reached, which wrote the results.
+    """
+    report = chain.step_of("report")
+    if report is None:
+        raise LineageError("no record of report can be reached, so there is no result to export the provenance of")
+    results = next(part for part in report.record["outputs"] if part["name"] == "results")
+    files = {
+        PROVENANCE_FILE: _json(provenance_statement(chain, results["files"])),
+        EVENTS_FILE: "".join(f"{line}\n" for line in openlineage_lines(chain)).encode(),
+    }
+    data = croissant.croissant(chain)
+    return files if data is None else {**files, croissant.FILE: _json(data)}
+
+
+def _json(content: Record) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def provenance_statement(chain: Chain, files: Record) -> Record:
@@ -50,6 +76,8 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
     names = sorted(files, key=lambda name: (name not in SUBJECTS_FIRST, name))
     steps = [step for step in chain.steps if step.stage != PUBLISH]
     attempts = _attempts(chain, steps)
+    software = steps[0].record["software"]
+    packages = dict(sorted(software["packages"].items()))
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": files[name]["sha256"]}} for name in names],
@@ -61,7 +89,10 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
                 "resolvedDependencies": _dependencies(steps, attempts),
             },
             "runDetails": {
-                "builder": {"id": BUILDER, "version": _versions(steps[0].record["software"])},
+                "builder": {
+                    "id": BUILDER,
+                    "version": {"ease": software["ease"], "python": software["python"], **packages},
+                },
                 "metadata": _metadata(steps[0].record, attempts),
                 "byproducts": [*_artifacts(steps), *record_resources(attempts)],
             },
@@ -69,9 +100,9 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
     }
 
 
-def resource_uri(uri: str) -> str:
-    """A URI where records name a local file by its path."""
-    return Path(uri).as_uri() if uri.startswith("/") else uri
+def resource(name: str, uri: str, sha256: str, **more: Any) -> Record:
+    """As in-toto describes a file."""
+    return {"name": name, "uri": resource_uri(uri), "digest": {"sha256": sha256}, **more}
 
 
 def _attempts(chain: Chain, steps: list[Step]) -> list[Step]:
@@ -112,24 +143,20 @@ def _parameters(steps: list[Step], attempts: list[Step]) -> Record:
 def _dependencies(steps: list[Step], attempts: list[Step]) -> list[Record]:
     in_order = sorted(steps, key=lambda step: str(step.record["started"]))
     records = [step.record for step in in_order]
-    return _distinct(
-        [
-            *(_file(step.stage, file) for step in in_order for file in step.record.get("files_read", [])),
-            *_models(step.record for step in attempts if step.stage != CHECK),
-            *(_embedder(record["embedder"]) for record in records if record.get("embedder")),
-            *(_image(record["software"]["image"]) for record in records if record["software"]["image"]),
-            *(_source(record["software"]["revision"]) for record in records if record["software"]["revision"]),
-        ]
-    )
+    found = [
+        *(_file(step.stage, file) for step in in_order for file in step.record.get("files_read", [])),
+        *_models(step.record for step in attempts if step.stage != CHECK),
+        *(_embedder(record["embedder"]) for record in records if record.get("embedder")),
+        *(_image(record["software"]["image"]) for record in records if record["software"]["image"]),
+        *(_source(record["software"]["revision"]) for record in records if record["software"]["revision"]),
+    ]
+    return distinct(found, partial(json.dumps, sort_keys=True))
 
 
 def _file(stage: str, file: Record) -> Record:
-    return {
-        "name": file["uri"].rstrip("/").rpartition("/")[2],
-        "uri": resource_uri(file["uri"]),
-        "digest": {"sha256": file["sha256"]},
-        "annotations": {"kind": "data", "stage": stage, "bytes": file["bytes"]},
-    }
+    annotations = {"kind": "data", "stage": stage, "bytes": file["bytes"]}
+    name = file["uri"].rstrip("/").rpartition("/")[2]
+    return resource(name, file["uri"], file["sha256"], annotations=annotations)
 
 
 def _models(records: Iterable[Record]) -> Iterator[Record]:
@@ -143,29 +170,16 @@ def _models(records: Iterable[Record]) -> Iterator[Record]:
         for each in llm["answered_by"]:
             counts[each["model"], each["system_fingerprint"]] += each["answers"]
     for (model, endpoint, api), counts in sorted(answers.items()):
-        yield {
-            "name": model or endpoint,
-            "annotations": {
-                "kind": "model",
-                "endpoint": endpoint,
-                "api": api,
-                "answered_by": [
-                    {"model": name, "system_fingerprint": fingerprint, "answers": count}
-                    for (name, fingerprint), count in sorted(counts.items())
-                ],
-                "cached_answers": cached[model, endpoint, api],
-            },
-        }
+        at = {"kind": "model", "endpoint": endpoint, "api": api}
+        told = {"answered_by": answered_by(counts), "cached_answers": cached[model, endpoint, api]}
+        yield {"name": model or endpoint, "annotations": {**at, **told}}
 
 
 def _embedder(embedder: Record) -> Record:
     sha256 = embedder.get("files_sha256")
+    digest = {"digest": {"sha256": sha256}} if sha256 else {}
     more = {name: value for name, value in embedder.items() if name not in ("name", "files_sha256")}
-    return {
-        "name": embedder["name"],
-        **({"digest": {"sha256": sha256}} if sha256 else {}),
-        "annotations": {"kind": "embedder", **more},
-    }
+    return {"name": embedder["name"], **digest, "annotations": {"kind": "embedder", **more}}
 
 
 def _image(reference: str) -> Record:
@@ -181,10 +195,6 @@ def _source(revision: str) -> Record:
     return {"name": SOURCE, **digest, "annotations": {"kind": "source", "revision": revision, **dirty}}
 
 
-def _versions(software: Record) -> dict[str, str]:
-    return {"ease": software["ease"], "python": software["python"], **dict(sorted(software["packages"].items()))}
-
-
 def _metadata(last: Record, attempts: list[Step]) -> Record:
     """Of this run alone: stages that a cache answered for ran earlier, in another one."""
     run, ended = last["run"]["id"], last["ended"]
@@ -198,32 +208,17 @@ def _metadata(last: Record, attempts: list[Step]) -> Record:
 
 def _artifacts(steps: list[Step]) -> Iterator[Record]:
     for contract in BYPRODUCTS:
+        kind = PARQUET if contract in TABLES else JSON
         for step in reversed(steps):
             for output in step.record["outputs"]:
                 if output["contract"].partition("/")[0] == contract:
-                    yield {
-                        "name": f"{step.stage}/{output['name']}",
-                        "uri": resource_uri(output["uri"]),
-                        "digest": {"sha256": output["sha256"]},
-                        "mediaType": PARQUET if contract in TABLES else JSON,
-                    }
+                    name = f"{step.stage}/{output['name']}"
+                    yield resource(name, output["uri"], output["sha256"], mediaType=kind)
 
 
 def record_resources(attempts: Iterable[Step]) -> Iterator[Record]:
     """Lineage records as resources."""
     for step in attempts:
         attempt = step.record["attempt"]
-        yield {
-            "name": f"records/{step.stage}-{step.id}.json",
-            "uri": resource_uri(attempt["record"] or attempt["copies"].get("lineage") or step.uri),
-            "digest": {"sha256": step.sha256},
-            "mediaType": JSON,
-        }
-
-
-def _distinct(resources: Iterable[Record]) -> list[Record]:
-    """Each once, where it is first."""
-    known: dict[str, Any] = {}
-    for resource in resources:
-        known.setdefault(json.dumps(resource, sort_keys=True), resource)
-    return list(known.values())
+        uri = attempt["record"] or attempt["copies"].get("lineage") or step.uri
+        yield resource(f"records/{step.stage}-{step.id}.json", uri, step.sha256, mediaType=JSON)

@@ -13,21 +13,22 @@ versions held the row. A version without its prompt is never the latest again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store, joined, open_store
+from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
-from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN
-from ease_lib.lineage.exports.slsa import resource_uri
-from ease_lib.lineage.record import Record, decode, encode
+from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
+from ease_lib.lineage.exports.slsa import resource
+from ease_lib.lineage.faults import no_progress
+from ease_lib.lineage.record import Record, decode, encode, sha256_of
 from ease_lib.notes import Notes
 from ease_lib.tasks.base import row_hash
 
@@ -68,11 +69,9 @@ def read_latest(store: Store) -> Latest | None:
 
 def read_version(store: Store, version: str) -> tuple[Record, str] | None:
     """The manifest of a version with its SHA-256, or None where there is none."""
-    content = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}")
-    if content is None:
-        return None
-    where = joined(store.uri, VERSIONS, version, VERSION_FILE)
-    return decode(content, where, MANIFEST_CONTRACT), hashlib.sha256(content).hexdigest()
+    name = manifest_name(version)
+    content = store.read(name)
+    return None if content is None else (decode(content, store.address(name), MANIFEST_CONTRACT), sha256_of(content))
 
 
 def write_version(
@@ -114,9 +113,8 @@ def write_version(
             _refuse_unless_signed(store, version, found[1], key)
         _take_over(store, *found, notes)
         return found[1]
-    folder = f"{VERSIONS}/{version}"
     for name, content in files.items():
-        _write(store, f"{folder}/{name}", content, notes)
+        _write(store, f"{VERSIONS}/{version}/{name}", content, notes)
     manifest = {
         "version": version,
         **facts,
@@ -126,38 +124,39 @@ def write_version(
         "validation_rows": sorted(set(validation_rows)),
         "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,
         "files": {
-            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-            for name, content in sorted(files.items())
+            name: {"sha256": sha256_of(content), "bytes": len(content)} for name, content in sorted(files.items())
         },
     }
     content = encode(manifest, MANIFEST_CONTRACT)
     if sign:
-        _write(store, f"{folder}/{ENVELOPE_FILE}", sign(content), notes)
-    _write(store, f"{folder}/{VERSION_FILE}", content, notes)
+        _write(store, envelope_name(version), sign(content), notes)
+    _write(store, manifest_name(version), content, notes)
     write_marks(store, manifest, notes)
-    return hashlib.sha256(content).hexdigest()
+    return sha256_of(content)
 
 
 def _take_over(store: Store, manifest: Record, manifest_sha256: str, notes: Notes) -> None:
     """Finish a version that an earlier attempt wrote, and note it for the record of the stage as that one would."""
-    digests = {name: file["sha256"] for name, file in manifest["files"].items()} | {VERSION_FILE: manifest_sha256}
-    envelope = store.read(f"{VERSIONS}/{manifest['version']}/{ENVELOPE_FILE}")
+    version = manifest["version"]
+    digests = {f"{VERSIONS}/{version}/{name}": file["sha256"] for name, file in manifest["files"].items()}
+    digests[manifest_name(version)] = manifest_sha256
+    envelope = store.read(envelope_name(version))
     if envelope is not None:
-        digests[ENVELOPE_FILE] = hashlib.sha256(envelope).hexdigest()
+        digests[envelope_name(version)] = sha256_of(envelope)
     for name, sha256 in digests.items():
-        notes.object(store.uri, f"{VERSIONS}/{manifest['version']}/{name}", sha256)
+        notes.object(store.uri, name, sha256)
     write_marks(store, manifest, notes)
 
 
 def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key: PublicKey) -> None:
     try:
-        signed = open_envelope(store.read(f"{VERSIONS}/{version}/{ENVELOPE_FILE}") or b"", [key])
+        signed = open_envelope(store.read(envelope_name(version)) or b"", [key])
         problem = "" if signed.subjects.get(manifest_name(version)) == manifest_sha256 else "of another version.json"
     except WrongSignature as error:
         problem = str(error)
     if problem:
         raise LineageError(
-            f"{joined(store.uri, VERSIONS, version)} is there already, and its signature is none of this key "
+            f"{store.address(f'{VERSIONS}/{version}')} is there already, and its signature is none of this key "
             f"({problem}): an earlier attempt had no key or another one, or somebody else wrote it; start a new run"
         )
 
@@ -171,15 +170,18 @@ def envelope_name(version: str) -> str:
     return f"{VERSIONS}/{version}/{ENVELOPE_FILE}"
 
 
-def versions_in(store: Store) -> list[str]:
-    return sorted({name.split("/")[1] for name in store.walk_names() if name.startswith(f"{VERSIONS}/")})
-
-
 def manifests_and_envelopes(store: Store, versions: Sequence[str]) -> dict[str, bytes | None]:
-    """Contents by name, None of what is not there; read side by side."""
-    names = [name(version) for version in versions for name in (manifest_name, envelope_name)]
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        return dict(zip(names, readers.map(store.read, names), strict=True))
+    """Contents by name, None of what is not there."""
+    return read_all(store, [name(version) for version in versions for name in (manifest_name, envelope_name)])
+
+
+def roots_of_versions(store: Store) -> Iterator[str]:
+    """Lineage roots of the runs that made the versions there."""
+    for version in versions_in(store.walk_names()):
+        with suppress(LineageError):
+            found = read_version(store, version)
+            if found is not None:
+                yield str(found[0]["head"]["record"]).rpartition("/runs/")[0]
 
 
 def newest_versions(store: Store, key: PublicKey) -> list[Record]:
@@ -188,20 +190,14 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     Whoever names these names all there are, for each names those before it. What other keys signed does not count, so
     the first version that a key signs names all.
     """
-    versions = versions_in(store)
+    versions = versions_in(store.walk_names())
     contents = manifests_and_envelopes(store, versions)
     followed: set[str] = set()
     for version in versions:
-        try:
+        with suppress(WrongSignature):
             followed |= set(open_envelope(contents[envelope_name(version)] or b"", [key]).previous)
-        except WrongSignature:
-            continue
     return [
-        {
-            "name": name,
-            "uri": resource_uri(joined(store.uri, name)),
-            "digest": {"sha256": hashlib.sha256(content).hexdigest()},
-        }
+        resource(name, store.address(name), sha256_of(content))
         for version in versions
         if manifest_name(version) not in followed and contents[manifest_name(version)] is not None
         for name in (manifest_name(version), envelope_name(version))
@@ -212,10 +208,9 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
 def write_marks(store: Store, manifest: Record, notes: Notes) -> None:
     """The marks by which `find` finds a version; those that are there already stay."""
     for name, content in marks_of(manifest).items():
-        if store.read(name) == content:
-            notes.object(store.uri, name, hashlib.sha256(content).hexdigest())
-        else:
-            _write(store, name, content, notes)
+        if store.read(name) != content:
+            store.write(name, content)
+        notes.object(store.uri, name, sha256_of(content))
 
 
 def marks_of(manifest: Record) -> dict[str, bytes]:
@@ -260,30 +255,26 @@ def move_without(store: Store, row: str, losing: Collection[str] = ()) -> Move |
     content = store.read(LATEST_FILE)
     if content == WITHDRAWN:
         return Move(before=content, after=None, version=None)
-    try:
+    latest = None
+    with suppress(LineageError):  # a damaged one stays as it is; verify names it
         latest = read_latest(store)
-    except LineageError:  # a damaged one stays as it is; verify names it
-        return None
-    if latest is None or content is None or not (row in latest.manifest["rows"] or latest.version in losing):
+    if latest is None or not (row in latest.manifest["rows"] or latest.version in losing):
         return None
     for version in _candidates(store, latest.manifest):
         found = read_version(store, version) if version not in losing and has_prompt(store, version) else None
         if found and row not in found[0]["rows"]:
-            return Move(before=content, after=latest_content(version, found[1]), version=version)
-    return Move(before=content, after=None, version=None)
+            return Move(before=latest.content, after=latest_content(version, found[1]), version=version)
+    return Move(before=latest.content, after=None, version=None)
 
 
 def move_latest(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
     """Move latest.json away from a row, whoever else moves it; what was done, or None where nothing had to be."""
-    while True:
-        move = move_without(store, row, losing)
-        if move is None:
-            return None
-        if move.after is None and store.swap(LATEST_FILE, WITHDRAWN, move.before):
-            store.delete(LATEST_FILE)
-            return move
-        if move.after is not None and store.swap(LATEST_FILE, move.after, move.before):
-            return move
+    while move := move_without(store, row, losing):
+        if store.swap(LATEST_FILE, WITHDRAWN if move.after is None else move.after, move.before):
+            if move.after is None:
+                store.delete(LATEST_FILE)
+            break
+    return move
 
 
 def _candidates(store: Store, manifest: Record) -> Iterator[str]:
@@ -297,19 +288,13 @@ def _candidates(store: Store, manifest: Record) -> Iterator[str]:
         if found is None:
             break
         manifest = found[0]
-    names = store.walk_names()
-    yield from sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")} - seen, reverse=True)
-
-
-def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Files of a version that keep records by attempt."""
-    return {f"{COPIES}/{name}.json": content for name, content in records.items()}
+    yield from sorted(set(versions_in(store.walk_names())) - seen, reverse=True)
 
 
 def _write(store: Store, name: str, content: bytes, notes: Notes) -> None:
     """Write what no later run changes, and note it for the record of the stage."""
     store.write(name, content)
-    notes.object(store.uri, name, hashlib.sha256(content).hexdigest())
+    notes.object(store.uri, name, sha256_of(content))
 
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -348,19 +333,18 @@ def find_prompt(uri: str, sha256: str) -> Iterator[Found]:
     yield from _marked(open_store(uri), f"{PROMPTS}/{sha256}")
 
 
-def index(uri: str, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+def index(uri: str, progress: Callable[[int, int], None] = no_progress) -> int:
     """Write the marks of versions that lack them, for versions that were copied without; how many there were."""
     store = open_store(uri)
     names = store.walk_names()
     marks = {name for name in names if name.startswith((f"{ROWS}/", f"{PROMPTS}/"))}
-    versions = sorted({name.split("/")[1] for name in names if name.startswith(f"{VERSIONS}/")})
+    versions = versions_in(names)
     indexed = 0
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        for done, found in enumerate(readers.map(lambda version: read_version(store, version), versions), 1):
-            progress(done, len(versions))
-            if found and not marks.issuperset(marks_of(found[0])):
-                write_marks(store, found[0], Notes())
-                indexed += 1
+    for done, found in enumerate(side_by_side(partial(read_version, store), versions), 1):
+        progress(done, len(versions))
+        if found and not marks.issuperset(marks_of(found[0])):
+            write_marks(store, found[0], Notes())
+            indexed += 1
     return indexed
 
 
@@ -369,10 +353,9 @@ def _marked(store: Store, folder: str) -> Iterator[Found]:
     if not versions:
         return
     latest = read_latest(store)
-    with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-        manifests = readers.map(lambda version: read_version(store, version), versions)
-        prompts = readers.map(lambda version: has_prompt(store, version), versions)
-        for version, found, whole in zip(versions, manifests, prompts, strict=True):
-            if found:
-                is_latest = latest is not None and latest.version == version
-                yield Found(version=version, manifest=found[0], is_latest=is_latest, has_prompt=whole)
+    manifests = side_by_side(partial(read_version, store), versions)
+    prompts = side_by_side(partial(has_prompt, store), versions)
+    for version, found, whole in zip(versions, manifests, prompts, strict=True):
+        if found:
+            is_latest = latest is not None and latest.version == version
+            yield Found(version=version, manifest=found[0], is_latest=is_latest, has_prompt=whole)

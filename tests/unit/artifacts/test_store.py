@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ResponseStreamingError
 
 from ease_lib.artifacts import store as store_module
-from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store
+from ease_lib.artifacts.store import PART_BYTES, S3Store, open_store, read_all
 from ease_lib.errors import StoreError, StoreUnavailable
 from ease_lib.notes import Notes
 from ease_lib.search.journal import open_journal
@@ -32,6 +32,14 @@ def test_file_store_lists_and_finds(tmp_path):
         store = open_store(uri)
         assert store.list_names() == ["a.csv", "b.csv"]
         assert store.fetch("b.csv", tmp_path / "unused").read_text() == "b"
+
+
+def test_files_that_are_read_side_by_side_are_those_that_are_read_one_by_one(tmp_path):
+    for number in range(100):
+        (tmp_path / f"{number}").write_text(f"content {number}")
+    store = open_store(str(tmp_path))
+    names = [*map(str, reversed(range(100))), "missing"]
+    assert list(read_all(store, iter(names)).items()) == [(name, store.read(name)) for name in names]
 
 
 def test_missing_files_and_schemes_are_named(tmp_path):

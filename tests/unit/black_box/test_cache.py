@@ -8,7 +8,7 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
-from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, open_cache
+from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, kept_entries, open_cache, remove_entries
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.errors import Overloaded, StoreError
 from ease_lib.notes import Notes
@@ -45,6 +45,18 @@ def test_an_answer_is_asked_once_over_processes_and_time(store):
     assert client.calls == 1
     assert (first.cached, second.cached) == (False, True)
     assert second.text == first.text
+
+
+def test_answers_of_one_file_are_read_as_objects_hold_them_and_leave_no_text_when_they_are_removed(tmp_path):
+    assert list(kept_entries(tmp_path / FILE)) == []
+    client = CountingClient()
+    ask(tmp_path, client)
+    ask(tmp_path, client, "another")
+    entries = dict(kept_entries(tmp_path / FILE))
+    assert all(entry[64:].startswith(b'\n{"text": "answer to ') for entry in entries.values())
+    remove_entries(tmp_path / FILE, [key for key, entry in entries.items() if b"another" not in entry])
+    assert [b"another" in entry for _, entry in kept_entries(tmp_path / FILE)] == [True]
+    assert not any(b"answer to hi" in file.read_bytes() for file in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

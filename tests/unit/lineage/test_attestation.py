@@ -14,7 +14,6 @@ from ease_lib.lineage.attestation import (
     Signer,
     WrongSignature,
     check_signing,
-    needed_signer,
     open_envelope,
     open_seal,
     pre_authentication,
@@ -217,12 +216,12 @@ def test_a_seal_holds_for_this_file_with_this_content_only(pair):
 
 def test_without_a_key_nothing_is_signed(monkeypatch):
     assert signer() is None
-    assert needed_signer(is_needed=False) is None
+    assert signer(is_needed=False) is None
     check_signing(is_needed=False)
 
 
 def test_a_key_that_is_asked_for_and_missing_is_named_with_secret_and_variable():
-    for ask in (needed_signer, check_signing):
+    for ask in (signer, check_signing):
         with pytest.raises(
             ConfigError, match=r"set EASE_SIGNING_KEY \(PEM\) or EASE_SIGNING_KEY_FILE.*Secret ease-sig"
         ):

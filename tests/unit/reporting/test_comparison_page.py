@@ -166,3 +166,11 @@ def test_runs_that_failed_and_rows_that_were_refused_are_named():
     assert "3 test rows in all were refused" in text
     assert "1 run failed and is missing below: lr, noise 10%, b, repeat 2 (no &lt;b&gt;credit" in page
     assert "3 test rows in all were refused" in page
+
+
+def test_a_method_whose_runs_all_failed_on_one_row_has_no_curve_there():
+    shown = [*cells(ease=[0.5, 0.6], best_of_n=[0.4, 0.5]), cell("ease", 0, 0.7, task="other")]
+    failed = cell("best_of_n", 0, 0.0, task="other", failure="the endpoint was away")
+    page = render_comparison_page([*shown, failed])
+    assert page.count("<svg") == 3, "of all rows, and of each"
+    assert "the endpoint was away" in page

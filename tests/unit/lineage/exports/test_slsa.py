@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from ease_lib.lineage.exports.slsa import BUILD_TYPE, provenance_statement, resource_uri
+from ease_lib.lineage.exports.slsa import BUILD_TYPE, provenance_statement
+from ease_lib.lineage.record import resource_uri
 from tests.unit.lineage.exports.lineage_records import (
     COMMIT,
     LLM,
