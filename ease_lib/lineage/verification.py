@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from threading import Lock
 
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.black_box.cache import kept_entries
@@ -76,7 +77,7 @@ def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
     lying = [*record.get("entries", {}).items(), *record.get("written", {}).items()]
     for holder, entries in lying:
         if holder.endswith((".jsonl", ".sqlite")):
-            held = cache(partial(_parts, chain, holder))
+            held = _once(partial(_parts, chain, holder))
             for name, sha256 in entries.items():
                 read = partial(lambda held, name: held().get(name), held, name)
                 yield Claim(stage=step.stage, uri=f"{holder}#{name}", sha256=sha256, read=read)
@@ -104,6 +105,17 @@ def _split_root(uri: str) -> tuple[str, str]:
     """Root and name of a record."""
     root, _, rest = uri.rpartition("/runs/")
     return root, f"runs/{rest}"
+
+
+def _once(read: Callable[[], dict[str, bytes]]) -> Callable[[], dict[str, bytes]]:
+    """A file that is read once, however many of its parts are compared side by side."""
+    lock, kept = Lock(), cache(read)
+
+    def held() -> dict[str, bytes]:
+        with lock:
+            return kept()
+
+    return held
 
 
 def _parts(chain: Chain, holder: str) -> dict[str, bytes]:
