@@ -16,6 +16,11 @@ def data(tmp_path_factory):
     return offline.answered(parse_parameters(SMALL), sequences=60, rows=40)
 
 
+@pytest.fixture(scope="module")
+def text(data):
+    return offline.study_text(data)
+
+
 def test_rows_to_learn_from_and_rows_to_judge_by_are_apart_and_have_the_same_classes(data):
     assert sorted(data.learning + data.judging) == list(range(40))
     outputs = data.problem.validation_outputs
@@ -28,16 +33,15 @@ def test_every_sequence_has_exemplars_and_is_another_one(data):
     assert all(data.sequences)
 
 
-def test_the_text_has_all_tables(data):
-    text = offline.study_text(data)
+def test_the_text_has_all_tables(text):
     for head in ("What makes answers differ", "Rank correlation on unseen sequences", "Searches among these sequences"):
         assert f"## {head}" in text
     assert "| own |" in text
     assert "nan" not in text
 
 
-def test_the_same_answers_give_the_same_text(data):
-    assert offline.study_text(data) == offline.study_text(data)
+def test_the_same_answers_give_the_same_text(data, text):
+    assert offline.study_text(data) == text
 
 
 def test_too_few_rows_are_named():
