@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,10 +59,14 @@ class Sources:
 
     def document(self, parameter: str, uri: str) -> Any:
         """What a small file in YAML or JSON holds; raises as `text`."""
+        text = self.text(parameter, uri)
+        if uri.endswith(".json"):
+            with suppress(ValueError):  # read as YAML too, which has JSON in it but for tabs
+                return json.loads(text)
         try:
-            return yaml.safe_load(self.text(parameter, uri))
+            return yaml.safe_load(text)
         except (ValueError, yaml.YAMLError) as error:
-            raise DataError(f"{parameter}={uri} is not YAML: {' '.join(str(error).split())}") from error
+            raise DataError(f"{parameter}={uri} is not YAML or JSON: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:
         """The work rests on this file; it is read to its end, if nobody has, for its digest."""

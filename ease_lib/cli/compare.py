@@ -40,7 +40,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
     values = run_values(parsed)
-    folder = made_folder(parsed.output_dir)
+    folder = made_folder(parsed.output_dir or "runs/comparison")
     jobs = parsed.jobs
     if jobs < 1:
         raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")

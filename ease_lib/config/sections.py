@@ -36,9 +36,9 @@ ENDPOINT_EMBEDDER = "openai:"
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
-Role = Literal["result", "place", "speed", "cap"]
-"""What a parameter decides: the result; where something lies; how fast it goes; or what the run may cost, which a run
-that is continued may change."""
+Role = Literal["result", "place", "speed", "cap", "tolerance"]
+"""What a parameter decides: the result; where something lies; how fast it goes; what the run may cost; which failures
+end it. A run that is continued may change all but the first."""
 
 
 def param(
@@ -447,6 +447,7 @@ class CapsConfig(Section):
         "Answers that may all score 0, and fit no row, before the search stops: it is the format; 0 is no limit.",
         low=0,
         high=10**9,
+        role="tolerance",
     )
     max_seconds: float = param(
         0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9, role="cap"
@@ -499,9 +500,14 @@ class EndpointConfig(Section):
         "stop",
         "A row that the endpoint refuses (content, length, 4xx): stop the run, skip (no score, counted), zero (wrong).",
         choices=("stop", "skip", "zero"),
+        role="tolerance",
     )
     llm_coverage: float = param(
-        0.9, "Least share of rows that must be answered where llm_failures is skip or zero.", low=0, high=1
+        0.9,
+        "Least share of rows that must be answered where llm_failures is skip or zero.",
+        low=0,
+        high=1,
+        role="tolerance",
     )
     llm_refresh: str = param(
         "never",

@@ -20,9 +20,7 @@ def difference(one: Chain, other: Chain) -> str:
     both_asked = ANSWERED in first and ANSWERED in second  # else all answers of one of them were there
     changes = {
         "data": _changes(_read_files(one), _read_files(other), lambda sha256: sha256[:SHORT] if sha256 else "not read"),
-        "parameters": _changes(
-            _all_parameters(one), _all_parameters(other), repr, leave_out=parameters_of("place", "speed")
-        ),
+        "parameters": _changes(_all_parameters(one), _all_parameters(other), repr, leave_out=parameters_of("place")),
         "code": _changes(_code(one), _code(other)),
         "models": _changes(first, second, leave_out=() if both_asked else (ANSWERED,)),
     }
@@ -73,9 +71,7 @@ def _why(first: Step, second: Step) -> str:
     causes = []
     if _reads(first) != _reads(second):
         causes.append("other raw data")
-    changes = _changes(
-        first.record["parameters"], second.record["parameters"], repr, leave_out=parameters_of("place", "speed")
-    )
+    changes = _changes(first.record["parameters"], second.record["parameters"], repr, leave_out=parameters_of("place"))
     causes += [change.replace(": ", " ", 1) for change in changes]
     if _answering(first) and _answering(second) and _answering(first) != _answering(second):
         causes.append("another model or fingerprint")

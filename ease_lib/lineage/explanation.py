@@ -58,16 +58,17 @@ def _changes(chain: Chain) -> Iterator[str]:
 def _prefilter(chain: Chain) -> Iterator[str]:
     step = _step(chain, "prefilter")
     before = next(part["rows"] for part in step.record["inputs"] if part["name"] == "pool")
-    kept = _table(chain, "prefilter", "kept")
+    after = next(part["rows"] for part in step.record["outputs"] if part["name"] == "kept")
     name = step.record["parameters"]["prefilter"]
-    if len(kept) == before:
+    if after == before:
         yield f"Prefilter. {name}: all {before} exemplars went on."
         return
-    ids = {row["exemplar_id"] for row in kept}
+    ids = {row["exemplar_id"] for row in _table(chain, "prefilter", "kept")}
     dropped = [row for row in _table(chain, "build_dataset", "pool") if row["exemplar_id"] not in ids]
+    shown = f", among them {_quoted(dropped[0])}" if dropped else ""
     yield (
-        f"Prefilter. {name} kept the {len(kept)} of {before} exemplars that rank first for the validation rows and "
-        f"dropped {len(dropped)}, among them {_quoted(dropped[0])}."
+        f"Prefilter. {name} kept the {after} of {before} exemplars that rank first for the validation rows and "
+        f"dropped {before - after}{shown}."
     )
 
 

@@ -7,7 +7,6 @@ always a candidate, so exemplars alone are never ruled out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -62,11 +61,8 @@ def read_instruction_file(uri: str, sources: Sources) -> list[str]:
     Raises:
         DataError, StoreError: when it cannot be read or holds none.
     """
-    content = sources.text("instructions_uri", uri)
-    try:
-        texts = json.loads(content) if uri.endswith(".json") else content.splitlines()
-    except ValueError as error:
-        raise DataError(f"instructions_uri={uri} is not JSON: {error}") from error
+    named = "instructions_uri", uri
+    texts = sources.document(*named) if uri.endswith(".json") else sources.text(*named).splitlines()
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise DataError(f"instructions_uri={uri}: a JSON list of strings is needed")
     texts = [text.strip() for text in texts if text.strip()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,8 @@ def result_text(output_dir: Path, seconds: float) -> str:
         "prompt": str(output_dir / PROMPT_TEXT),
         "artifacts": str(output_dir / "pipeline"),
     }
-    prompt = textwrap.indent((output_dir / PROMPT_TEXT).read_text(encoding="utf-8"), "    ", lambda line: line != "\n")
+    shown = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8").split("\n")
+    prompt = "\n".join(f"    {line}" if line else "" for line in shown)
     table = "\n".join(f"  {label:<28}{value}" for label, value in lines.items() if value)
     return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{prompt}\n\n{table}"
 

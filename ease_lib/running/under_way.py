@@ -22,8 +22,8 @@ FOLDER = "under_way"
 
 
 def may_change() -> frozenset[str]:
-    """Parameters that may differ between attempts at one run: a higher cap continues it, and so does another place."""
-    return parameters_of("place", "speed", "cap", internal=True)
+    """Parameters that may differ between attempts at one run, which a higher cap or more tolerance continues."""
+    return parameters_of("place", "speed", "cap", "tolerance", internal=True)
 
 
 def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str]) -> Parameters:

@@ -260,7 +260,7 @@ class _Attempt:
         return self._proposed.get(iteration)
 
     def _begin(self, candidates: Mapping[int, Candidate]) -> None:
-        """Evaluated what will be evaluated, and begin."""
+        """Record what will be evaluated, and begin."""
         unknown = {iteration: each for iteration, each in candidates.items() if iteration not in self._proposed}
         if unknown:
             self._journal.propose(unknown)

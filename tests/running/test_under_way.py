@@ -23,13 +23,13 @@ def ledger(store, **values):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"max_llm_requests": 9000}, {"max_seconds": 60}, {"llm_concurrency": 2}, {"lineage_uri": "elsewhere"}],
+    [{"max_llm_requests": 9000}, {"llm_failures": "skip"}, {"llm_concurrency": 2}, {"lineage_uri": "elsewhere"}],
 )
-def test_a_higher_cap_another_speed_or_another_place_continues_a_run_with_its_ledger(store, changed):
+def test_a_higher_cap_more_tolerance_another_speed_or_place_continue_a_run_with_its_ledger(store, changed):
     assert ledger(store, **changed) == ledger(store)
 
 
-@pytest.mark.parametrize("changed", [{"seed": 1}, {"budget": 60}, {"llm_failures": "skip"}])
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"budget": 60}, {"llm_max_tokens": 9}])
 def test_another_question_is_another_run(store, changed):
     assert ledger(store, **changed) != ledger(store)
 

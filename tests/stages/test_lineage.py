@@ -213,12 +213,26 @@ def test_explain_says_what_is_gone(tmp_path):
         explain(follow(str(tmp_path / "run")))
 
 
+def test_explain_counts_what_went_on_as_it_was_recorded(tmp_path):
+    """A row of the pool was removed on request since then."""
+    run = RecordedRun(tmp_path / "run", prefilter="none")()
+    kept = pq.read_table(run.path("kept"))
+    pq.write_table(kept.slice(0, kept.num_rows - 1).replace_schema_metadata(kept.schema.metadata), run.path("kept"))
+    assert f"Prefilter. none: all {kept.num_rows} exemplars went on." in explain(follow(str(tmp_path / "run")))
+
+
 def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
     other = RecordedRun(tmp_path / "run", noise_ratio=0.2, seed=5)()
     text = difference(follow(prompts_of(published)), follow(str(other.folder)))
     assert "seed: 0 → 5" in text
     assert "The first difference is in build_dataset" in text
     assert "because of: seed 0 → 5" in text
+
+
+def test_diff_names_another_speed_for_it_decides_how_far_a_search_gets_in_its_time(tmp_path):
+    one, other = (RecordedRun(tmp_path / str(limit), llm_requests_per_minute=limit)() for limit in (10**6, 10**7))
+    text = difference(follow(str(one.folder)), follow(str(other.folder)))
+    assert "llm_requests_per_minute: 1000000 → 10000000" in text
 
 
 def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):

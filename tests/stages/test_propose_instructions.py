@@ -120,7 +120,7 @@ def test_a_cap_that_leaves_nothing_is_refused_before_the_first_request(tmp_path)
     [
         ("empty.txt", "\n \n", "holds no instruction; write one a line"),
         ("list.json", json.dumps({"a": 1}), "a JSON list of strings is needed"),
-        ("broken.json", "[", "is not JSON"),
+        ("broken.json", "[", "is not YAML or JSON"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):

@@ -96,7 +96,7 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
 def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
     parameters = parse_parameters(cell.parameters)
     instructions = parameters.instructions.instructions_uri
-    without = parameters_of("place", "speed")
+    without = parameters_of("place", *(() if parameters.caps.max_seconds else ("speed",)))  # a slow one gets less far
     identity = {
         "code": _code_sha256(),
         "parameters": {name: value for name, value in flat_parameters(parameters).items() if name not in without},

@@ -139,7 +139,7 @@ class OneProposal:
     """Evaluates one sequence, so that there is nothing to learn.
 
     Args:
-        propose: its choice, made when it is asked for.
+        propose: gives its choice.
     """
 
     def __init__(self, propose: Callable[[], Candidate | None]) -> None:

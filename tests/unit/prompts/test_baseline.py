@@ -35,6 +35,11 @@ def test_messages_keep_their_roles_and_values_are_never_fields(tmp_path, name):
         assert Baseline.of(baseline.document) == baseline
 
 
+def test_json_may_be_indented_by_tabs(tmp_path):
+    text = json.dumps({"messages": [{"role": "user", "content": "{input}"}]}, indent="\t")
+    assert written(tmp_path, "now.json", text).is_chat
+
+
 def test_none_is_none():
     assert read_baseline("", Sources()) is None
 
@@ -47,7 +52,7 @@ def test_none_is_none():
         ("now.txt", "{input", "write {{ and }} for braces that are text"),
         ("now.yaml", "- {role: boss, content: '{input}'}", "message 1 needs a content, and a role of system"),
         ("now.yaml", "[]", "a text, or a list of messages"),
-        ("now.yaml", "- [", "is not YAML"),
+        ("now.yaml", "- [", "is not YAML or JSON"),
     ],
 )
 def test_mistakes_are_named(tmp_path, name, text, message):

@@ -134,5 +134,5 @@ def test_templates_are_read_from_yaml(tmp_path):
     with pytest.raises(DataError, match="entries like"):
         read_template(str(tmp_path / "list.yaml"), Sources())
     (tmp_path / "broken.yaml").write_text("a: [\n", encoding="utf-8")
-    with pytest.raises(DataError, match="is not YAML"):
+    with pytest.raises(DataError, match="is not YAML or JSON"):
         read_template(str(tmp_path / "broken.yaml"), Sources())
