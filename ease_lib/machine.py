@@ -6,6 +6,7 @@ machines `cpu.cfs_quota_us`). Threads above that share are stopped together unti
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ease_lib.errors import ConfigError
 
@@ -108,6 +110,33 @@ def limit_threads() -> None:
     threadpoolctl.threadpool_limits(cores)
     if torch := sys.modules.get("torch"):  # loading it takes a second; then it reads the variables
         torch.set_num_threads(cores)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, BLAS, OpenMP and torch compute on one thread, whoever else of the process computes then.
+
+    For thousands of small steps: a second thread makes them slower on an idle machine (a search by `adaptive` took 2.5
+    times as long on two cores), costs up to a hundredfold on a busy one, and would make results depend on the cores.
+    """
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    with _pools().limit(limits=1):
+        if torch:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch:
+                torch.set_num_threads(threads)
+
+
+@functools.cache
+def _pools() -> Any:
+    """The thread pools of this process; looking for them takes milliseconds."""
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()
 
 
 class _Rarely:

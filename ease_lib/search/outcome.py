@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ease_lib.machine import one_thread
 from ease_lib.search.optimizers.halving import features_of
 from ease_lib.search.optimizers.history import Candidate, History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
@@ -39,6 +40,7 @@ class Outcome:
     model: AnswerModel
 
 
+@one_thread()
 def outcome_of(
     history: History, optimizer: ExemplarOptimizer, problem: Problem, recalled: Iterable[Answered] = ()
 ) -> Outcome | None:

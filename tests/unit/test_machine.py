@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from ease_lib import machine as processes
 from ease_lib.errors import ConfigError
@@ -18,6 +19,7 @@ from ease_lib.machine import (
     computes_in_bfloat16,
     few_collections,
     limit_threads,
+    one_thread,
     resolve_device,
 )
 
@@ -136,6 +138,18 @@ def test_collections_are_rare_inside_and_as_before_afterwards():
     with few_collections():
         assert gc.get_threshold()[0] > 10 * before[0]
     assert gc.get_threshold() == before
+
+
+def threads():
+    """Of BLAS, and of torch."""
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}, torch.get_num_threads()
+
+
+def test_what_has_to_compute_on_one_thread_does_and_others_get_theirs_back():
+    before = threads()
+    with one_thread():
+        assert threads() == ({1}, 1)
+    assert threads() == before
 
 
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):

@@ -27,10 +27,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ease_lib.machine import one_thread
 from ease_lib.search.candidates.sampling import Positions
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import Problem, ask_random
-from ease_lib.search.surrogate.network import one_thread
 from ease_lib.seeding import derive_seed, rng
 
 FIRST_EPSILON, LAST_EPSILON = 0.99, 0.2

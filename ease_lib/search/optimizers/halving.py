@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.evaluation.rows import row_order
+from ease_lib.machine import one_thread
 from ease_lib.search.candidates.neighbours import climb
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.optimizers.history import Candidate, History, Observation, Phase
@@ -141,6 +142,7 @@ class Halving:
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
         return not self._looks_first(pending)
 
+    @one_thread()
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if self.left(pending) <= 0 or self._is_perfect():
             return None
@@ -154,6 +156,7 @@ class Halving:
         finalist = self._finalist(pending) if len(self._answers) else None
         return finalist or self._contender(iteration, pending)
 
+    @one_thread()
     def recommend(self) -> Recommendation | None:
         if not len(self._answers):
             return None

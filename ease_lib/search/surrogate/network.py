@@ -16,8 +16,6 @@ same seed at every training.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ease_lib.machine import one_thread
 from ease_lib.seeding import rng
 
 FloatArray = NDArray[np.floating]
@@ -209,15 +208,3 @@ def _train(layers: Layers, x: Tensor, y: Tensor, ridge: float, steps: int) -> No
         second.mul_(SECOND_MOMENT).addcmul_(gradient, gradient, value=1 - SECOND_MOMENT)
         torch.sqrt(second, out=scratch).mul_((1 - SECOND_MOMENT**step) ** -0.5).add_(EPSILON)
         layers.flat.addcdiv_(first, scratch, value=-LEARNING_RATE / (1 - FIRST_MOMENT**step))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Thousands of small steps: a second thread saves little on an idle machine, costs up to a hundredfold on a
-    busy one, and would make results depend on the number of cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
