@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+import threadpoolctl
 import torch
 
 from tests.docker_images import build_image
@@ -17,6 +18,7 @@ REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 torch.set_num_threads(1)  # the tests' networks are so small that threads only wait for each other
+threadpoolctl.threadpool_limits(1, "blas")  # likewise, and tests run side by side
 
 
 def pytest_collection_modifyitems(items):
