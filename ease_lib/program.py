@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 from ease_lib.black_box.chain import FUNCTION
 from ease_lib.black_box.in_process import Function, OwnFunction
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.errors import DataError
+from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation import own_metric
 from ease_lib.evaluation.own_metric import OwnMetric
 from ease_lib.result import Result
@@ -42,9 +42,10 @@ def optimize(
     *,
     metric: str | OwnMetric = "auto",
     prompt: str | Mapping[str, Any] = "",
+    baseline: str | Sequence[Mapping[str, str]] = "",
     output_dir: str | Path | None = None,
     progress: bool = True,
-    **parameters: str | float | bool,
+    **parameters: str | float | bool | Sequence[str] | Mapping[str, Any],
 ) -> Result:
     """Find one ordered sequence of exemplars, perhaps with an instruction, that works for every query of a task.
 
@@ -63,11 +64,12 @@ def optimize(
         metric: name of a metric, `metric.py:score`, or a function of an answer and the accepted outputs of its row that
             returns 0 (wrong) to 1 (right).
         prompt: how prompts are written: the entries of a template (`ease_lib.prompts.template`), or a YAML file.
+        baseline: the prompt in use now, to be beaten: its text, its messages, or a file of either.
         output_dir: takes what `ease run` leaves: report, artifacts, lineage, journal. The same call with the same
             folder continues a search that was stopped.
         progress: show a bar.
         parameters: every other parameter of a run by its name (`ease run --help`): `k`, `budget`, `seed`,
-            `max_llm_requests`, `store_uri`, ...
+            `max_llm_requests`, `store_uri`, ...; a list where several columns are named, a mapping where JSON is.
 
     Raises:
         ConfigError, DataError, EndpointError, StoreError: as `ease run` would say it.
@@ -75,8 +77,11 @@ def optimize(
     """
     with ExitStack() as stack:
         folder = stack.enter_context(_folder(output_dir))
-        values: dict[str, object] = {"store_uri": str(folder / "store"), **parameters}
-        values |= _given(rows, folder) | _of_prompt(prompt, folder)
+        values: dict[str, object] = {"store_uri": str(folder / "store")}
+        values |= {name: _as_value(value) for name, value in parameters.items()}
+        values |= _given(rows, folder) | _of_prompt(prompt, folder) | _of_baseline(baseline, folder)
+        if output_dir is not None or parameters.get("store_uri"):
+            _check_names(llm, metric, parameters.get("llm_model"))
         values["metric"] = metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}"
         values["llm_base_url"] = llm if isinstance(llm, str) else FUNCTION
         name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
@@ -125,6 +130,39 @@ def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, objec
     path = folder / "prompt.yaml"
     path.write_text(yaml.safe_dump(dict(prompt), allow_unicode=True), encoding="utf-8")
     return {"prompt": str(path)}
+
+
+def _of_baseline(baseline: str | Sequence[Mapping[str, str]], folder: Path) -> dict[str, object]:
+    if isinstance(baseline, str) and "{" not in baseline:  # a text has a field; an address has none
+        return {"baseline": baseline}
+    path = folder / ("baseline.txt" if isinstance(baseline, str) else "baseline.json")
+    path.write_text(baseline if isinstance(baseline, str) else json.dumps(list(baseline)), encoding="utf-8")
+    return {"baseline": str(path)}
+
+
+def _as_value(value: object) -> object:
+    """A parameter as the command line takes it."""
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _check_names(llm: str | Function, metric: str | OwnMetric, llm_model: object) -> None:
+    """Refuse functions whose answers and scores, which are kept, could not be told from those of another.
+
+    Raises:
+        ConfigError: naming the remedy.
+    """
+    if callable(llm) and not llm_model and getattr(llm, "__name__", "<lambda>") == "<lambda>":
+        raise ConfigError(
+            f"llm is a {type(llm).__name__} without a name of its own, by which its answers would be kept; give it "
+            "one by llm_model, and another one when it changes"
+        )
+    if callable(metric) and not hasattr(metric, "__name__"):
+        raise ConfigError(
+            f"metric is a {type(metric).__name__}, which cannot be told from others when its scores are kept; give a "
+            "function (`def`)"
+        )
 
 
 class _Bar:

@@ -31,7 +31,7 @@ Query = str | Mapping[str, Any]
 """The text of an input, or the columns of a row that the prompt names."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
     """The winner of a run.
 
@@ -53,17 +53,27 @@ class Result:
     test_rows: Sequence[Exemplar] = ()
     lineage_sha256: str = ""
 
+    def __str__(self) -> str:
+        """The verdict and the scores; the prompt is `prompt`, all numbers are in `report`."""
+        low, high = self.test_interval
+        scores = f"test score {self.test_score:.3f} ({low:.3f} to {high:.3f}), expected {self.expected_score:.3f}"
+        return f"{self.verdict}\n{scores}, {len(self.best['exemplars'])} exemplars"
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.best['task']}: test score {self.test_score:.3f}, {len(self.history)} evaluations>"
+
     @classmethod
-    def read(cls, uri: str) -> Result:
+    def read(cls, place: str | Path) -> Result:
         """From the folder of a run, of a published version, or of published versions, whose latest it is.
 
         Args:
-            uri: a path or s3://.
+            place: a path or s3://.
 
         Raises:
             DataError: when no result is there.
             StoreError: when it cannot be read.
         """
+        uri = str(place)
         store = open_store(uri)
         folder = "" if store.read(BEST_SEQUENCE) is not None else _version_folder(store)
         if folder is None:

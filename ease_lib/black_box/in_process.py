@@ -72,7 +72,8 @@ class FunctionClient:
     async def _called(self, messages: list[dict[str, str]]) -> Any:
         if inspect.iscoroutinefunction(self._own.answer):
             return await self._own.answer(messages)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._own.answer, messages)
+        said = await asyncio.get_running_loop().run_in_executor(self._threads, self._own.answer, messages)
+        return await said if inspect.isawaitable(said) else said  # of an object whose `__call__` is a coroutine
 
     @property
     def settings(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The search as a program calls it: rows, a function and a metric in, a prompt out."""
 
 import asyncio
+import functools
 import os
 import signal
 import subprocess
@@ -232,3 +233,49 @@ def test_an_interrupt_in_a_notebook_ends_the_search():
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.read().endswith("interrupted\n")
         watchdog.cancel()
+
+
+def test_a_result_prints_as_its_verdict_and_scores(tmp_path):
+    result = optimized(output_dir=tmp_path / "run")
+    assert str(result).startswith(result.verdict)
+    assert f"{result.test_score:.3f}" in str(result)
+    assert len(repr(result)) < 200
+    assert str(ease_lib.Result.read(tmp_path / "run")) == str(result)
+
+
+def test_what_the_library_offers_is_listed():
+    assert {"Result", "errors", "optimize"} <= set(dir(ease_lib))
+    assert ease_lib.errors.DataError is DataError
+
+
+def test_columns_may_be_a_list_and_a_baseline_a_text_or_messages():
+    def llm(messages):
+        return learner([{"content": messages[-1]["content"].replace("text: ", "")}])
+
+    rows = [{**row, "number": str(number)} for number, row in enumerate(ROWS)]
+    for baseline in ("Team of {input}?", [{"role": "user", "content": "Team of {input}?"}]):
+        result = optimized(llm, rows=rows, input_columns=["text", "number"], baseline=baseline)
+        assert result.exemplars[0]["input"].startswith("text: ")
+        assert result.report["baseline"]["score"] == 0.0
+
+
+def test_an_object_that_is_called_as_a_coroutine_answers():
+    class Client:
+        async def __call__(self, messages):
+            return learner(messages)
+
+    assert optimized(Client()).exemplars == optimized().exemplars
+
+
+@pytest.mark.parametrize("llm", [functools.partial(learner), lambda messages: learner(messages)])
+def test_a_function_without_a_name_needs_one_where_its_answers_are_kept(tmp_path, llm):
+    with pytest.raises(ConfigError, match="without a name of its own"):
+        optimized(llm, output_dir=tmp_path)
+    assert optimized(llm, output_dir=tmp_path, llm_model="learner").test_score == optimized(llm).test_score
+
+
+def test_a_metric_that_cannot_be_told_from_others_is_refused_where_its_scores_are_kept(tmp_path):
+    metric = functools.partial(lambda right, answer, outputs: right * float(answer in outputs), 1.0)
+    with pytest.raises(ConfigError, match="metric is a partial"):
+        optimized(metric=metric, output_dir=tmp_path)
+    assert optimized(metric=metric).test_score == optimized().test_score
