@@ -66,5 +66,6 @@ def _read(store: Store, name: str) -> dict[str, str]:
 
 
 def _digest(parameters: Parameters) -> str:
-    compared = {name: value for name, value in changed_parameters(parameters).items() if name not in may_change()}
+    ignored = may_change()
+    compared = {name: value for name, value in changed_parameters(parameters).items() if name not in ignored}
     return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]

@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, Store
+from ease_lib.artifacts.store import Store, read_all
 from ease_lib.black_box.meter import Allowance
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
@@ -54,9 +53,7 @@ class Ledger:
         if self._store is None:
             return self._own
         names = [name for name in self._store.find_names() if name.endswith(".json")]
-        with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-            contents = list(readers.map(self._store.read, names))
-        return {name.removesuffix(".json"): _usage(content) for name, content in zip(names, contents, strict=True)}
+        return {name.removesuffix(".json"): _usage(content) for name, content in read_all(self._store, names).items()}
 
 
 def open_ledger(store: Store | None, named: str) -> Ledger:

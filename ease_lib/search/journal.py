@@ -18,13 +18,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from ease_lib.artifacts.store import S3_CONNECTIONS, S3Store, Store
+from ease_lib.artifacts.store import S3Store, Store, read_all
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
@@ -196,12 +195,11 @@ class ObjectJournal:
         if not store.create(HEADER, _header(key)):
             _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
         names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
-        with ThreadPoolExecutor(S3_CONNECTIONS) as readers:
-            contents = list(readers.map(store.read, names))
+        contents = read_all(store, names)
         notes.entry(store.uri, HEADER, _header(key))
-        for name, content in zip(names, contents, strict=True):
+        for name, content in contents.items():
             notes.entry(store.uri, name, content or b"")
-        found = (_decoded(content or b"", store.uri + name) for name, content in zip(names, contents, strict=True))
+        found = (_decoded(content or b"", store.uri + name) for name, content in contents.items())
         self._records, self._candidates = _sorted_out(found, store.uri)
 
     def replay(self) -> Sequence[Evaluated]:

@@ -93,5 +93,6 @@ def _ledger(values: Mapping[str, object], run: Parameters) -> str:
         return ""
     if not run.run.store_uri:
         raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
-    shared = {name: str(value) for name, value in values.items() if name not in {*AXES, *may_change()}}
+    ignored = {*AXES, *may_change()}
+    shared = {name: str(value) for name, value in values.items() if name not in ignored}
     return f"comparison-{hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()[:32]}"
