@@ -138,6 +138,9 @@ class ComparisonRow(NamedTuple):
     estimate: float
     estimate_interval: list[float]
     random_test_score: float | None
+    gain_over_random: float | None
+    gain_over_random_interval: list[float]
+    better_than_random: bool
     baseline_test_score: float | None
     evaluations: int
     llm_requests: int
@@ -256,13 +259,14 @@ BEST_SEQUENCE = DocumentContract(
 )
 SEARCH_SUMMARY = DocumentContract(
     name="search_summary",
-    version=3,
+    version=4,
     fields={
         "method": str,
         "seed": int,
         "evaluations": int,
         "stopped": str,
         "token_front": list,
+        "share_as_good": NUMBER,
         "harmful_exemplars": list,
         "resumed": bool,
         "answered_by_function": bool,
@@ -277,11 +281,10 @@ SEARCH_SUMMARY = DocumentContract(
 )
 TEST_SUMMARY = DocumentContract(
     name="test_summary",
-    version=3,
+    version=4,
     fields={
         "best": dict,
         "random": dict,
-        "gain": dict,
         "zero_shot": dict,
         "baseline": dict,
         "judge": dict,
@@ -338,7 +341,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
         "parameters": dict,
     },
 )
-COMPARISON = TableContract(name="comparison", version=4, schema=schema_of(ComparisonRow), checks=(_not_empty,))
+COMPARISON = TableContract(name="comparison", version=5, schema=schema_of(ComparisonRow), checks=(_not_empty,))
 
 TABLES = {each.name: each for each in list(globals().values()) if isinstance(each, TableContract)}
 DOCUMENTS = {each.name: each for each in list(globals().values()) if isinstance(each, DocumentContract)}

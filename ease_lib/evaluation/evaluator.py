@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 
@@ -65,6 +65,7 @@ class Question:
         account: whom its answers are paid for (`Completion.account`).
         rows: positions of the rows to ask.
         whole: these are all rows there are; else it is the sum over evaluations that must be answered.
+        own: by position, the exemplars of rows that are asked with others than `exemplars`.
     """
 
     exemplars: Sequence[Exemplar]
@@ -72,6 +73,10 @@ class Question:
     account: str = ""
     whole: bool = False
     rows: Sequence[int]
+    own: Mapping[int, Sequence[Exemplar]] = field(default_factory=dict)
+
+    def exemplars_of(self, position: int) -> Sequence[Exemplar]:
+        return self.own.get(position, self.exemplars)
 
 
 class Evaluator:
@@ -131,7 +136,7 @@ class Evaluator:
         """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
         rows = question.rows
-        asked = await self._answers([self._rows[position] for position in rows], question, answered)
+        asked = await self._answers(question, answered)
         self._check_coverage(asked, whole=question.whole)
         known = [row.score for row in asked if row.score is not None]
         return Evaluation(
@@ -144,13 +149,14 @@ class Evaluator:
             usage=_usage_of_rows(asked, time.perf_counter() - start),
         )
 
-    async def _answers(self, rows: Sequence[Exemplar], question: Question, answered: list[_Row]) -> list[_Row]:
-        async def noted(row: Exemplar) -> _Row:
-            answered.append(await ask(row))
+    async def _answers(self, question: Question, answered: list[_Row]) -> list[_Row]:
+        async def noted(position: int) -> _Row:
+            answered.append(await ask(position))
             return answered[-1]
 
-        async def ask(row: Exemplar) -> _Row:
-            prompt = self._template.render(question.exemplars, row, question.instruction)
+        async def ask(position: int) -> _Row:
+            row = self._rows[position]
+            prompt = self._prompt(question, position)
             try:
                 completion = await self._client.complete(prompt, question.account)
             except errors.EndpointError as error:
@@ -168,16 +174,20 @@ class Evaluator:
                 self._check_zeros(prompt, completion.text, row, scored.score)
             return scored
 
-        if not self._gains_from_a_first(rows, question):
+        rows = question.rows
+        if not self._gains_from_a_first(question):
             return await all_answers([partial(noted, row) for row in rows])
         return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
 
-    def _gains_from_a_first(self, rows: Sequence[Exemplar], question: Question) -> bool:
+    def _prompt(self, question: Question, position: int) -> str:
+        return self._template.render(question.exemplars_of(position), self._rows[position], question.instruction)
+
+    def _gains_from_a_first(self, question: Question) -> bool:
         """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
         sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
-        if len(rows) < 2 or sequence in self._seen:
+        if len(question.rows) < 2 or question.own or sequence in self._seen:
             return False
-        one, other = (self._template.render(question.exemplars, row, question.instruction) for row in rows[:2])
+        one, other = (self._prompt(question, position) for position in question.rows[:2])
         equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
         self._seen.add(sequence)
         return equal >= PREFIX_TOKENS * CHARACTERS_PER_TOKEN

@@ -1,15 +1,13 @@
 """Uncertainty of scores: how far a number could be off, and whether a difference is more than luck.
 
-Claims of a difference rest on tests that hold with few values: no normal distribution of scores is assumed where pairs
-are compared (sign flips), and where the winner of a search is compared with random sequences, these are a sample too.
+Claims of a difference rest on exact tests that hold with few values: scores are exchanged within rows, and no normal
+distribution of them is assumed.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,9 @@ SIGNIFICANCE = 0.05
 FEWEST_ROWS = 10
 """Below which nothing is claimed about a difference."""
 MOST_ENUMERATED = 16
-"""Differences whose sign flips are all tried; of up to `MOST_DRAWN`, `RANDOM_FLIPS` are drawn."""
+"""Rows whose exchanges with one other are all tried; of up to `MOST_DRAWN`, `RANDOM_EXCHANGES` are drawn."""
 MOST_DRAWN = 400
-RANDOM_FLIPS = 10_000
+RANDOM_EXCHANGES = 10_000
 
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float]:
@@ -42,91 +40,69 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
-def paired_p_value(scores: Sequence[float], others: Sequence[float]) -> float:
-    """Two-sided p-value of equal means, from pairs: the share of sign flips of the differences with as large a sum.
+Scores = Sequence[float | None]
+"""Of rows, in [0, 1]; None of a row that has none."""
 
-    It is exact for up to `MOST_ENUMERATED` pairs that differ, and holds for any number of them: n pairs never give less
-    than 2 / 2^n, so three equal differences are no proof (p = 0.25). A t-test would call them certain. Of more than
-    `MOST_DRAWN` pairs the sum under sign flips is normal.
+
+def paired_p_value(scores: Scores, *others: Scores) -> float:
+    """Two-sided p-value that one prompt does as well as others, by exchanging its scores with theirs, row by row.
+
+    Were it one of them, each of a row's scores could as well be its own; p is twice the share of exchanges that give it
+    as large a sum. With one other this is the test of sign flips. It is exact where all exchanges can be listed (up to
+    2^`MOST_ENUMERATED`), and holds for any number of rows: n that differ never give less than 2 / 2^n with one other,
+    so three equal differences are no proof (p = 0.25). A t-test would call them certain. Of more than `MOST_DRAWN` rows
+    that differ the sum is normal.
     """
-    differences = np.subtract(scores, others, dtype=np.float64)
-    differences = differences[np.abs(differences) > 1e-12]
-    n, reached = len(differences), abs(float(differences.sum())) - 1e-9
-    if n == 0:
+    table = np.array([scores, *others], dtype=np.float64).T
+    table = table[~np.isnan(table[:, 0]) & ~np.isnan(table[:, 1:]).all(axis=1)]
+    table = table[np.nanmax(table, axis=1, initial=-np.inf) - np.nanmin(table, axis=1, initial=np.inf) > 1e-12]
+    if not len(table):
         return 1.0
+    table -= np.nanmean(table, axis=1, keepdims=True)
+    n, total = len(table), float(table[:, 0].sum())
     if n > MOST_DRAWN:
-        return math.erfc(reached / math.sqrt(2 * float(np.square(differences).sum())))
-    if n <= MOST_ENUMERATED:
-        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
-        return float(np.mean(np.abs(signs @ differences) >= reached))
-    signs = rng(0, "sign flips").choice((1.0, -1.0), size=(RANDOM_FLIPS, n))
-    extreme = int((np.abs(signs @ differences) >= reached).sum())
-    return (extreme + 1) / (RANDOM_FLIPS + 1)  # the signs that were observed are one of the draws
+        return math.erfc(abs(total) / math.sqrt(2 * float(np.nanmean(np.square(table), axis=1).sum())))
+    choices = [row[~np.isnan(row)] for row in table]
+    if sum(math.log2(len(each)) for each in choices) <= MOST_ENUMERATED:
+        sums = np.zeros(1)
+        for each in choices:
+            sums = np.add.outer(sums, each).ravel()
+        tails = [float(np.mean(sign * sums >= sign * total - 1e-9)) for sign in (1, -1)]
+        return min(1.0, 2 * min(tails))
+    draw = rng(0, "exchanges").random((n, RANDOM_EXCHANGES))
+    sums = sum((each[(row * len(each)).astype(np.intp)] for each, row in zip(choices, draw, strict=True)), np.zeros(1))
+    tails = [(int((sign * sums >= sign * total - 1e-9).sum()) + 1) / (RANDOM_EXCHANGES + 1) for sign in (1, -1)]
+    return min(1.0, 2 * min(tails))  # what was observed is one of the draws
 
 
-def paired_gain(scores: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
-    """Whether one prompt is better than another one, from their scores on the same rows.
+def paired_gain(scores: Scores, *others: Scores) -> dict[str, Any]:
+    """Whether one prompt is better than others, from their scores on the same rows.
 
-    Returns:
-        `mean` difference, its 95 % `interval` (Agresti & Min, 2005, Stat. Med. 24(5): one pair more for and one more
-        against), `p` that there is none (two-sided), and `evidence`: better, and not by luck.
-    """
-    differences = np.subtract(scores, others, dtype=np.float64)
-    mean = float(np.mean(differences))
-    p = paired_p_value(scores, others)
-    n, total = len(differences) + 2, float(differences.sum())
-    half = Z_95 * math.sqrt(max(0.0, float(np.square(differences).sum()) + 2 - total**2 / n)) / n
-    interval = [max(-1.0, total / n - half), min(1.0, total / n + half)]
-    return {
-        "mean": mean,
-        "interval": interval,
-        "p": p,
-        "evidence": mean > 0 and p < SIGNIFICANCE and len(scores) >= FEWEST_ROWS,
-    }
-
-
-@dataclass(frozen=True)
-class SequenceScores:
-    """Row scores of one random sequence, on these positions of the test set."""
-
-    rows: Sequence[int]
-    scores: Sequence[float]
-
-
-def gain_over_random(winner: Sequence[float], randoms: Sequence[SequenceScores]) -> dict[str, object]:
-    """How much better the winner is than a random sequence, and whether another random sequence could be as good.
-
-    The random sequences are a sample of all there are. Of each, the winner's mean on the same rows less its own is a
-    difference d; were the winner itself a random sequence, the mean of m differences would lie within
-
-        t(m - 1) sqrt((1 + 1/m) s^2 + e^2)        s: standard deviation of d, e: standard error of the winner's rows
-
-    of zero in 95 % of cases (t interval for one more draw). `interval` is the mean with that half-width, and `evidence`
-    is claimed when it lies above 0: falsely in at most 2.5 % of cases (a test simulates it). Resampling the rows alone,
-    as if the few random sequences were all there are, claimed it in up to a third.
-
-    Args:
-        winner: score on each row of the test set, in [0, 1]; NaN where there is none.
+    Several others stand for one: a row's difference is from the mean of theirs. With prompts of random exemplars, drawn
+    anew for every row, rows are independent of each other, and what is tested is whether it is better than exemplars
+    picked at random are on average. A test simulates how often that is claimed falsely.
 
     Returns:
-        nothing where there are not two random sequences to compare with.
+        `score` of the others, `mean` difference, its 95 % `interval` (Agresti & Min, 2005, Stat. Med. 24(5): one pair
+        more for and one more against), `p` that there is none (two-sided), `rows` that both have a score of, and
+        `evidence`: better, and not by luck, which the interval and p both say. Nothing where no row has both.
     """
-    from scipy.special import stdtrit  # a fifth of a second, which stages that test nothing need not spend
-
-    known = np.asarray(winner, dtype=np.float64)
-    differences = [
-        float(np.nanmean(pairs))
-        for random in randoms
-        if (pairs := known[list(random.rows)] - np.asarray(random.scores, dtype=np.float64)).size
-        and not np.isnan(pairs).all()
-    ]
-    m, rows = len(differences), int((~np.isnan(known)).sum())
-    if m < 2:
+    own, table = np.array(scores, dtype=np.float64), np.array(others, dtype=np.float64)
+    both = ~np.isnan(own) & ~np.isnan(table).all(axis=0)
+    if not both.any():
         return {}
-    smoothed = (float(np.nansum(known)) + 2) / (rows + 4)  # Agresti & Coull: rows that are all right prove little
-    variance = (1 + 1 / m) * float(np.var(differences, ddof=1)) + smoothed * (1 - smoothed) / rows
-    half = float(stdtrit(m - 1, 1 - SIGNIFICANCE / 2)) * math.sqrt(variance)
-    mean = float(np.mean(differences))
-    evidence = mean > half and rows >= FEWEST_ROWS
-    interval = [max(-1.0, mean - half), min(1.0, mean + half)]
-    return {"mean": mean, "interval": interval, "evidence": evidence, "sequences": m}
+    beside = np.nanmean(table[:, both], axis=0)
+    differences = own[both] - beside
+    mean, rows = float(differences.mean()), len(differences)
+    p = paired_p_value(scores, *others)
+    n, total = rows + 2, float(differences.sum())
+    half = Z_95 * math.sqrt(max(0.0, float(np.square(differences).sum()) + 2 - total**2 / n)) / n
+    low, high = max(-1.0, total / n - half), min(1.0, total / n + half)
+    return {
+        "score": float(beside.mean()),
+        "mean": mean,
+        "interval": [low, high],
+        "p": p,
+        "rows": rows,
+        "evidence": low > 0 and p < SIGNIFICANCE and rows >= FEWEST_ROWS,
+    }

@@ -141,8 +141,8 @@ def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], w
 def _test(chain: Chain) -> Iterator[str]:
     if chain.step_of("evaluate") is not None:
         summary = _document(chain, "evaluate", "test_scores")
-        best, random = summary["best"], summary["random"]["score"]
-        beside = f"; random sequences scored {random:.3f}" if random is not None else ""
+        best, random = summary["best"], summary["random"].get("score")
+        beside = f"; random exemplars scored {random:.3f}" if random is not None else ""
         yield f"Test. On {best['rows']} rows that decided nothing it scored {best['score']:.3f}{beside}."
 
 

@@ -101,7 +101,8 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
 
     `lead` is the first method's mean test score less this one's, over the same rows and repeats, with its standard
     error and corrected p-value over rows; of a single row, over its repeats. `optimism` is what the searches expected
-    of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`.
+    of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`;
+    `better_than_random` counts the `runs` whose winner is better than random exemplars on its test set, beyond luck.
     """
     summary = []
     for method in methods:
@@ -121,6 +122,8 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
                 "lead_p": corrected(paired_p_value(first, own), len(methods)),
                 "optimism": _mean(cell["estimate"] - cell["test_score"] for cell in cells),
                 "estimates_held": _mean(float(estimate_held(cell)) for cell in cells),
+                "runs": len(cells),
+                "better_than_random": sum(cell["better_than_random"] for cell in cells),
                 "evaluations": _mean(cell["evaluations"] for cell in cells),
                 "llm_requests": _mean(cell["llm_requests"] for cell in cells),
                 "cost_usd": _mean(_cost_alone(cell) for cell in cells),

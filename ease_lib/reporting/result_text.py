@@ -14,17 +14,19 @@ def result_text(output_dir: Path, seconds: float) -> str:
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
-    low, high = best["test_interval"]
-    expected = "{:.3f} to {:.3f}".format(*best["estimate_interval"])
     agreed = "agrees with the expected output about {agreed} of {rows} answers".format(**judge) if judge else ""
     lines = {
-        "": "winner    random exemplars",
-        "expected on new rows": f"{best['estimate']:.3f}     ({expected}, from {best['validation_rows']} rows)",
-        "validation score": f"{_beside(best, random, 'validation_score')} (mean of {random['sequences']})",
-        "test score": f"{_beside(best, random, 'test_score')} (mean of {len(random['test_scores'])})",
-        "test score of your baseline": f"{baseline['score']:.3f}" if baseline else "",
+        "": _beside("winner (95 %)", "random exemplars"),
+        "test score": _beside(
+            _with_interval(best, "test"), f"{_score(random['test_score'])} (three drawn for each row)"
+        ),
+        "on": _tested(report),
+        "expected on new rows": f"{_with_interval(best, 'estimate')}, from {best['validation_rows']} validation rows",
+        "validation score": _beside(
+            _score(best["validation_score"]), f"{_score(random['validation_score'])} (mean of {random['sequences']})"
+        ),
+        "test score of your baseline": _score(baseline.get("score")) if baseline else "",
         "judge": f"{judge['model']}, {agreed}" if judge else "",
-        "95 % interval of the winner": f"{low:.3f} to {high:.3f} on {_tested(report)}",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
         "oldest answer": f"{oldest[:16].replace('T', ' ')} UTC" if oldest else "",
@@ -39,8 +41,17 @@ def result_text(output_dir: Path, seconds: float) -> str:
     return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{prompt}\n\n{table}"
 
 
-def _beside(best: dict[str, Any], random: dict[str, Any], score: str) -> str:
-    return f"{best[score]:.3f}     {'–' if random[score] is None else f'{random[score]:.3f}'}"
+def _beside(winner: str, random: str) -> str:
+    return f"{winner:<26}{random}"
+
+
+def _with_interval(best: dict[str, Any], name: str) -> str:
+    low, high = best[f"{name}_interval"]
+    return f"{_score(best.get(f'{name}_score', best.get(name)))} ({low:.3f} to {high:.3f})"
+
+
+def _score(score: float | None) -> str:
+    return "–" if score is None else f"{score:.3f}"
 
 
 def _requests(llm: dict[str, Any], *, by_function: bool) -> str:

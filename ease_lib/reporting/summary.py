@@ -6,25 +6,31 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
+LEAST_SHARE = 0.01
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
-def verdict(test: Mapping[str, Any]) -> dict[str, str]:
+def verdict(test: Mapping[str, Any], share_as_good: float | None = None) -> dict[str, str]:
     """What the test set says of the winner.
 
     Args:
-        test: `gain` over random exemplars, `zero_shot` and `baseline`, as the stage `evaluate` writes them.
+        share_as_good: of random sequences; said where the winner is better than they are in the mean.
+        test: what the winner gains over `random` exemplars, `zero_shot` and `baseline`, as `evaluate` writes it.
 
     Returns:
         `random`, `zero_shot` and `baseline`: one of the words above; `text`: a sentence on all, the baseline first.
     """
-    gain, zero_shot, baseline = test["gain"], test["zero_shot"], test["baseline"]
-    against = {"your baseline": baseline, "random exemplars": gain, "no exemplars": zero_shot}
-    compared = "; ".join(_compared(found, name) for name, found in against.items() if found)
+    random, zero_shot, baseline = test["random"], test["zero_shot"], test["baseline"]
+    against = {"your baseline": baseline, "random exemplars": random, "no exemplars": zero_shot}
+    compared = "; ".join(
+        _compared(found, name, _rarity(share_as_good) if found is random else "")
+        for name, found in against.items()
+        if found
+    )
     text = "There is nothing to compare the winner with."
     if compared:
         text = f"{compared[0].upper()}{compared[1:]}, on {test['best']['rows']} test rows."
-    return {"random": _word(gain), "zero_shot": _word(zero_shot), "baseline": _word(baseline), "text": text}
+    return {"random": _word(random), "zero_shot": _word(zero_shot), "baseline": _word(baseline), "text": text}
 
 
 def _word(gain: Mapping[str, Any]) -> str:
@@ -35,10 +41,17 @@ def _word(gain: Mapping[str, Any]) -> str:
     return WORSE if gain["interval"][1] < 0 else NO_EVIDENCE
 
 
-def _compared(gain: Mapping[str, Any], name: str) -> str:
+def _rarity(share_as_good: float | None) -> str:
+    if share_as_good is None:
+        return ""
+    share = "about" if share_as_good >= LEAST_SHARE else "less than"
+    return f"; a random sequence is as good in {share} {100 * max(share_as_good, LEAST_SHARE):.0f} % of cases"
+
+
+def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
     low, high = (100 * bound for bound in gain["interval"])
     points = 100 * gain["mean"]
-    interval = f"points (95 %: {low:+.0f} to {high:+.0f})"
+    interval = f"points (95 %: {low:+.0f} to {high:+.0f}{more})"
     word = _word(gain)
     if word == NO_EVIDENCE:
         return f"no evidence of being better than {name}: {points:+.0f} {interval}"
@@ -92,15 +105,16 @@ def summarise(
         "random": {
             "validation_score": _mean_over_rows(initial),
             "validation_standard_deviation": _deviation(initial, full),
-            "test_score": test["random"]["score"],
-            "test_scores": test["random"]["scores"],
+            "test_score": test["random"].get("score"),
             "sequences": len(initial),
+            "share_as_good": search["share_as_good"],
         },
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
         "confirmed": sum(row["phase"] == "confirmation" for row in history),
-        **_taken(test, "gain", "zero_shot", "baseline", "judge"),
+        "gain": test["random"],
+        **_taken(test, "zero_shot", "baseline", "judge"),
         "planned": search["planned"],
-        "verdict": verdict(test),
+        "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),
         "harmful_exemplars": [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search["harmful_exemplars"]],
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),

@@ -1,5 +1,6 @@
-"""What the answers of a search say beside its winner, in three reports.
+"""What the answers of a search say beside its winner, in four reports.
 
+rarity              how many random sequences are as good as the winner, by the model of answers
 order report        how much the order of the winner's exemplars matters: it is asked again in other orders
 harmful exemplars   an exemplar's effect is what its presence adds to the score by the model of answers, over all
                     lengths and places, less the mean effect of the pool; nothing is asked for it
@@ -17,11 +18,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
 from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.task import SearchTask
@@ -31,6 +34,26 @@ logger = logging.getLogger("ease")
 
 LISTABLE = 8
 """Longest sequence whose permutations are all listed to draw from."""
+
+
+RANDOM_SEQUENCES = 400
+"""That stand for all there are."""
+
+
+def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
+    """The share of random sequences that score no less than the winner on new rows, as far as is known.
+
+    The winner's score is what its confirmation says, the scores of random sequences of k exemplars are what the model
+    of answers expects of each, with the variance that it leaves. A test compares it with the true share in worlds of
+    several kinds: it is right in the mean wherever sequences differ. Where they do not, it says nothing of use, so it
+    stands in results only beside a gain over random exemplars that is beyond luck.
+
+    Args:
+        space: of sequences of k exemplars.
+    """
+    drawn = as_tuples(space.sample(rng(seed, "rarity"), RANDOM_SEQUENCES))
+    means, variances = outcome.model.predict([(outcome.candidate.instruction, sequence) for sequence in drawn])
+    return float(ndtr((means - outcome.estimate) / np.sqrt(variances + outcome.error**2)).mean())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ class Outcome:
 
     Args:
         score: on the validation rows it was asked, as the method sees it: the mean, or a posterior mean.
-        estimate: of its score on new rows, corrected for having been chosen; interval: 95 % of that.
+        estimate: of its score on new rows, corrected for having been chosen; error: its standard deviation.
         rows: validation rows it was asked.
         answers, model: of the whole search.
     """
@@ -34,10 +34,15 @@ class Outcome:
     candidate: Candidate
     score: float
     estimate: float
-    interval: tuple[float, float]
+    error: float
     rows: int
     answers: Answers
     model: AnswerModel
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % of the estimate."""
+        return max(0.0, self.estimate - Z_95 * self.error), min(1.0, self.estimate + Z_95 * self.error)
 
 
 @one_thread()
@@ -66,12 +71,11 @@ def outcome_of(
         place = model.prompts.index(candidate.prompt)
         score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
         estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
-    estimate = float(np.clip(estimate, 0.0, 1.0))
     return Outcome(
         candidate=candidate,
         score=score,
-        estimate=estimate,
-        interval=(max(0.0, estimate - Z_95 * error), min(1.0, estimate + Z_95 * error)),
+        estimate=float(np.clip(estimate, 0.0, 1.0)),
+        error=error,
         rows=rows,
         answers=answers,
         model=model,

@@ -13,7 +13,8 @@ from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.findings import harmful_exemplars, token_front
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
 from ease_lib.search.optimizers.history import History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, RowAllocating
@@ -118,6 +119,7 @@ def search_summary(
         },
         "planned": planned.counts(**prices),
         "token_front": token_front(outcome, task.prompt_tokens),
+        "share_as_good": share_as_good(outcome, SequenceSpace(len(task.pool), settings.k), seed),
         "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
     }
 

@@ -3,7 +3,8 @@
 `publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
 without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
 it scores better there beyond luck (two-sided p < 0.05 of the paired differences). Where nothing is published yet, it
-must not score below random exemplars on the test set.
+must beat random exemplars, and the baseline if there is one, on the test set beyond luck, and no exemplars at all in
+the mean.
 """
 
 from __future__ import annotations

@@ -17,13 +17,12 @@ _SEQUENCE = ("exemplars", "instruction", "template")
 
 def first_refusal(report: Mapping[str, Any]) -> str:
     """Why a prompt is not worth being the first that applications use; empty when it is."""
-    score, baseline = report["best"]["test_score"], report["baseline"]
-    if baseline and not baseline["evidence"]:
-        return f"the baseline is not beaten: {baseline['mean']:+.3f} on the test set (p = {baseline['p']:.2g})"
-    others = {"random exemplars": report["random"]["test_score"], "no exemplars": report["zero_shot"].get("score")}
-    for name, other in others.items():
-        if other is not None and score < other:
-            return f"it scores {score:.3f} on the test set, below the {other:.3f} of {name}"
+    for name, gain in {"the baseline is": report["baseline"], "random exemplars are": report["gain"]}.items():
+        if gain and not gain["evidence"]:
+            return f"{name} not beaten: {gain['mean']:+.3f} on the test set (p = {gain['p']:.2g})"
+    without = report["zero_shot"]
+    if without and without["mean"] < 0:
+        return f"it scores {-without['mean']:.3f} less than no exemplars on the test set"
     return ""
 
 
@@ -54,15 +53,10 @@ def compared(new: Sequence[float | None], old: Sequence[float | None], latest: L
     Args:
         new, old: scores of both on the same rows; None of a row that the endpoint refused.
     """
-    pairs = [(one, other) for one, other in zip(new, old, strict=True) if one is not None and other is not None]
-    scores, others = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    gain = paired_gain(scores, others)
-    measured: dict[str, Any] = {
-        "against": latest.version,
-        "rows": len(pairs),
-        "score": sum(scores) / len(pairs),
-        "latest_score": sum(others) / len(pairs),
-        **gain,
-    }
-    difference = f"{gain['mean']:+.3f} on {len(pairs)} fresh rows (p = {gain['p']:.2g})"
+    gain = paired_gain(new, old)
+    if not gain:
+        return f"no row that is fresh to {latest.version} too has an answer of both", {}
+    pairs = [one for one, other in zip(new, old, strict=True) if one is not None and other is not None]
+    measured = {"against": latest.version, **gain, "score": sum(pairs) / len(pairs), "latest_score": gain["score"]}
+    difference = f"{gain['mean']:+.3f} on {gain['rows']} fresh rows (p = {gain['p']:.2g})"
     return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured

@@ -104,6 +104,15 @@ def test_wrong_answers_of_the_right_format_are_no_reason_to_stop(answer):
         assert evaluate(server, most_zeros=10).score < 0.2
 
 
+def test_rows_with_exemplars_of_their_own_are_asked_with_them():
+    own = {position: [Exemplar(200 + position, f"own {position}", ("b",))] for position in range(len(ROWS))}
+    with faulty_endpoint(query_number) as server, objective_on(server) as objective:
+        evaluation = objective.evaluate(Question(exemplars=[], own=own, rows=range(len(ROWS)), whole=True))
+    assert evaluation.score == 1
+    assert all(f"own {position}\n" in prompt for position, prompt in enumerate(evaluation.prompts))
+    assert not any(f"own {position + 1}\n" in prompt for position, prompt in enumerate(evaluation.prompts))
+
+
 def test_queries_run_concurrently_under_the_limit():
     with faulty_endpoint(query_number, latency_seconds=0.05) as server:
         evaluate(server, concurrency=4)

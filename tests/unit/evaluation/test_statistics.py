@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from ease_lib.evaluation.statistics import (
-    RANDOM_FLIPS,
-    SequenceScores,
-    gain_over_random,
+    RANDOM_EXCHANGES,
     mean_interval,
     paired_gain,
     paired_p_value,
@@ -50,10 +48,10 @@ def test_p_values_are_those_of_all_sign_flips(differences, p):
     assert paired_p_value(differences, [0.0] * len(differences)) == pytest.approx(p)
 
 
-def test_many_pairs_are_judged_by_drawn_flips():
+def test_many_pairs_are_judged_by_drawn_exchanges():
     """30 wins to 10: the sign test gives 0.0022."""
     assert paired_p_value([1.0] * 30 + [0.0] * 10, [0.0] * 30 + [1.0] * 10) == pytest.approx(0.0022, abs=0.0012)
-    assert paired_p_value([1.0] * 100, [0.0] * 100) == pytest.approx(1 / (RANDOM_FLIPS + 1))
+    assert paired_p_value([1.0] * 100, [0.0] * 100) == pytest.approx(2 / (RANDOM_EXCHANGES + 1))
 
 
 def test_hundreds_of_pairs_are_judged_as_their_sum_is_distributed():
@@ -85,47 +83,76 @@ def test_a_hundred_thousand_rows_fit_into_a_pod():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "KiB"
 
 
-# --- the winner against random sequences ------------------------------------------------------------------------------
+# --- the winner against random exemplars ------------------------------------------------------------------------------
 
 
-def drawn_test(generator, spread, lead, *, rows=100, sequences=9, folds=3):
-    """Scores of a winner and of random sequences with means of this standard deviation, rows of unequal difficulty."""
-    difficulty = generator.normal(0, 0.15, rows)
-    means = 0.5 + spread * generator.normal(size=sequences + 1)
-    means[0] += lead
-    right = generator.random((sequences + 1, rows)) < np.clip(means[:, None] + difficulty, 0, 1)
-    winner, *others = right.astype(float)
-    return winner, [
-        SequenceScores(range(number % folds, rows, folds), scores[number % folds :: folds])
-        for number, scores in enumerate(others)
-    ]
+def drawn_test(generator, gain, *, rows, level=0.42, difficulty=0.15, own=0.1):
+    """Scores of a winner and of three random draws for each row; true means differ by about `gain`.
+
+    Rows are of unequal difficulty, and each sequence answers each of them a little better or worse than the others do.
+    """
+    rights = level + gain * np.array([[1.0], [0.0], [0.0], [0.0]]) + generator.normal(0, difficulty, rows)
+    rights = np.clip(rights + generator.normal(0, own, (4, rows)), 0, 1)
+    return (generator.random((4, rows)) < rights).astype(float)
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.05, 0.1, 0.15])
-@pytest.mark.parametrize("rows", [12, 100])
-def test_a_winner_that_is_a_random_sequence_is_called_better_in_no_more_than_2_5_percent_of_cases(spread, rows):
-    generator = rng(0, "claims", str(spread), rows)
-    claims = [gain_over_random(*drawn_test(generator, spread, 0.0, rows=rows))["evidence"] for _ in range(1000)]
-    assert np.mean(claims) <= 0.025 + 2 * 0.005
+@pytest.mark.parametrize("rows", [12, 100, 200])
+@pytest.mark.parametrize("level", [0.1, 0.42, 0.9])
+@pytest.mark.parametrize("difficulty", [0.0, 0.15, 0.3])
+def test_a_winner_no_better_than_random_exemplars_is_called_better_in_no_more_than_2_5_percent_of_cases(
+    rows, level, difficulty
+):
+    generator = rng(0, "claims", rows, str(level), str(difficulty))
+    worlds = [drawn_test(generator, 0.0, rows=rows, level=level, difficulty=difficulty) for _ in range(500)]
+    claims = np.mean([paired_gain(*scores)["evidence"] for scores in worlds])
+    assert claims <= 0.025 + 2 * (0.025 * 0.975 / 500) ** 0.5
 
 
-def test_a_winner_far_above_random_sequences_is_called_better():
-    generator = rng(0, "claims of a good winner")
-    claims = [gain_over_random(*drawn_test(generator, 0.03, 0.42))["evidence"] for _ in range(200)]
-    assert np.mean(claims) > 0.9
+@pytest.mark.parametrize(("rows", "share"), [(100, 0.6), (200, 0.85)])
+def test_a_gain_of_13_points_over_random_exemplars_is_found(rows, share):
+    generator = rng(0, "a true gain", rows)
+    found = [paired_gain(*drawn_test(generator, 0.13, rows=rows)) for _ in range(500)]
+    assert np.mean([gain["mean"] for gain in found]) == pytest.approx(0.13, abs=0.01)
+    assert np.mean([gain["evidence"] for gain in found]) >= share
+
+
+def test_the_interval_of_200_rows_covers_the_true_gain_and_is_about_9_points_wide_on_either_side():
+    generator = rng(0, "intervals")
+    intervals = np.array([paired_gain(*drawn_test(generator, 0.13, rows=200))["interval"] for _ in range(500)])
+    covered = (intervals[:, 0] <= 0.13) & (intervals[:, 1] >= 0.13)
+    assert covered.mean() > 0.93
+    assert np.mean(intervals[:, 1] - intervals[:, 0]) / 2 == pytest.approx(0.08, abs=0.01)
+
+
+def test_exchanges_of_a_row_with_three_others_are_counted_exactly():
+    """Right where three others are wrong, in three rows: one of 4^3 exchanges gives as much."""
+    assert paired_p_value([1.0] * 3, *[[0.0] * 3] * 3) == pytest.approx(2 / 64)
+
+
+def test_many_rows_with_several_others_are_judged_alike_by_drawn_exchanges_and_by_the_normal_distribution():
+    generator = rng(0, "drawn and normal")
+    scores = drawn_test(generator, 0.05, rows=800)
+    drawn = drawn_test(generator, 0.0, rows=300)
+    assert 0 < paired_p_value(*scores) < 1
+    for table in (drawn, np.hstack([drawn] * 2)):
+        assert paired_p_value(*table) == pytest.approx(paired_p_value(*table[:, ::-1]), abs=0.03)
 
 
 def test_a_handful_of_rows_claims_nothing():
-    all_right, all_wrong = [1.0] * 9, [SequenceScores(range(9), [0.0] * 9)] * 9
-    assert not gain_over_random(all_right, all_wrong)["evidence"]
+    assert not paired_gain([1.0] * 9, *[[0.0] * 9] * 3)["evidence"]
+
+
+def test_what_is_called_better_has_an_interval_above_0():
+    generator = rng(0, "interval and claim")
+    found = [paired_gain(*drawn_test(generator, 0.1, rows=60)) for _ in range(300)]
+    assert all(gain["interval"][0] > 0 for gain in found if gain["evidence"])
 
 
 def test_rows_without_a_score_are_left_out():
-    winner = [1.0, float("nan"), 1.0, 0.0]
-    randoms = [SequenceScores([0, 1], [0.0, 1.0]), SequenceScores([2, 3], [0.0, float("nan")])]
-    assert gain_over_random(winner, randoms)["mean"] == 1.0
+    winner = [1.0, None, 1.0, 0.0]
+    gain = paired_gain(winner, [0.0, 1.0, None, None], [1.0, 1.0, 0.0, None])
+    assert (gain["mean"], gain["rows"], gain["score"]) == (0.75, 2, 0.25)
 
 
-def test_one_random_sequence_says_nothing_of_the_others():
-    assert gain_over_random([1.0, 1.0], [SequenceScores([0, 1], [0.0, 0.0])]) == {}
-    assert gain_over_random([1.0, 1.0], []) == {}
+def test_nothing_to_compare_with_says_nothing():
+    assert paired_gain([1.0, None], [None, 1.0]) == {}

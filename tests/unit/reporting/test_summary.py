@@ -9,8 +9,8 @@ def gain(mean, low, high, evidence):
     return {"mean": mean, "interval": [low, high], "evidence": evidence}
 
 
-def said(random, zero_shot, baseline=None):
-    return verdict({"gain": random, "zero_shot": zero_shot, "baseline": baseline or {}, "best": {"rows": 200}})
+def said(random, zero_shot, baseline=None, share=None):
+    return verdict({"random": random, "zero_shot": zero_shot, "baseline": baseline or {}, "best": {"rows": 200}}, share)
 
 
 BETTER = gain(0.14, 0.08, 0.2, True)
@@ -50,6 +50,13 @@ def test_whether_it_is_better_than_what_runs_now_is_said_first():
     found = said(BETTER, BETTER, WORSE)
     assert found["baseline"] == "worse"
     assert found["text"].startswith("Worse than your baseline by 10 points (95 %: -15 to -5); better than random")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.034, "in about 3 % of cases"), (0.0004, "in less than 1 % of cases"), (None, "+8 to +20)")]
+)
+def test_beside_a_gain_stands_how_rare_it_is(share, text):
+    assert text in said(BETTER, BETTER, share=share)["text"]
 
 
 def test_nothing_to_compare_with_is_said():

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from ease_lib.search.findings import harmful_exemplars, order_report, permutations_of, token_front
+from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.findings import harmful_exemplars, order_report, permutations_of, share_as_good, token_front
 from ease_lib.search.optimizers.baselines import BestOfN
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.outcome import outcome_of
-from tests.unit.search.optimizers.test_halving import N, problem
+from tests.unit.search.optimizers.test_halving import N, additive, by_chance, problem
 
 ROWS = 30
 
@@ -60,6 +61,28 @@ def test_twenty_wrong_answers_do_not_prove_a_score_of_nothing():
     low, high = outcome(searched(lambda sequence: 0.0, sequences=1)).interval
     assert low == 0
     assert 0.05 < high < 0.3
+
+
+def true_share(score, winner, seed):
+    drawn = SequenceSpace(N, 3).sample(np.random.default_rng(seed), 2000)
+    return np.mean([score(tuple(sequence)) >= score(winner) for sequence in drawn.tolist()])
+
+
+@pytest.mark.parametrize("world", [by_chance(0.1), additive()], ids=["by chance", "additive"])
+def test_how_rare_a_winner_is_is_said_rightly_in_the_mean(world):
+    """Of Best-of-N here; of the default method in `optimizers/test_halving.py`."""
+    said, true = [], []
+    for seed in range(8):
+        found = outcome(searched(world, seed=seed))
+        said.append(share_as_good(found, SequenceSpace(N, 3), seed))
+        true.append(true_share(world, found.candidate.sequence, seed))
+    assert np.mean(said) == pytest.approx(np.mean(true), abs=0.1)
+
+
+def test_a_winner_far_above_the_rest_is_rare():
+    found = outcome(searched(lambda sequence: 0.9 if 5 in sequence and 7 in sequence else 0.2, sequences=150))
+    assert {5, 7} <= set(found.candidate.sequence)
+    assert share_as_good(found, SequenceSpace(N, 3), 0) < 0.05
 
 
 def test_an_exemplar_that_spoils_prompts_is_named_with_its_evidence():

@@ -5,28 +5,22 @@ from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.tasks.base import Exemplar, row_hash
 
 
-@pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
-def test_a_first_prompt_that_is_worse_than_random_exemplars_is_not_for_use(score, is_refused):
-    refusal = first_refusal(
-        {"best": {"test_score": score}, "random": {"test_score": 0.3}, "zero_shot": {}, "baseline": {}}
-    )
-    assert refusal == ("it scores 0.200 on the test set, below the 0.300 of random exemplars" if is_refused else "")
-
-
-@pytest.mark.parametrize(("score", "is_refused"), [(0.2, True), (0.3, False), (0.4, False)])
-def test_a_first_prompt_that_is_worse_than_no_exemplars_is_not_for_use(score, is_refused):
-    refusal = first_refusal(
-        {"best": {"test_score": score}, "random": {"test_score": None}, "zero_shot": {"score": 0.3}, "baseline": {}}
-    )
-    assert refusal == ("it scores 0.200 on the test set, below the 0.300 of no exemplars" if is_refused else "")
+def report(**gains):
+    return {"baseline": {}, "gain": {}, "zero_shot": {}, **gains}
 
 
 @pytest.mark.parametrize("beaten", [True, False])
-def test_a_first_prompt_has_to_beat_the_baseline_beyond_luck(beaten):
-    baseline = {"mean": 0.05, "p": 0.2, "evidence": beaten}
-    report = {"best": {"test_score": 0.4}, "random": {"test_score": 0.3}, "zero_shot": {}, "baseline": baseline}
-    refusal = "" if beaten else "the baseline is not beaten: +0.050 on the test set (p = 0.2)"
-    assert first_refusal(report) == refusal
+@pytest.mark.parametrize(("rival", "named"), [("gain", "random exemplars are"), ("baseline", "the baseline is")])
+def test_a_first_prompt_has_to_beat_random_exemplars_and_the_baseline_beyond_luck(rival, named, beaten):
+    refusal = "" if beaten else f"{named} not beaten: +0.050 on the test set (p = 0.2)"
+    assert first_refusal(report(**{rival: {"mean": 0.05, "p": 0.2, "evidence": beaten}})) == refusal
+
+
+@pytest.mark.parametrize(
+    ("mean", "refused"), [(-0.1, "it scores 0.100 less than no exemplars on the test set"), (0.0, "")]
+)
+def test_a_first_prompt_that_is_worse_than_no_exemplars_is_not_for_use(mean, refused):
+    assert first_refusal(report(zero_shot={"mean": mean, "p": 0.5, "evidence": False})) == refused
 
 
 def latest(validation_rows=()):

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from ease_lib.search.candidates.sampling import SequenceSpace
+from ease_lib.search.findings import share_as_good
 from ease_lib.search.optimizers import halving
 from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs, checkpoint_before
-from ease_lib.search.optimizers.history import Observation
+from ease_lib.search.optimizers.history import History, Observation
 from ease_lib.search.optimizers.problem import Problem
+from ease_lib.search.outcome import outcome_of
 
 N, ROWS = 30, 120
 
@@ -72,11 +74,16 @@ def all_by_chance(seed):
 
 
 @cache
-def recommended(method, world, seed):
-    """The true score of what a search recommends, what it thinks of it, and how sure it is; each search once."""
+def searched(method, world, seed):
+    """The true scores, the optimizer and its history; each search once."""
     truth = world(seed)
     optimizer = Halving(problem(seed=seed), challenged=method == "adaptive")
-    World(truth, seed).search(optimizer)
+    return truth, optimizer, World(truth, seed).search(optimizer)
+
+
+def recommended(method, world, seed):
+    """The true score of what a search recommends, what it thinks of it, and how sure it is."""
+    truth, optimizer, _ = searched(method, world, seed)
     best = optimizer.recommend()
     return truth(best.candidate.sequence), best.score, best.error
 
@@ -112,6 +119,21 @@ def test_the_estimate_is_no_luckiest_score():
     found = [true_scores("adaptive", world, seeds=range(8)) for world in (all_by_chance, additive)]
     assert abs(np.mean([error for _, error, _ in found])) < 0.05
     assert np.mean([inside for _, _, inside in found]) >= 0.75
+
+
+@pytest.mark.parametrize(("world", "seeds"), [(all_by_chance, 16), (additive, 8)])
+def test_how_rare_the_winner_is_among_random_sequences_is_said_rightly_in_the_mean(world, seeds):
+    space, said, true = SequenceSpace(N, 3), [], []
+    for seed in range(seeds):
+        truth, optimizer, observations = searched("adaptive", world, seed)
+        history = History()
+        for observation in observations:
+            history.add(observation)
+        found = outcome_of(history, optimizer, problem(seed=seed))
+        said.append(share_as_good(found, space, seed))
+        drawn = space.sample(np.random.default_rng(seed), 1000).tolist()
+        true.append(np.mean([truth(tuple(sequence)) >= truth(found.candidate.sequence) for sequence in drawn]))
+    assert np.mean(said) == pytest.approx(np.mean(true), abs=0.06)
 
 
 def test_the_first_of_all_is_without_exemplars_where_that_is_allowed():
