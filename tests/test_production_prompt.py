@@ -58,22 +58,29 @@ def test_from_the_shell_and_as_a_pipeline(endpoint, found, runner, tmp_path):
 
 
 def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
-    """The prompt without exemplars, of which this model answers nothing right."""
-    now = [
-        {"role": "system", "content": TEMPLATE["system"]},
-        {"role": "user", "content": "Subject: {subject}\n\n{body}"},
-    ]
-    (tmp_path / "now.json").write_text(json.dumps(now), encoding="utf-8")
+    """The prompt without exemplars, of which this model answers nothing right, and the winner itself."""
+    query = {"role": "user", "content": "Subject: {subject}\n\n{body}"}
+    system, *turns, _ = (
+        {**message, "content": message["content"].replace("{", "{{").replace("}", "}}")}
+        for message in found.messages({"subject": "", "body": ""})
+    )
+    prompts = {"now": [{"role": "system", "content": TEMPLATE["system"]}, query], "winner": [system, *turns, query]}
+    for name, messages in prompts.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(messages), encoding="utf-8")
     values = {**SETTINGS, **write_task(tmp_path), "llm_base_url": endpoint.base_url}
-    values |= {"baseline": str(tmp_path / "now.json")}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
     command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", "inline", "--output-dir", tmp_path / "out"]
-    for rival, code in (("baseline", 0), ("random", EXIT_NOT_BETTER)):
-        finished = subprocess.run(
-            [*command, "--require-better-than", rival, *options], capture_output=True, text=True, check=False
-        )
-        assert finished.returncode == code, finished.stdout + finished.stderr
-    assert "not better than random: no evidence" in finished.stderr
+
+    def finished(baseline, rival):
+        told = [f"--baseline={tmp_path / baseline}.json", "--require-better-than", rival]
+        return subprocess.run([*command, *told, *options], capture_output=True, text=True, check=False)
+
+    equal = finished("winner", "baseline")
+    assert equal.returncode == EXIT_NOT_BETTER, equal.stdout + equal.stderr
+    assert "not better than baseline: no evidence" in equal.stderr
+    for rival in ("baseline", "random"):
+        better = finished("now", rival)
+        assert better.returncode == 0, better.stdout + better.stderr
     report = ease_lib.Result.read(str(tmp_path / "out")).report
     assert report["baseline"]["score"] == 0
     assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")
