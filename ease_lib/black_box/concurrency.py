@@ -63,7 +63,8 @@ class AdaptiveClient:
             self._slow_down(sent_after, error.retry_after or 0.0)
             raise
         except errors.EndpointError as error:
-            if not error.retryable and not (error.of_prompt and self._outlives_prompts):
+            lasts = not error.retryable and not isinstance(error, errors.CapReached)  # which leaves others their part
+            if lasts and not (error.of_prompt and self._outlives_prompts):
                 self._permanent = error
             raise
         else:

@@ -178,8 +178,8 @@ class _Queue:
     def _free_for(self, prompt: str) -> _Worker | None:
         """The idle worker that shall have this prompt before all that wait.
 
-        It knows more of this one's beginning than of others', or nobody who is busy is computing it; of equals the first
-        that came has it.
+        It knows more of this one's beginning than of others', or nobody who is busy is computing it; of equals the
+        first that came has it.
         """
 
         def fit(each: str, worker: _Worker) -> int:

@@ -41,16 +41,21 @@ class Meter:
         self._allowance = allowance
         self._requests, self._cost_usd = allowance.requests, allowance.cost_usd
 
+    @property
+    def reached(self) -> str:
+        """The cap that allows no further request, as `name=value`; empty where none does."""
+        if self._requests < 1:
+            return self._allowance.request_cap
+        return self._allowance.cost_cap if self._cost_usd <= 0 else ""
+
     def count(self) -> None:
         """One more request is sent.
 
         Raises:
             CapReached: where the allowance does not cover it.
         """
-        if self._requests < 1:
-            raise errors.CapReached(self._allowance.request_cap)
-        if self._cost_usd <= 0:
-            raise errors.CapReached(self._allowance.cost_cap)
+        if self.reached:
+            raise errors.CapReached(self.reached)
         self._requests -= 1
 
     def pay(self, completion: Completion, *, judged: bool) -> None:

@@ -11,7 +11,7 @@ import argparse
 from ease_lib.cli.options import add_parameters, add_set, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.running.planning import Estimate, planned, total
+from ease_lib.running.planning import Estimate, planned, shares_of_cap, total
 from ease_lib.running.run import open_host, open_run, run_of
 
 EXAMPLES = """examples:
@@ -48,4 +48,5 @@ def plan_text(parameters: Parameters) -> str:
         lines.append(f"{part.name:<18}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}")
     if not priced:
         lines.append("without llm_prompt_usd and llm_completion_usd there is no price")
-    return "\n".join([*lines, "nothing was sent"])
+    shares = shares_of_cap(parameters, parts)
+    return "\n".join([*lines, *([shares] if shares else []), "nothing was sent"])

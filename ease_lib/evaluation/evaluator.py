@@ -36,8 +36,8 @@ class Evaluation:
     Args:
         score: 0 where no row has one.
         rows: positions of the rows.
-        scores: None of a row that was refused and is left out.
-        failures: why a row was refused; empty where it was answered.
+        scores: None of a row that was refused and is left out, or not asked.
+        failures: why a row was refused; empty where it was answered, or not asked.
     """
 
     score: float
@@ -56,6 +56,11 @@ class Evaluation:
     def failed_rows(self) -> int:
         return sum(map(bool, self.failures))
 
+    @property
+    def unasked_rows(self) -> int:
+        """For which a cap left no request."""
+        return sum(score is None and not failure for score, failure in zip(self.scores, self.failures, strict=True))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -66,6 +71,7 @@ class Question:
         rows: positions of the rows to ask.
         whole: these are all rows there are; else it is the sum over evaluations that must be answered.
         own: by position, the exemplars of rows that are asked with others than `exemplars`.
+        up_to_cap: rows that a cap leaves no request for are not asked, which else ends the evaluation.
     """
 
     exemplars: Sequence[Exemplar]
@@ -74,6 +80,7 @@ class Question:
     whole: bool = False
     rows: Sequence[int]
     own: Mapping[int, Sequence[Exemplar]] = field(default_factory=dict)
+    up_to_cap: bool = False
 
     def exemplars_of(self, position: int) -> Sequence[Exemplar]:
         return self.own.get(position, self.exemplars)
@@ -151,8 +158,14 @@ class Evaluator:
 
     async def _answers(self, question: Question, answered: list[_Row]) -> list[_Row]:
         async def noted(position: int) -> _Row:
-            answered.append(await ask(position))
-            return answered[-1]
+            try:
+                row = await ask(position)
+            except errors.CapReached:
+                if not question.up_to_cap:
+                    raise
+                row = _Row(self._prompt(question, position))
+            answered.append(row)
+            return row
 
         async def ask(position: int) -> _Row:
             row = self._rows[position]

@@ -18,8 +18,10 @@ from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
 from ease_lib.machine import available_cores, resolve_device
+from ease_lib.running.planning import planned
 from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
 from ease_lib.running.run import Run
+from ease_lib.running.task_data import is_small
 
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""
@@ -43,6 +45,19 @@ def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[Find
         yield finding
         if finding.what == "store" and is_s3(finding.which) and not finding.problems:
             yield _checksums(finding.which)
+        if finding.what == "task data" and not finding.problems and is_small(parameters.task, run.sources):
+            yield _caps(parameters, run)
+
+
+def _caps(parameters: Parameters, run: Run) -> Finding:
+    caps = parameters.caps
+    named = {"max_llm_requests": caps.max_llm_requests, "max_cost_usd": caps.max_cost_usd}
+    shown = ", ".join(f"{name}={value:g}" for name, value in named.items() if value)
+    try:
+        planned(parameters, run)
+    except EaseError as error:
+        return Finding("caps", shown, (str(error),))
+    return Finding("caps", shown or "none")
 
 
 def _output_folder(folder: Path) -> Finding:

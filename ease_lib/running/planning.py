@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.sections import JUDGE, Parameters
+from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import passes_of_test_set
@@ -19,12 +20,13 @@ from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
 from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
-from ease_lib.search.optimizers.registry import planned_answers
+from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskData
 
 SEQUENCES, QUERIES = 40, 40
 """Of random ones, whose prompts are rendered: their mean length stands for all."""
+SEARCH, TEST_SET = "search", "test set"
 PROPOSALS = 20
 """Likewise of the prompts that ask for instructions."""
 
@@ -41,7 +43,7 @@ def planned(parameters: Parameters, run: Run) -> list[Estimate]:
     """The parts of a run in their order.
 
     Raises:
-        DataError, StoreError, ConfigError: as the run would.
+        DataError, StoreError, ConfigError: as the run would; where a cap leaves no search, with the least that does.
     """
     data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
     settings, judged = parameters.optimizer, parameters.task.metric == JUDGE
@@ -55,14 +57,30 @@ def planned(parameters: Parameters, run: Run) -> list[Estimate]:
         parts.append(Estimate(name="instructions", usage=_proposals(parameters, data)))
     cap, before = parameters.caps.max_llm_requests, sum(part.usage.requests for part in parts[1:])
     each = 2 if judged else 1
-    affordable = max(0, cap - before - (passes + orders) * each) // each if cap else math.inf
+    others = before + (passes + orders) * each
+    affordable = max(0, cap - others) // each if cap else math.inf
+    least = least_answers(settings, len(data.validation))
+    if affordable < least:
+        raise ConfigError(
+            f"max_llm_requests={cap} leaves {affordable * each} requests for the search beside {passes * each} for "
+            f"the test set{f' and {orders * each} for the order report' * bool(orders)}; set at least "
+            f"{others + least * each}, or lower test_size"
+        )
     searched = planned_answers(settings, len(data.validation), affordable)
-    parts.append(Estimate(name="search", usage=shown.share(searched)))
+    parts.append(Estimate(name=SEARCH, usage=shown.share(searched)))
     if orders:
         parts.append(Estimate(name="order report", usage=shown.share(orders)))
-    parts.append(Estimate(name="test set", usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
+    parts.append(Estimate(name=TEST_SET, usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
     if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
         parts.append(Estimate(name="gate", usage=shown.share(len(data.test))))
+    dear, prices = parameters.caps.max_cost_usd, parameters.endpoint.prices | parameters.judge.prices
+    fixed = sum(part.usage.cost_usd(**prices) for part in parts[1:] if part.name not in (SEARCH, "gate"))
+    wanted = fixed + shown.share(least).cost_usd(**prices)
+    if dear and dear < wanted:
+        raise ConfigError(
+            f"max_cost_usd={dear:g} leaves nothing for the search: the test set and what else is asked cost about "
+            f"${fixed:.2g}; set at least {wanted:.2g}, or lower test_size"
+        )
     return parts
 
 
@@ -81,11 +99,20 @@ def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) 
     tokens = usage.prompt_tokens + usage.judge_prompt_tokens, usage.completion_tokens + usage.judge_completion_tokens
     cost = f", ${usage.cost_usd(**prices):.2f}" if any(prices.values()) else ""
     took = usage.requests * seconds / parameters.endpoint.llm_concurrency
+    shares = shares_of_cap(parameters, parts)
     return (
         f"at most {_grouped(usage.requests)} requests, about {_grouped(tokens[0])} prompt and {_grouped(tokens[1])} "
         f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
-        f"{parameters.endpoint.llm_concurrency} at once"
+        f"{parameters.endpoint.llm_concurrency} at once{f'; {shares}' * bool(shares)}"
     )
+
+
+def shares_of_cap(parameters: Parameters, parts: Sequence[Estimate]) -> str:
+    """For what `max_llm_requests` is; empty without that cap."""
+    of, cap = {part.name: part.usage.requests for part in parts}, parameters.caps.max_llm_requests
+    rest = sum(of.values()) - of[SEARCH] - of[TEST_SET] - of[parts[0].name]
+    said = f"of max_llm_requests={cap}, {of[TEST_SET]} are for the test set and {of[SEARCH]} for the search"
+    return said + f", {rest} for what else is asked" * bool(rest) if cap else ""
 
 
 def _grouped(number: float) -> str:

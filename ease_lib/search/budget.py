@@ -5,8 +5,8 @@ up within an evaluation, which ends there.
 
 Caps are of the whole: search, test set, proposals of instructions, the gate of a publication, failed requests that were
 tried again. Each part books what it has spent under its own name, in the store that outlives its process, and sees
-there what the others have. A part that asks many things books what comes next before it asks, so that two cells at once
-cannot both take the last of it. Without a store a ledger lasts as long as its process.
+there what the others have. Without a store a ledger lasts as long as its process. The runs of a comparison have equal
+shares of its caps, and a ledger each.
 """
 
 from __future__ import annotations
@@ -30,24 +30,21 @@ class Ledger:
 
     Args:
         store: where it lies, or None for one that is not shared.
-        owner: before the names of the parts, where several runs share a ledger.
     """
 
-    def __init__(self, store: Store | None = None, owner: str = "") -> None:
+    def __init__(self, store: Store | None = None) -> None:
         self._store = store
-        self._owner = f"{owner}." if owner else ""
         self._own: dict[str, Usage] = {}
 
     def book(self, part: str, usage: Usage) -> None:
         """This is what a part of this run has spent, or will have spent; it replaces what was booked before."""
-        self._own[self._owner + part] = usage
+        self._own[part] = usage
         if self._store:
-            self._store.write(f"{self._owner}{part}.json", json.dumps(asdict(usage)).encode())
+            self._store.write(f"{part}.json", json.dumps(asdict(usage)).encode())
 
     def spent(self, *, without: Collection[str] = ()) -> Usage:
-        """All that is booked, but for these parts of this run."""
-        left_out = {self._owner + part for part in without}
-        return sum((usage for part, usage in self._entries().items() if part not in left_out), start=Usage())
+        """All that is booked, but for these parts."""
+        return sum((usage for part, usage in self._entries().items() if part not in without), start=Usage())
 
     def _entries(self) -> dict[str, Usage]:
         if self._store is None:
@@ -56,14 +53,9 @@ class Ledger:
         return {name.removesuffix(".json"): _usage(content) for name, content in read_all(self._store, names).items()}
 
 
-def open_ledger(store: Store | None, named: str) -> Ledger:
-    """The ledger of this name in the run's store; without a name, or without a store, one of this process.
-
-    Args:
-        named: its name; behind a slash the owner of its entries, where the runs of a comparison share one.
-    """
-    name, _, owner = named.partition("/")
-    return Ledger(store.below(FOLDER, name) if store and name else None, owner)
+def open_ledger(store: Store | None, name: str) -> Ledger:
+    """The ledger of this name in the run's store; without a name, or without a store, one of this process."""
+    return Ledger(store.below(FOLDER, name) if store and name else None)
 
 
 def _usage(content: bytes | None) -> Usage:
@@ -80,7 +72,7 @@ NO_ESTIMATE = Usage(requests=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Caps of the whole run, or of a whole comparison; 0 is no cap.
+    """Caps of the whole run; 0 is no cap.
 
     Args:
         requests: LLM requests, failed ones that were retried included.

@@ -61,19 +61,14 @@ class Plan:
         caps: CapsConfig,
         limits: Limits,
         seed: int,
-        shares_caps: bool,
     ) -> Plan:
-        """
-        Args:
-            shares_caps: the caps are of a whole comparison, and not this search's to plan for.
-        """
         rows = row_order([row.output for row in task.validation], seed)[: optimizer.evaluation_rows or None]
         each, orders = task.asked.answer_requests, optimizer.order_report
         order_requests = (orders + 1) * len(rows) * each if orders else 0  # its own order too, where it has other rows
         test_requests = task.asked.test_requests + order_requests
 
         def affordable(spent: Usage) -> float:
-            if not caps.max_llm_requests or shares_caps:
+            if not caps.max_llm_requests:
                 return math.inf
             return (caps.max_llm_requests - test_requests - spent.requests - spent.retries) // each
 

@@ -24,6 +24,7 @@ from ease_lib.artifacts.tables import (
 )
 from ease_lib.black_box.asked import Asked
 from ease_lib.config.sections import Asks
+from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
@@ -77,6 +78,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
             name: task.objective(black_box, test, task.baseline if name == BASELINE else None) for name in questions
         }
         evaluations = _evaluated(objectives, questions)
+    unasked = sum(each.unasked_rows for each in evaluations.values())
+    if unasked:
+        cap, every = black_box.meter.reached, len(evaluations) * len(test)
+        if not evaluations[BEST].scored_rows:
+            raise CapReached(cap)
+        logger.warning("%s left %d of %d answers about the test set unasked; raise it to have all", cap, unasked, every)
     run.ledger(config.continuation).book(
         TEST, _usage(evaluations)
     )  # until now the search's estimate stands there, for others to see
@@ -133,6 +140,7 @@ def _questions(task: ScoredTask, best: Mapping[str, Any], rows: int, seed: int, 
         account=f"{account}/{BEST}",
         rows=range(rows),
         whole=True,
+        up_to_cap=True,
     )
 
     def beside(name: str, drawn: Sequence[Sequence[Exemplar]] = ()) -> Question:

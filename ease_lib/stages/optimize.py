@@ -135,7 +135,6 @@ def _plan(config: Config, task: SearchTask, space: SequenceSpace, ledger: Ledger
         caps=config.caps,
         limits=limits_of(config),
         seed=config.run.seed,
-        shares_caps="/" in config.continuation.ledger,
     )
 
 

@@ -4,24 +4,21 @@ run.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.config.comparison import AXES, Cell, plan
-from ease_lib.config.parsing import SHARED, parse_parameter_text, parse_parameters
+from ease_lib.config.comparison import Cell, plan
+from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import JUDGE, EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import Artifact, file_in, logger, recorded, user_errors, work_on
-from ease_lib.running.under_way import may_change
-from ease_lib.search.optimizers.registry import planned_answers
+from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.tasks.catalog import most_validation_rows
 
 
@@ -58,19 +55,32 @@ def most_requests(cells: Sequence[Cell]) -> int:
     """LLM requests of all cells if none shares an answer with another."""
     total = 0
     for run in (parse_parameters(cell.parameters) for cell in cells):
-        rows, cap = most_validation_rows(run.task), run.caps.max_llm_requests or math.inf
-        answers = planned_answers(run.optimizer, rows, cap) + passes_of_test_set(run.task.baseline) * run.task.test_size
-        total += answers * (2 if run.task.metric == JUDGE else 1)
+        cap, tested = run.caps.max_llm_requests, _test_requests(run)
+        affordable = max(0, cap - tested) // _answer_requests(run) if cap else math.inf
+        answers = planned_answers(run.optimizer, most_validation_rows(run.task), affordable)
+        total += answers * _answer_requests(run) + tested
     return total
 
 
+def _answer_requests(run: Parameters) -> int:
+    return 2 if run.task.metric == JUDGE else 1
+
+
+def _test_requests(run: Parameters) -> int:
+    return passes_of_test_set(run.task.baseline) * run.task.test_size * _answer_requests(run)
+
+
+def _least_requests(run: Parameters) -> int:
+    return _test_requests(run) + least_answers(run.optimizer, most_validation_rows(run.task)) * _answer_requests(run)
+
+
 def checked_plan(values: Mapping[str, object], run: Run) -> list[Cell]:
-    """All cells, after every task and every endpoint was tried once.
+    """All cells, after every task and every endpoint was tried once; each has an equal share of the caps.
 
     Raises:
         ConfigError: listing every problem found.
     """
-    cells = plan(values)
+    cells = _with_shares(plan(values))
     runs = [parse_parameters(cell.parameters) for cell in cells]
     trials = check(*runs, run=run)
     pinned: dict[tuple[EndpointConfig, str], str] = {}
@@ -80,19 +90,33 @@ def checked_plan(values: Mapping[str, object], run: Run) -> list[Cell]:
         if key not in pinned:
             with open_run(run.host, *run_of(parameters)) as own:
                 pinned[key] = current_answers(parameters, trials, own) if own.store else ""
-        passed = {"answers": pinned[key], "ledger": _ledger(values, parameters)}
-        continued.append(
-            replace(cell, parameters=cell.parameters | {name: each for name, each in passed.items() if each})
-        )
+        continued.append(replace(cell, parameters=cell.parameters | {"answers": pinned[key]}) if pinned[key] else cell)
     return continued
 
 
-def _ledger(values: Mapping[str, object], run: Parameters) -> str:
-    """The ledger that all cells share, so that a cap is one of the whole comparison; also with more methods later."""
-    if not (run.caps.max_llm_requests or run.caps.max_cost_usd):
-        return ""
-    if not run.run.store_uri:
+def _with_shares(cells: list[Cell]) -> list[Cell]:
+    """Caps are of the whole comparison: what one cell took another would lack, and nobody could compare them.
+
+    Raises:
+        ConfigError: where a share leaves a cell no search, with the least cap that would do.
+    """
+    caps = [parse_parameters(cell.parameters).caps for cell in cells]
+    requests, dollars = min(each.max_llm_requests for each in caps), min(each.max_cost_usd for each in caps)
+    if not (requests or dollars):
+        return cells
+    if any(not cell.parameters.get("store_uri") for cell in cells):
         raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
-    ignored = {*AXES, *may_change()}
-    shared = {name: str(value) for name, value in values.items() if name not in ignored}
-    return f"comparison-{hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()[:32]}"
+    count = len(cells)
+    shares: dict[str, Value] = {"max_llm_requests": requests // count} if requests else {}
+    shares |= {"max_cost_usd": dollars / count} if dollars else {}
+    shared = [replace(cell, parameters=cell.parameters | shares) for cell in cells]
+    if requests:
+        least = {cell.name: _least_requests(parse_parameters(cell.parameters)) for cell in shared}
+        most = max(least, key=lambda name: least[name])
+        if requests // count < least[most]:
+            raise ConfigError(
+                f"max_llm_requests={requests} is {requests // count} for each of {count} runs, and {most} takes "
+                f"{least[most]} to test one sequence; set at least {count * least[most]}, or compare less"
+            )
+        logger.info("max_llm_requests=%d is %d for each of %d runs", requests, requests // count, count)
+    return shared

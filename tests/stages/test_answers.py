@@ -1,6 +1,7 @@
 """Which kept answers a run uses, and when everything is asked anew."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -147,8 +148,21 @@ def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, mode
     assert monday["oldest_answer"] == tuesday["oldest_answer"] < wednesday["oldest_answer"] + "z"
 
 
-def test_the_test_set_obeys_the_cap_retries_included(server, tmp_path, capfd):
-    """5 x 6 requests of the search and at most 2 x 12 + 9 x 4 of the test set, and then the endpoint falters."""
+def test_a_cap_that_retries_reach_within_the_test_set_leaves_the_last_rows_unasked(server, tmp_path, capfd):
+    """5 x 6 requests of the search and 5 x 12 of the test set; 25 of them fail once, and what they take is missing."""
+    run = recorded(server, tmp_path, "run", max_llm_requests=30 + 60 + 3)
+    run(*modules_between("", "optimize"), optimize)
+    asked = server.script.requests
+    server.script.faults = [status(429)] * 25
+    run(evaluate)
+    assert server.script.requests - asked <= 60 + 3
+    assert re.search(r"max_llm_requests=93 left \d+ of 60 answers about the test set unasked", capfd.readouterr().err)
+    tested = json.loads(run.path("test_scores").read_text())
+    assert tested["best"]["rows"] > 0
+    assert tested["best"]["failed_rows"] == 0
+
+
+def test_the_test_set_of_an_endpoint_that_answers_nothing_obeys_the_cap_too(server, tmp_path, capfd):
     run = recorded(server, tmp_path, "run", max_llm_requests=30 + 60 + 3)
     run(*modules_between("", "optimize"), optimize)
     asked = server.script.requests

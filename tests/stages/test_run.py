@@ -306,6 +306,16 @@ def test_a_cap_leaves_the_test_set_its_part_and_is_reported(prepared, caplog):
         run_optimize(prepared, max_llm_requests=100)
 
 
+def test_a_cap_that_retries_reach_leaves_the_order_report_its_part(prepared):
+    """Test set: 5 x 20 requests; orders: 3 x 10; five evaluations of 10, of which some are tried again."""
+    with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 3 else "request", *[status(429)] * 12) as server:
+        endpoint = {"llm_base_url": server.base_url, "method": "best_of_n", "budget": 9, "order_report": 2}
+        run_optimize(prepared, max_llm_requests=100 + 30 + 50, **endpoint)
+    summary = read_document(Path(prepared.search), contracts.SEARCH_SUMMARY)
+    assert summary["stopped"] == "max_llm_requests=180"
+    assert summary["order"]["permutations"] == 3
+
+
 def test_costs_are_estimated_capped_and_kept_by_evaluation(prepared, caplog):
     prices = {"llm_prompt_usd": 10.0, "llm_completion_usd": 30.0}
     with caplog.at_level("INFO", "ease"):

@@ -79,9 +79,8 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
     at.run_if_changed(parameters, run, STAGES["build_dataset"].module)
     key = _key(cell, at, run.sources)
     name = f"{FOLDER}/{key}.json"
-    if parameters.continuation.ledger:
-        owned = replace(parameters.continuation, ledger=f"{parameters.continuation.ledger}/{key}")
-        parameters = replace(parameters, continuation=owned)
+    if parameters.caps.max_llm_requests or parameters.caps.max_cost_usd:
+        parameters = replace(parameters, continuation=replace(parameters.continuation, ledger=f"cell-{key}"))
     found = run.store.read(name) if run.store else None
     measured: dict[str, Any] = json.loads(found) if found else {}
     if not found:

@@ -27,6 +27,7 @@ from ease_lib.search.optimizers.baselines import (
     llm_select,
     zero_shot,
 )
+from ease_lib.search.optimizers.halving import FIRST_ROWS
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.prefilter import bm25_similarities
 from ease_lib.search.surrogate.answers import Answered
@@ -98,6 +99,11 @@ def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: f
     evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
     evaluations = 1 if METHODS[config.method].evaluates_once else config.budget
     return int(min(evaluations * evaluation, affordable))
+
+
+def least_answers(config: OptimizerConfig, validation_rows: int) -> int:
+    """Answers without which a search has no result: those of one evaluation."""
+    return FIRST_ROWS if config.chooses_rows else min(config.evaluation_rows or validation_rows, validation_rows)
 
 
 def create_optimizer(config: OptimizerConfig, problem: Problem, recalled: Iterable[Answered] = ()) -> ExemplarOptimizer:

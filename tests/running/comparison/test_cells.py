@@ -182,12 +182,18 @@ def test_other_code_is_another_cell(server, table, tmp_path, monkeypatch):
 
 
 def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
-    """Each of the three runs would need 16 + 16 requests alone."""
+    """Each of the three runs would ask 16 + 20 alone; with equal shares all end, and each asks no more than its own."""
     methods = ["--methods", "best_of_n", "--repeats", "3", "--jobs", "2"]
-    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "60") == 2
-    assert "FAILED: max_llm_requests=60 does not allow" in capsys.readouterr().out
-    assert 20 < server.script.requests <= 60 + 1, "the trial question is asked beforehand"
-    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "500") == 0
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "71") == 2
+    refused = capsys.readouterr().err
+    assert "max_llm_requests=71 is 23 for each of 3 runs, and table, best_of_n, repeat 1 takes 24" in refused
+    assert "set at least 72" in refused
+    assert server.script.requests == 0
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "90") == 0
+    assert "at most 90 LLM requests" in capsys.readouterr().out
+    assert server.script.requests <= 90 + 1, "the trial question is asked beforehand"
+    table = pq.read_table(tmp_path / "out/comparison.parquet").to_pylist()
+    assert [row["evaluations"] for row in table] == [2, 2, 2]
 
 
 def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table, tmp_path):

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
+from ease_lib.errors import ConfigError
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
@@ -65,3 +68,30 @@ def test_it_says_that_nothing_was_sent_and_what_it_would_cost(capsys):
     assert float(lines[-2].split()[-1]) > 0
     assert cli.main(["plan", *options]) == 0
     assert "there is no price" in capsys.readouterr().out
+
+
+def test_a_cap_is_shared_out_before_anything_is_spent(capsys):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    assert cli.main(["plan", *options, "--max-llm-requests", "70"]) == 0
+    assert "of max_llm_requests=70, 45 are for the test set and 25 for the search" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("values", "least"),
+    [
+        ({"method": "best_of_n"}, 45 + 10),
+        ({"method": "adaptive"}, 45 + 4),
+        ({"method": "best_of_n", "order_report": 2}, 45 + 30 + 10),
+    ],
+)
+def test_a_cap_that_leaves_no_search_is_refused_with_the_smallest_that_does(values, least):
+    with pytest.raises(ConfigError, match=rf"max_llm_requests={least - 1} leaves \d+ requests.* at least {least},"):
+        requests(**values, max_llm_requests=least - 1)
+    assert requests(**values, max_llm_requests=least)["search"] > 0
+
+
+def test_a_cap_on_cost_that_the_test_set_takes_is_refused():
+    prices = {"llm_prompt_usd": 1000, "llm_completion_usd": 1000}
+    with pytest.raises(ConfigError, match=r"max_cost_usd=0\.5 leaves nothing for the search: .* set at least"):
+        requests(**prices, max_cost_usd=0.5)
+    assert requests(**prices, max_cost_usd=500)["search"]
