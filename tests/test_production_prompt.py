@@ -78,9 +78,8 @@ def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
     equal = finished("winner", "baseline")
     assert equal.returncode == EXIT_NOT_BETTER, equal.stdout + equal.stderr
     assert "not better than baseline: no evidence" in equal.stderr
-    for rival in ("baseline", "random"):
-        better = finished("now", rival)
-        assert better.returncode == 0, better.stdout + better.stderr
+    better = finished("now", "random")
+    assert better.returncode == 0, better.stdout + better.stderr
     report = ease_lib.Result.read(str(tmp_path / "out")).report
     assert report["baseline"]["score"] == 0
     assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")

@@ -7,7 +7,7 @@ import itertools
 import sys
 import tempfile
 
-from ease_lib.cli.options import add_parameters, add_set, made_folder, run_values
+from ease_lib.cli.options import add_parameters, add_set, given_values, made_folder
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
@@ -39,7 +39,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
-    values = run_values(parsed)
+    values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
     jobs = parsed.jobs
     if jobs < 1:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.config.named_sets import read_parameter_set
-from ease_lib.config.parsing import declared_parameters
+from ease_lib.config.parsing import declared_parameters, without_unread
 from ease_lib.errors import ConfigError
 
 PREFIX = "parameter_"
@@ -37,11 +37,21 @@ def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) ->
         )
 
 
-def run_values(parsed: argparse.Namespace) -> dict[str, object]:
+def given_values(parsed: argparse.Namespace) -> dict[str, object]:
     """The parameters of the set that was named, and those given as options, which win."""
     values: dict[str, object] = {**read_parameter_set(parsed.params)} if parsed.params else {}
+    return values | _options(parsed)
+
+
+def run_values(parsed: argparse.Namespace) -> dict[str, object]:
+    """Those of a run: what the set has for another task or method than the options name is left out."""
+    values = given_values(parsed)
+    return without_unread(values, kept=_options(parsed)) if parsed.params else values
+
+
+def _options(parsed: argparse.Namespace) -> dict[str, object]:
     given = {name: value for name, value in vars(parsed).items() if name.startswith(PREFIX) and value is not None}
-    return values | {name.removeprefix(PREFIX): value for name, value in given.items()}
+    return {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 
 def pipelines_module(module: str) -> Any:

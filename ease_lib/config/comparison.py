@@ -17,15 +17,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters
+from ease_lib.config.parsing import Value, changed_parameters, declared_parameters, parse_parameters, without_unread
 from ease_lib.config.sections import ComparisonConfig, RunConfig
 from ease_lib.errors import ConfigError
+
+logger = logging.getLogger("ease")
 
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
 _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}
@@ -91,14 +94,18 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
     shared = {name: value for name, value in given.items() if name not in AXES}
     repeats = _whole("repeats", given.get("repeats", ComparisonConfig.repeats), least=1)
     seed = _whole("seed", shared.pop("seed", RunConfig.seed), least=0)
+    declared = declared_parameters()
     entries = {axis: _entries(axis, given.get(axis), shared) for axis in _NAMED}
     cells: list[Cell] = []
     problems: list[str] = []
+    read: set[str] = set()
     for repeat, endpoint, task in itertools.product(range(repeats), entries["endpoints"], entries["tasks"]):
         for noise, method in itertools.product(task.noise_ratios or entries["noise_ratios"], entries["methods"]):
             chosen = task.parameters | noise.parameters | endpoint.parameters | method.parameters
             try:
-                parameters = parse_parameters({**shared, **chosen, "seed": seed + repeat})
+                own = without_unread({**shared, **chosen, "seed": seed + repeat}, kept=chosen)
+                read |= own.keys()
+                parameters = parse_parameters(own)
             except ConfigError as error:
                 problems += [f"{task.label}, {method.label}: {problem}" for problem in error.problems]
                 continue
@@ -114,6 +121,8 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
             )
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
+    for name in shared.keys() - read:
+        logger.info("notice: %s is read by %s only, which no run of this comparison has", name, declared[name].only)
     return cells
 
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
 import yaml
 
-from ease_lib.config.sections import ComparisonAxes, OnlyLineage, Parameters, Role, Section, ShardConfig, lineage_root
+from ease_lib.config.sections import (
+    ComparisonAxes,
+    Only,
+    OnlyLineage,
+    Parameters,
+    Role,
+    Section,
+    ShardConfig,
+    lineage_root,
+)
 from ease_lib.errors import ConfigError
 
 ADVANCED, SHARED = "advanced", "parameters"
@@ -59,6 +68,7 @@ class Parameter:
     form: bool
     role: Role = "result"
     internal: bool = False
+    only: Only | None = None
 
 
 def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
@@ -67,8 +77,10 @@ def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
     for section in get_type_hints(config).values():
         types = get_type_hints(section)
         for field in dataclasses.fields(section):
+            only, text = field.metadata["only"], field.metadata["help"]
+            metadata = {**field.metadata, "help": f"{text[:-1]} ({only})." if only else text}
             declared[field.name] = Parameter(
-                name=field.name, type=types[field.name], default=cast(Value, field.default), **field.metadata
+                name=field.name, type=types[field.name], default=cast(Value, field.default), **metadata
             )
     return declared
 
@@ -92,6 +104,18 @@ def parse_parameters(values: Mapping[str, object]) -> Parameters:
     if problems:
         raise ConfigError(*problems)
     return parameters
+
+
+def without_unread(values: Mapping[str, object], kept: Collection[str] = ()) -> dict[str, object]:
+    """The values that something of their run reads, and those named in `kept`.
+
+    Values that were written down for several runs, in a set or for a comparison, need not all be for each of them.
+
+    Raises:
+        ConfigError: as `parse_parameters`, but for rules between parameters.
+    """
+    unread = {name for name, _ in _build(Parameters, values).unread()}
+    return {name: value for name, value in values.items() if name not in unread or name in kept}
 
 
 def changed_parameters(parameters: Parameters) -> dict[str, Value]:

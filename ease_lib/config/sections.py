@@ -41,6 +41,27 @@ Role = Literal["result", "place", "speed", "cap", "tolerance"]
 end it. A run that is continued may change all but the first."""
 
 
+@dataclass(frozen=True)
+class Only:
+    """Runs of which a parameter has one of these values.
+
+    Args:
+        name: of that parameter.
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}={' or '.join(self.values)}"
+
+
+TABLE = Only("task", ("table",))
+TASKS_OF_FILES = Only("task", ("instruction_induction", "gsm8k", "aqua", "math", "table"))
+EASE = Only("method", ("ease",))
+JUDGED = Only("metric", (JUDGE,))
+
+
 def param(
     default: Any,
     help: str,
@@ -51,6 +72,7 @@ def param(
     form: bool = False,
     role: Role = "result",
     internal: bool = False,
+    only: Only | None = None,
 ) -> Any:
     """Declare a parameter.
 
@@ -62,9 +84,10 @@ def param(
         form: whether it is a field of the pipeline's run form; the others travel in the form's `advanced` field.
         role: what it decides, by which keys are made.
         internal: a run sets it for its stages; `--help` and tables do not list it.
+        only: who reads it, where that is not every run; any other value than its default is refused of others.
     """
     metadata = {"help": help, "low": low, "high": high, "choices": choices, "form": form}
-    return dataclasses.field(default=default, metadata={**metadata, "role": role, "internal": internal})
+    return dataclasses.field(default=default, metadata={**metadata, "role": role, "internal": internal, "only": only})
 
 
 class Section:
@@ -87,33 +110,41 @@ class TaskConfig(Section):
     )
     task_uri: str = param(
         "",
-        "The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).",
+        "The task's file or folder: a path or s3://bucket/key.",
         form=True,
+        only=TASKS_OF_FILES,
     )
     task_name: str = param(
-        "", "Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.", form=True
+        "",
+        "Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.",
+        form=True,
+        only=Only("task", ("instruction_induction", "table")),
     )
     input_columns: str = param(
-        "input", "Columns that form the input (table): a,b or a template like {a} versus {b}.", form=True
+        "input", "Columns that form the input: a,b or a template like {a} versus {b}.", form=True, only=TABLE
     )
     output_column: str = param(
         "output",
-        "Column with the output (table), a,b for a JSON object, or a template like {a} The answer is {b}.",
+        "Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}.",
         form=True,
+        only=TABLE,
     )
     output_lists: str = param(
         "alternatives",
         "A list in the output column holds accepted alternatives, or is one answer: a set, as JSON (metric json_set).",
         choices=("alternatives", "set"),
+        only=TABLE,
     )
-    validation_uri: str = param("", "Validation rows in a file apart (table): a path or s3://bucket/key.")
-    test_uri: str = param("", "Test rows in a file apart (table): a path or s3://bucket/key.")
-    split_column: str = param("", "Column (table) that says train, validation or test of each row.")
-    group_column: str = param("", "Column (table) whose equal values stay in one split, e.g. customer.")
+    validation_uri: str = param("", "Validation rows in a file apart: a path or s3://bucket/key.", only=TABLE)
+    test_uri: str = param("", "Test rows in a file apart: a path or s3://bucket/key.", only=TABLE)
+    split_column: str = param("", "Column that says train, validation or test of each row.", only=TABLE)
+    group_column: str = param("", "Column whose equal values stay in one split, e.g. customer.", only=TABLE)
     time_column: str = param(
-        "", "Column (table) of dates or numbers; the newest rows are the test set, those before them validation."
+        "", "Column of dates or numbers; the newest rows are the test set, those before them validation.", only=TABLE
     )
-    encoding: str = param("", "Encoding of a table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.")
+    encoding: str = param(
+        "", "Encoding of the table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.", only=TABLE
+    )
     prompt: str = param(
         "",
         "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
@@ -129,7 +160,8 @@ class TaskConfig(Section):
     )
     judge_rubric: str = param(
         "",
-        "What the judge of metric=judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
+        "What the judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
+        only=JUDGED,
     )
     pool_size: int = param(
         -1,
@@ -165,8 +197,6 @@ class TaskConfig(Section):
                 f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}, {JUDGE}; "
                 "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
             )
-        if self.judge_rubric and self.metric != JUDGE:
-            yield f"judge_rubric is not for metric={self.metric}; set metric={JUDGE}, or leave it out"
         if not self.validation_size:
             yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
         if self.task == "instruction_induction" and not self.task_uri:
@@ -180,11 +210,6 @@ class TaskConfig(Section):
         yield from self._table_problems()
 
     def _table_problems(self) -> Iterator[str]:
-        of_tables = ("validation_uri", "test_uri", "split_column", "group_column", "time_column", "encoding")
-        given = [name for name in of_tables if getattr(self, name)]
-        given += ["output_lists"] * (self.output_lists != TaskConfig.output_lists)
-        if given and self.task != "table":
-            yield f"{given[0]} is for task=table alone; remove it, or set task"
         if self.split_column and self.time_column:
             yield "split_column and time_column both say which rows are the test set; keep one of them"
         for name in ("validation_uri", "test_uri"):
@@ -214,7 +239,14 @@ class PrefilterConfig(Section):
         choices=("none", "cosine", "bm25"),
         form=True,
     )
-    retained: int = param(100, "Exemplars kept by the prefilter.", low=1, high=1_000_000, form=True)
+    retained: int = param(
+        100,
+        "Exemplars kept by the prefilter.",
+        low=1,
+        high=1_000_000,
+        form=True,
+        only=Only("prefilter", ("cosine", "bm25")),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,7 +341,11 @@ class OptimizerConfig(Section):
         high=1000,
     )
     max_prompt_tokens: int = param(
-        0, "Longest prompt in tokens, as far as they can be estimated; 0 is no limit.", low=0, high=10_000_000
+        0,
+        "Longest prompt in tokens, as far as they can be estimated; 0 is no limit.",
+        low=0,
+        high=10_000_000,
+        only=Only("method", ("adaptive", "halving", "ease", "best_of_n", "dpp", "mmd", "ot")),
     )
     budget: int = param(
         165,
@@ -329,29 +365,60 @@ class OptimizerConfig(Section):
         "Random sequences before the model guides the search (T_init); fewer for a small budget.",
         low=1,
         high=100_000,
+        only=Only("method", ("ease", "evolution")),
     )
     representation: str = param(
         "auto",
         "Features of a sequence: sequence (the paper's), average, positional; auto takes positional.",
         choices=("auto", "sequence", "average", "positional"),
+        only=EASE,
     )
-    sampled_candidates: int = param(50_000, "Sequences sampled per iteration (q).", low=1, high=10_000_000)
-    shortlist_size: int = param(1_000, "Sampled sequences kept by optimal transport (q').", low=1, high=1_000_000)
+    sampled_candidates: int = param(
+        50_000,
+        "Sequences sampled per iteration (q).",
+        low=1,
+        high=10_000_000,
+        only=Only("method", ("ease", "dpp", "mmd", "ot")),
+    )
+    shortlist_size: int = param(
+        1_000, "Sampled sequences kept by optimal transport (q').", low=1, high=1_000_000, only=EASE
+    )
     shortlist: str = param(
         "ot",
         "What keeps q' of q: ot, random (ablation: NeuralUCB alone), or none (all q are compared).",
         choices=("ot", "random", "none"),
+        only=EASE,
     )
     fixed_candidates: int = param(
-        0, "Ablation: this many sequences, sampled once for the whole search; 0 samples q anew.", low=0, high=10_000_000
+        0,
+        "Ablation: this many sequences, sampled once for the whole search; 0 samples q anew.",
+        low=0,
+        high=10_000_000,
+        only=EASE,
     )
     nu: float = param(
-        0.1, "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.", low=0, high=1000
+        0.1,
+        "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.",
+        low=0,
+        high=1000,
+        only=EASE,
     )
-    ridge: float = param(0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000)
-    nearest: int = param(10, "Exemplars that cosine and bm25 draw sequences from (R).", low=1, high=1_000_000)
+    ridge: float = param(
+        0.1, "Ridge lambda of NeuralUCB and of the network's weight decay.", low=1e-9, high=1000, only=EASE
+    )
+    nearest: int = param(
+        10,
+        "Exemplars that sequences are drawn from (R).",
+        low=1,
+        high=1_000_000,
+        only=Only("method", ("cosine", "bm25")),
+    )
     instruction_share: float = param(
-        0.1, "Share of the instructions that an iteration pairs with the shortlisted sequences (r).", low=0, high=1
+        0.1,
+        "Share of the instructions that an iteration pairs with the shortlisted sequences (r).",
+        low=0,
+        high=1,
+        only=EASE,
     )
     parallel: int = param(
         0,
@@ -548,12 +615,20 @@ class JudgeConfig(Section):
     """The LLM that scores answers where metric=judge. Its key comes from EASE_JUDGE_API_KEY."""
 
     judge_base_url: str = param(
-        "", "OpenAI-compatible URL of the judge (key: EASE_JUDGE_API_KEY); empty is the LLM's own, with its key."
+        "",
+        "OpenAI-compatible URL of the judge (key: EASE_JUDGE_API_KEY); empty is the LLM's own, with its key.",
+        only=JUDGED,
     )
-    judge_model: str = param("", "Its model; empty takes llm_model, of an endpoint of its own the only one.")
-    judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...')
-    judge_prompt_usd: float = param(0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6)
-    judge_completion_usd: float = param(0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6)
+    judge_model: str = param(
+        "", "Its model; empty takes llm_model, of an endpoint of its own the only one.", only=JUDGED
+    )
+    judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...', only=JUDGED)
+    judge_prompt_usd: float = param(
+        0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6, only=JUDGED
+    )
+    judge_completion_usd: float = param(
+        0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6, only=JUDGED
+    )
 
     @property
     def prices(self) -> dict[str, float]:
@@ -691,11 +766,25 @@ class Parameters:
     def lineage_root(self) -> str:
         return lineage_root(self.lineage.lineage_uri, self.run.store_uri, self.publishing.publish_uri)
 
+    def unread(self) -> Iterator[tuple[str, Only]]:
+        """Parameters that have another value than their default, and that nothing of this run reads, with who does."""
+        for section in (getattr(self, field.name) for field in dataclasses.fields(self)):
+            for field in dataclasses.fields(section):
+                only: Only | None = field.metadata["only"]
+                if only and getattr(section, field.name) != field.default and self._value(only.name) not in only.values:
+                    yield field.name, only
+
+    def _value(self, name: str) -> Any:
+        sections = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return next(getattr(section, name) for section in sections if hasattr(section, name))
+
     def problems(self) -> Iterator[str]:
         """What is wrong within each section, and between sections."""
         for field in dataclasses.fields(self):
             yield from getattr(self, field.name).problems()
         search = self.optimizer
+        for name, only in self.unread():
+            yield f"{name} is read by {only} only, and this is {only.name}={self._value(only.name)}; leave it out"
         if 0 < self.task.pool_size < search.k:
             yield f"k={search.k} exceeds pool_size={self.task.pool_size}; lower k or raise pool_size"
         if self.prefilter.prefilter != "none" and search.k > self.prefilter.retained:
@@ -719,8 +808,6 @@ class Parameters:
 
     def _problems_of_judge(self) -> Iterator[str]:
         if self.task.metric != JUDGE:
-            if self.judge != JudgeConfig():
-                yield f"judge_base_url, judge_model and the like are not for metric={self.task.metric}; leave them out"
             return
         url = self.judge.endpoint(self.endpoint).llm_base_url
         if urlsplit(url).scheme not in ("http", "https"):

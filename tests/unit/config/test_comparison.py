@@ -81,3 +81,13 @@ def test_all_problems_are_listed_once():
     with pytest.raises(ConfigError) as raised:
         plan({"methods": "{method: cosine, k: 12}, {method: ease, k: 200, pool_size: 100}", "repeats": 3})
     assert len(raised.value.problems) == 2
+
+
+def test_what_one_method_reads_is_given_to_it_alone_and_what_none_reads_is_said(caplog):
+    with caplog.at_level("INFO", "ease"):
+        first, second = plan({"methods": "ease, best_of_n", "nu": 0.5, "retained": 9, "repeats": 1})
+    assert first.parameters["nu"] == 0.5
+    assert "nu" not in second.parameters
+    assert "retained is read by prefilter=cosine or bm25 only, which no run of this comparison has" in caplog.text
+    with pytest.raises(ConfigError, match="nu is read by method=ease only"):
+        plan({"methods": "{method: best_of_n, nu: 1}", "repeats": 1})

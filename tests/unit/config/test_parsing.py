@@ -195,3 +195,43 @@ def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
     shown = capsys.readouterr().out
     assert "--store-uri" in shown
     assert not [name for name in ("--ledger", "--run-name", "--answers ") if name in shown]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"nu": 1.0}, "nu is read by method=ease only, and this is method=adaptive; leave it out"),
+        ({"initial_design": 5}, "initial_design is read by method=ease or evolution only"),
+        (
+            {"task": "lr", "task_uri": "x"},
+            "task_uri is read by task=instruction_induction or gsm8k or .* this is task=lr",
+        ),
+        ({"split_column": "part"}, "split_column is read by task=table only"),
+        ({"retained": 7}, "retained is read by prefilter=cosine or bm25 only, and this is prefilter=none"),
+        ({"judge_model": "m"}, "judge_model is read by metric=judge only, and this is metric=auto"),
+        (
+            {"method": "cosine", "max_prompt_tokens": 900},
+            "max_prompt_tokens is read by method=adaptive or .* method=cosine",
+        ),
+    ],
+)
+def test_an_option_that_nothing_reads_is_refused_with_who_would(values, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_parameters(values)
+
+
+def test_fields_of_a_form_at_their_defaults_are_for_every_run():
+    assert parse_parameters({name: each.default for name, each in declared_parameters().items()})
+
+
+def test_help_says_who_reads_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "Exploration weight of NeuralUCB" in (shown := " ".join(capsys.readouterr().out.split()))
+    assert "is 0.1 here (method=ease)." in shown
+
+
+def test_what_a_set_has_for_another_method_than_the_options_name_is_left_out(capsys):
+    assert main(["plan", "--params", "paper", "--method", "best_of_n"]) == 0
+    assert main(["plan", "--params", "paper", "--method", "best_of_n", "--nu", "1"]) == 2
+    assert "nu is read by method=ease only" in capsys.readouterr().err
