@@ -498,7 +498,7 @@ class EndpointConfig(Section):
     )
     llm_failures: str = param(
         "stop",
-        "A row that the endpoint refuses (content, length, 4xx): stop the run, skip (no score, counted), zero (wrong).",
+        "A row that the endpoint refuses or leaves without text: stop the run, skip (no score, counted), zero (wrong).",
         choices=("stop", "skip", "zero"),
         role="tolerance",
     )

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -136,11 +136,12 @@ class Rubric(MessageTemplate):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The judge's score, or why there is none; and what it answered, if it did."""
+    """The judge's score, or why there is none; and what it answered, if it did, else what its refusal cost."""
 
     score: float | None
     failure: str = ""
     completion: Completion | None = None
+    refused: Usage = field(default_factory=Usage)
     prompt: str
 
 
@@ -166,7 +167,8 @@ class Judge:
         except errors.EndpointError as error:
             if not error.of_prompt:
                 raise
-            return Verdict(score=None, failure=f"the judge: {error}", prompt=prompt)
+            refused = Usage.of(error, judged=True)
+            return Verdict(score=None, failure=f"the judge: {error}", refused=refused, prompt=prompt)
         score = self._rubric.score(completion.text)
         said = " ".join(completion.text.split())[-SHOWN_CHARACTERS:]
         failure = "" if score is not None else f"the judge gave no score on its scale; it ended with {said!r}"
