@@ -67,7 +67,7 @@ class Sampling:
     """How an answer is drawn.
 
     Args:
-        max_tokens: of the longest answer.
+        max_tokens: of the longest answer; `connect` adds what the model may think before.
         stop: text that ends a raw completion; chat models end by themselves.
         stops: in its place, with either API.
         messages: prompts are messages, which need a chat endpoint.
@@ -188,6 +188,7 @@ class OpenAIClient:
         self._on_refusal = on_refusal
         self._remedies = remedies
         self._empty = EmptyAnswers()
+        self._was_cut = False
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -268,6 +269,9 @@ class OpenAIClient:
             is_refused = bool(message.get("refusal") or parts_of(content, "refusal"))
             raise paid_failure(self._without_text(prompt, str(finish), is_refused=is_refused), completion)
         self._empty.forget(prompt)
+        if completion.cut and not self._was_cut:
+            self._was_cut = True
+            logger.info("notice: an answer of %s was cut at its limit of tokens; the report counts such", self._model)
         self._notes.answered(completion.model, str(fingerprint or ""))
         return completion
 

@@ -15,6 +15,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
     low, high = best["test_interval"]
+    cut = llm["cut_answers"]
     expected = "{:.3f} to {:.3f}".format(*best["estimate_interval"])
     agreed = "agrees with the expected output about {agreed} of {rows} answers".format(**judge) if judge else ""
     lines = {
@@ -27,6 +28,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         "95 % interval of the winner": f"{low:.3f} to {high:.3f} on {_tested(report)}",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
+        "answers cut at their limit": f"{cut}; raise llm_max_tokens or llm_thinking_tokens" if cut else "",
         "oldest answer": f"{oldest[:16].replace('T', ' ')} UTC" if oldest else "",
         "time": f"{seconds:.0f} s",
         "report": str(output_dir / PAGE),
