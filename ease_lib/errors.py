@@ -63,10 +63,16 @@ class EndpointError(EaseError):
 
     `retry_after` is the wait in seconds that the endpoint asked for, if it did. `of_prompt`: it is about this one
     prompt, and others may well be answered.
+
+    An answer without text is paid for all the same: `prompt_tokens` and `completion_tokens` are what it cost, with
+    those of `retries` failed requests before it, `model` is what it says that it is of, and `cut` whether it was cut.
     """
 
     retryable = False
     of_prompt = False
+    prompt_tokens = completion_tokens = retries = 0
+    model = ""
+    cut = False
 
     @property
     def time_may_cure(self) -> bool:  # type: ignore[override]
@@ -120,13 +126,33 @@ class TooManyFailures(EndpointError):
 
 
 class QuotaExhausted(EndpointError):
-    """HTTP 429 that time will not cure: the account has no credit left."""
+    """HTTP 402, or another status that says so: the account has no credit left, which time will not cure."""
 
 
 class ContentRefused(EndpointError):
-    """The endpoint's content filter refused the prompt or the answer."""
+    """The model, or the endpoint's content filter, refused the prompt or the answer."""
 
     of_prompt = True
+
+
+class AnswerCut(EndpointError):
+    """The limit of tokens ended the answer before it said anything: all of them went into thinking."""
+
+    of_prompt = True
+    cut = True
+
+
+class EmptyAnswer(EndpointError):
+    """An answer without text, the first to a prompt."""
+
+    retryable = True
+    of_prompt = True
+
+
+class EmptyAgain(EmptyAnswer):
+    """The second answer without text to the same prompt."""
+
+    retryable = False
 
 
 class ContextTooLong(EndpointError):
@@ -148,6 +174,10 @@ class ModelNotFound(EndpointError):
 
 
 class BadRequest(EndpointError):
-    """Any other HTTP 4xx."""
+    """Any other HTTP 400, 413 or 422."""
 
     of_prompt = True
+
+
+class UnexpectedStatus(EndpointError):
+    """Any other status of failure; it says nothing about a prompt."""

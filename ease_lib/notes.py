@@ -25,7 +25,7 @@ class Notes:
             wrote or relied on, by name in the folder or file that holds them.
         written: SHA-256 of objects that the stage wrote beside its artifacts, in the same form.
         models: answers by model and fingerprint, as the endpoint named them.
-        prompt_tokens, completion_tokens: of new answers.
+        prompt_tokens, completion_tokens: of new answers, and of those without text.
         left_out: parameters that the endpoint refuses, so that answers were drawn without them.
         embedder: name, with SHA-256 of its files and revision, or its endpoint.
         endpoint: URL of the black-box without credentials, the model that is asked for, and the API.
@@ -55,10 +55,13 @@ class Notes:
         """An object that no later run changes was written, or found as an earlier attempt at this work wrote it."""
         self.written.setdefault(holder, {})[name] = sha256
 
-    def answered(self, model: str, fingerprint: str, prompt_tokens: int, completion_tokens: int) -> None:
+    def answered(self, model: str, fingerprint: str) -> None:
         """The endpoint answered."""
         self.models[model, fingerprint] += 1
         self.new_answers += 1
+
+    def paid(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """For an answer, with or without text."""
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
 

@@ -177,7 +177,7 @@ def connect(
     generation: str = "",
     judge: JudgeConfig | None = None,
 ) -> Connected:
-    """An LLM behind its layers, until `stack` ends.
+    """An LLM behind its layers, until `stack` ends; to every request it gives `llm_thinking_tokens` on top.
 
     Args:
         config: of the LLM; of a judge, as `JudgeConfig.endpoint` gives it.
@@ -187,6 +187,7 @@ def connect(
     Raises:
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
     """
+    sampling = replace(sampling, max_tokens=sampling.max_tokens + config.llm_thinking_tokens)
     if config.llm_base_url == FUNCTION:
         wire = _callers(config, sampling, around, generation)
     elif config.llm_base_url.startswith(PYTHON):

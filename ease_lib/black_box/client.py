@@ -4,9 +4,11 @@
 the limits a minute, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight, `RetryingClient` (`retries.py`)
 tries again, `CachingClient` (`cache.py`) asks nothing twice; each wraps the one before.
 
-A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An empty answer counts as
-missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
-nothing on purpose. What a model thinks aloud before its answer is no part of it.
+A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An answer without text counts
+as missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
+nothing on purpose. What a model thinks before its answer, in `reasoning_content` or between `<think>` and `</think>`,
+is no part of it. After the first answer without text the prompt is asked again, the second is a failure of that prompt;
+both are paid for.
 
 A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, OpenAI's newer ones no
 `max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of the
@@ -46,6 +48,7 @@ JUDGE_REMEDIES = Remedies(
     keys="EASE_JUDGE_API_KEY, or of the LLM's own endpoint EASE_LLM_API_KEY",
     slow="raise llm_timeout_seconds",
     long="shorten the rubric, or take a judge with a longer context",
+    extra="judge_extra",
 )
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 """The second is what OpenAI's newer models call it."""
@@ -64,7 +67,7 @@ class Sampling:
     """How an answer is drawn.
 
     Args:
-        max_tokens: of the longest answer.
+        max_tokens: of the longest answer; `connect` adds what the model may think before.
         stop: text that ends a raw completion; chat models end by themselves.
         stops: in its place, with either API.
         messages: prompts are messages, which need a chat endpoint.
@@ -87,8 +90,10 @@ class Completion:
     """An answer and what it cost.
 
     Args:
-        prompt_tokens, completion_tokens: as the endpoint counted, or estimated where it does not say.
+        prompt_tokens, completion_tokens: as the endpoint counted, or estimated where it does not say; with those of
+            answers without text before it.
         retries: failed requests before it.
+        cut: the limit of tokens ended it (`finish_reason` is `length`).
         cached: paid for by somebody else, or earlier for another purpose.
         account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
             the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
@@ -103,6 +108,11 @@ class Completion:
     cached: bool = False
     account: str = ""
     answered_at: str = ""
+    cut: bool = False
+
+
+Paid = Completion | errors.EndpointError
+"""What has `prompt_tokens`, `completion_tokens`, `retries` and `cut`: an answer, or a failure that may be paid for."""
 
 
 class LLMClient(Protocol):
@@ -177,6 +187,8 @@ class OpenAIClient:
         self.left_out = frozenset(left_out)
         self._on_refusal = on_refusal
         self._remedies = remedies
+        self._empty = EmptyAnswers()
+        self._was_cut = False
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -231,43 +243,102 @@ class OpenAIClient:
     def _read(self, response: Any, prompt: str, account: str) -> Completion:
         try:
             choice = response["choices"][0]
-            text = choice["text"] if self._api == "completions" else choice["message"].get("content")
+            message = choice["message"] if self._api == "chat" else {"content": choice["text"]}
+            content, thoughts = message.get("content"), message.get("reasoning_content") or message.get("reasoning")
             finish, usage = choice.get("finish_reason"), response.get("usage") or {}
             model, fingerprint = response.get("model"), response.get("system_fingerprint")
-            prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+            prompt_tokens, completion_tokens = counted_tokens(usage)
+            said = text_of(content)
         except (AttributeError, LookupError, TypeError) as error:
             raise errors.GarbledAnswer(
                 f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
                 f"check {self._remedies.url} (most end in /v1) and llm_api"
             ) from error
-        if finish == "content_filter":
-            raise errors.ContentRefused(
-                f"{self._shown_url} refused a prompt by its content filter; remove the row, or have it lifted"
-            )
-        text = without_reasoning(text) if isinstance(text, str) else None
-        if text is None or (self._api == "chat" and not text.strip()):
-            if finish == "length":
-                raise errors.BadRequest(
-                    f"{self._shown_url} used up its tokens before it said anything; raise llm_max_tokens"
-                )
-            raise errors.GarbledAnswer(f"{self._shown_url} answered without content")
         completion = Completion(
-            text=text,
+            text=without_reasoning(said),
             prompt_tokens=prompt_tokens or estimated_tokens(prompt),
-            completion_tokens=completion_tokens or estimated_tokens(text),
+            completion_tokens=completion_tokens or estimated_tokens(said + text_of(thoughts)),
             model=str(model or self._model),
             account=account,
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            cut=finish == "length",
         )
-        self._notes.answered(
-            completion.model, str(fingerprint or ""), completion.prompt_tokens, completion.completion_tokens
-        )
+        self._notes.paid(completion.prompt_tokens, completion.completion_tokens)
+        says_nothing = self._api == "completions" and isinstance(content, str) and not content.strip()
+        if finish == "content_filter" or not (completion.text.strip() or says_nothing):
+            is_refused = bool(message.get("refusal") or parts_of(content, "refusal"))
+            raise paid_failure(self._without_text(prompt, str(finish), is_refused=is_refused), completion)
+        self._empty.forget(prompt)
+        if completion.cut and not self._was_cut:
+            self._was_cut = True
+            logger.info("notice: an answer of %s was cut at its limit of tokens; the report counts such", self._model)
+        self._notes.answered(completion.model, str(fingerprint or ""))
         return completion
+
+    def _without_text(self, prompt: str, finish: str, *, is_refused: bool) -> errors.EndpointError:
+        """Why an answer has no text that could be used."""
+        if finish == "content_filter":
+            return errors.ContentRefused(
+                f"{self._shown_url} refused a prompt by its content filter; remove the row, or have it lifted"
+            )
+        if is_refused:
+            return errors.ContentRefused(f"{self._shown_url}: the model refused to answer; remove the row")
+        if finish == "length":
+            own = next((name for name in (LIMIT, NEWER_LIMIT) if name in self._extra), "")
+            limit = self.settings.get(own or NEWER_LIMIT) or self.settings.get(LIMIT)
+            remedy = f"raise {own} in {self._remedies.extra}" if own else "raise llm_thinking_tokens"
+            used_up = f"its {limit} tokens" if limit else "all tokens that it allows"
+            return errors.AnswerCut(f"{self._shown_url} used up {used_up} before it said anything; {remedy}")
+        return self._empty.failure(prompt, self._shown_url)
 
     def _named(self, error: Exception) -> errors.EndpointError:
         return named_failure(
             error, where=self._shown_url, model=self._model, remedies=self._remedies, secrets=self._secrets
         )
+
+
+class EmptyAnswers:
+    """Prompts whose last answer had no text."""
+
+    def __init__(self) -> None:
+        self._prompts: set[str] = set()
+
+    def failure(self, prompt: str, where: str) -> errors.EmptyAnswer:
+        """Of one more such answer; the second is one of its prompt, whoever asks it."""
+        if prompt in self._prompts:
+            return errors.EmptyAgain(f"{where} answered a prompt twice without text")
+        self._prompts.add(prompt)
+        return errors.EmptyAnswer(f"{where} answered without text")
+
+    def forget(self, prompt: str) -> None:
+        """It was answered."""
+        self._prompts.discard(prompt)
+
+
+def paid_failure(failure: errors.EndpointError, completion: Completion) -> errors.EndpointError:
+    """The failure with what the answer without text has cost."""
+    failure.prompt_tokens, failure.completion_tokens = completion.prompt_tokens, completion.completion_tokens
+    failure.model = completion.model
+    return failure
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which is a text, a list of parts of which some are text, or nothing."""
+    return content if isinstance(content, str) else "".join(parts_of(content, "text"))
+
+
+def parts_of(content: Any, kind: str) -> list[str]:
+    """What the parts of this kind say, where content is a list of parts."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return [str(part[kind]) for part in parts if part.get("type") == kind and part.get(kind)]
+
+
+def counted_tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens of prompt and answer; 0 where the endpoint does not count. What was thought stands in the total alone with
+    some (Gemini, Grok)."""
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    prompt, completion, total = (int(usage.get(name) or 0) for name in names)
+    return prompt, max(completion, total - prompt) if prompt and completion else completion
 
 
 def content_of(prompt: str, api: str) -> dict[str, Any]:

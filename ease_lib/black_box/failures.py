@@ -16,6 +16,8 @@ import openai
 
 from ease_lib import errors
 
+NO_CREDIT = "insufficient_quota", "billing_error", "credit balance is too low"
+"""How endpoints say so beside HTTP 402: OpenAI, and Anthropic by its type and, with a 400, its words."""
 NO_KEY = "no-key"
 """Sent where no key is configured; servers without authentication ignore it."""
 Answer = TypeVar("Answer")
@@ -30,6 +32,7 @@ class Remedies:
         keys: the environment variables with its key.
         slow: what to do when it does not answer in time.
         long: what to do when a text does not fit.
+        extra: the parameter with what else every request says.
     """
 
     url: str
@@ -37,6 +40,7 @@ class Remedies:
     keys: str
     slow: str
     long: str
+    extra: str = "llm_extra"
 
 
 class Refusal(Exception):
@@ -132,19 +136,23 @@ def _named_refusal(
 ) -> errors.EndpointError:
     said = f"{where} answered {refusal.status}: {what_it_said(refusal, secrets)}"
     reason = f"{refusal.code} {refusal.type} {what_it_said(refusal, secrets)}".lower()
+    in_full = f"{refusal.code} {refusal.type} {refusal.message}".lower()
+    says_no_credit = refusal.status in (400, 403, 429) and any(words in in_full for words in NO_CREDIT)
+    if refusal.status == 402 or says_no_credit:
+        return errors.QuotaExhausted(f"{said}; add credit to the account")
     match refusal.status:
         case 401 | 403:
             return errors.AuthenticationFailed(f"{said}; check {remedies.keys}")
         case 404:
             return errors.ModelNotFound(f"{said}; check {remedies.model}={model} and {remedies.url}")
-        case 429 if "insufficient_quota" in reason:
-            return errors.QuotaExhausted(f"{said}; add credit to the account")
         case 429:
             return errors.RateLimited(said, retry_after=refusal.retry_after)
         case 408 | 409:
             return errors.Overloaded(said)
         case status if status >= 500:
             return errors.Overloaded(said, retry_after=refusal.retry_after)
+        case status if status not in (400, 413, 422):
+            return errors.UnexpectedStatus(f"{said}; check {remedies.url}")
     if "context" in reason and any(word in reason for word in ("length", "exceed", "size", "window", "long")):
         return errors.ContextTooLong(f"{said}; {remedies.long}")
     if "content_filter" in reason or "content policy" in reason:
@@ -182,7 +190,8 @@ def _retry_after(header: str | None) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FailurePolicy:
-    """What becomes of a row that the endpoint refuses: its content, its length, or the request with it (HTTP 4xx).
+    """What becomes of a row that the endpoint refuses: its content, its length, the request with it (HTTP 400, 413 or
+    422), or by an answer without text.
 
     Args:
         kind: `stop` ends the evaluation with the failure, `skip` leaves the row out, `zero` takes it as wrong.

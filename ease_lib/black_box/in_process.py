@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import openai
 
 from ease_lib import errors
-from ease_lib.black_box.client import REMEDIES, Completion, estimated_tokens
+from ease_lib.black_box.client import REMEDIES, Completion, EmptyAnswers, estimated_tokens, paid_failure
 from ease_lib.black_box.failures import named_failure
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import messages_of, without_reasoning
@@ -29,7 +29,7 @@ class OwnFunction(NamedTuple):
 
 
 class FunctionClient:
-    """Answers by calling a function; tokens are estimated, and no parameter is refused.
+    """Answers by calling a function; tokens are estimated, and no parameter is refused. A text of blanks is no answer.
 
     A coroutine function is awaited. Another is called in threads, as many at once as requests may be in flight.
 
@@ -43,6 +43,7 @@ class FunctionClient:
         self._own = own
         self._threads = ThreadPoolExecutor(threads, "llm")
         self._notes = notes
+        self._empty = EmptyAnswers()
         self.left_out: frozenset[str] = frozenset()
         self.answered = 0
 
@@ -65,8 +66,12 @@ class FunctionClient:
             account=account,
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+        self._notes.paid(completion.prompt_tokens, completion.completion_tokens)
+        if not completion.text.strip():
+            raise paid_failure(self._empty.failure(prompt, self._own.name), completion)
+        self._empty.forget(prompt)
         self.answered += 1
-        self._notes.answered(self._own.name, "", completion.prompt_tokens, completion.completion_tokens)
+        self._notes.answered(self._own.name, "")
         return completion
 
     async def _called(self, messages: list[dict[str, str]]) -> Any:

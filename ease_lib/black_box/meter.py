@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ease_lib import errors
-from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.client import Completion, LLMClient, Paid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,14 +17,14 @@ class Allowance:
     Args:
         requests, cost_usd: infinite where there is no cap.
         request_cap, cost_cap: the caps as `name=value`, for messages.
-        cost: of an answer, in USD; true where it is the judge's.
+        cost: of an answer, with or without text, in USD; true where it is the judge's.
     """
 
     requests: float = math.inf
     cost_usd: float = math.inf
     request_cap: str = ""
     cost_cap: str = ""
-    cost: Callable[[Completion, bool], float] = lambda completion, judged: 0.0
+    cost: Callable[[Paid, bool], float] = lambda paid, judged: 0.0
 
 
 class Meter:
@@ -58,9 +58,9 @@ class Meter:
             raise errors.CapReached(self.reached)
         self._requests -= 1
 
-    def pay(self, completion: Completion, *, judged: bool) -> None:
-        """For an answer; `judged` where it is the judge's."""
-        self._cost_usd -= self._allowance.cost(completion, judged)
+    def pay(self, paid: Paid, *, judged: bool) -> None:
+        """For an answer, with or without text; `judged` where it is the judge's."""
+        self._cost_usd -= self._allowance.cost(paid, judged)
 
 
 class MeteredClient:
@@ -73,6 +73,10 @@ class MeteredClient:
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         self._meter.count()
-        completion = await self._client.complete(prompt, account)
+        try:
+            completion = await self._client.complete(prompt, account)
+        except errors.EndpointError as error:
+            self._meter.pay(error, judged=self._judges)
+            raise
         self._meter.pay(completion, judged=self._judges)
         return completion

@@ -18,7 +18,7 @@ from ease_lib.artifacts.store import Store
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.errors import StoreError
+from ease_lib.errors import EndpointError, StoreError
 
 FOLDER = "rates"
 STRETCH_SECONDS = 2.0
@@ -103,7 +103,12 @@ class PacedClient:
         starts += [await self._tokens.reserve(settled)] if self._tokens else []
         while (wait := max(starts, default=0.0) - self._clock()) > 0:
             await self._sleep(wait)
-        completion = await self._client.complete(prompt, account)
+        try:
+            completion = await self._client.complete(prompt, account)
+        except EndpointError as error:
+            if error.prompt_tokens:
+                self._owed += error.prompt_tokens + error.completion_tokens - expected
+            raise
         self._owed += completion.prompt_tokens + completion.completion_tokens - expected
         return completion
 

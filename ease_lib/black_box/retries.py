@@ -25,27 +25,34 @@ async def with_retries(
     deadline_seconds: float,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Answer, int]:
-    """The answer, and the failed requests before it.
+) -> tuple[Answer, list[errors.EndpointError]]:
+    """The answer, and the failures before it.
 
     Retryable failures are tried again, with jittered exponential backoff, until a deadline after the first failure. A
     `Retry-After` of the endpoint is kept when it is longer than the backoff.
 
     Raises:
-        EndpointError: the last failure, when it cannot be retried or the next try would be past the deadline.
+        EndpointError: the last failure, when it cannot be retried or the next try would be past the deadline; one of
+            the prompt with what those before it have cost.
     """
     end = math.inf
-    retries = 0
+    failures: list[errors.EndpointError] = []
     while True:
         try:
-            return await ask(), retries
+            return await ask(), failures
         except errors.EndpointError as error:
             end = min(end, clock() + deadline_seconds)
-            backoff = min(FIRST_BACKOFF_SECONDS * 2**retries, LONGEST_BACKOFF_SECONDS) * random.uniform(0.5, 1.0)
+            backoff = min(FIRST_BACKOFF_SECONDS * 2 ** len(failures), LONGEST_BACKOFF_SECONDS) * random.uniform(
+                0.5, 1.0
+            )
             wait = max(backoff, error.retry_after or 0.0)
             if not error.retryable or clock() + wait > end:
+                if error.of_prompt:  # others may be shared by many prompts
+                    error.retries = len(failures)
+                    error.prompt_tokens += sum(each.prompt_tokens for each in failures)
+                    error.completion_tokens += sum(each.completion_tokens for each in failures)
                 raise
-        retries += 1
+            failures.append(error)
         await sleep(wait)
 
 
@@ -66,10 +73,17 @@ class RetryingClient:
         self._clock = clock
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        completion, retries = await with_retries(
+        completion, failures = await with_retries(
             lambda: self._client.complete(prompt, account),
             deadline_seconds=self._deadline_seconds,
             sleep=self._sleep,
             clock=self._clock,
         )
-        return replace(completion, retries=retries) if retries else completion
+        if not failures:
+            return completion
+        return replace(
+            completion,
+            retries=len(failures),
+            prompt_tokens=completion.prompt_tokens + sum(each.prompt_tokens for each in failures),
+            completion_tokens=completion.completion_tokens + sum(each.completion_tokens for each in failures),
+        )

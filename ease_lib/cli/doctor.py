@@ -37,8 +37,8 @@ def answer(parsed: argparse.Namespace) -> int:
     with open_host() as host, open_run(host, *run_of(parameters)) as run:
         for finding in doctor.examine(parameters, folder, run):
             print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
-            for problem in finding.problems:
-                print(f"        {problem}")
+            for line in (*finding.problems, *([f"notice: {finding.notice}"] if finding.notice else [])):
+                print(f"        {line}")
             problems += len(finding.problems)
     print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "everything that this run needs is there")
     return EXIT_ERROR if problems else 0

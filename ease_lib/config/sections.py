@@ -551,7 +551,10 @@ class EndpointConfig(Section):
         0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
     )
     llm_thinking_tokens: int = param(
-        0, "Tokens that a reasoning model may think before it answers, beside llm_max_tokens.", low=0, high=1_000_000
+        0,
+        "Tokens that a model may think before it answers, on top of the limit of every request.",
+        low=0,
+        high=1_000_000,
     )
     llm_extra: str = param(
         "", 'JSON that is merged into every request: {"reasoning_effort": "low"}, {"response_format": {...}}, ...'
@@ -565,7 +568,7 @@ class EndpointConfig(Section):
     )
     llm_failures: str = param(
         "stop",
-        "A row that the endpoint refuses (content, length, 4xx): stop the run, skip (no score, counted), zero (wrong).",
+        "A row that the endpoint refuses or leaves without text: stop the run, skip (no score, counted), zero (wrong).",
         choices=("stop", "skip", "zero"),
         role="tolerance",
     )

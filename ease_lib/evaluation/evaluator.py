@@ -175,9 +175,12 @@ class Evaluator:
             except errors.EndpointError as error:
                 if not error.of_prompt:
                     raise
+                zero = 0.0 if self._failures.kind == "zero" else None
+                refused = _Row(prompt, score=zero, failure=str(error), refused=Usage.of(error))
                 if self._failures.kind == "stop":
+                    answered.append(refused)
                     raise _at_row(error, row) from error
-                return _Row(prompt, failure=str(error), score=0.0 if self._failures.kind == "zero" else None)
+                return refused
             if self._judge:
                 verdict = await self._judge.verdict(row, completion.text, question.account)
                 scored = _Row(prompt, completion, verdict.score, verdict.failure, verdict)
@@ -248,13 +251,14 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row that was asked: its answer and score, or why there is none."""
+    """A row that was asked: its answer and score, or why there is none, and what the refusal cost."""
 
     prompt: str
     completion: Completion | None = None
     score: float | None = None
     failure: str = ""
     verdict: Verdict | None = None
+    refused: Usage = field(default_factory=Usage)
 
     @property
     def answer(self) -> str:
@@ -268,9 +272,8 @@ def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
     judged = [row.verdict for row in rows if row.verdict]
     said = [(verdict.prompt, verdict.completion) for verdict in judged if verdict.completion]
     of_judge = usage_of([prompt for prompt, _ in said], [completion for _, completion in said], 0.0).of_judge
-    refused = Usage(requests=sum(row.completion is None and bool(row.failure) for row in rows))
-    refused += Usage(requests=len(judged) - len(said)).of_judge
-    return usage + of_judge + refused
+    refused = [row.refused for row in rows] + [verdict.refused for verdict in judged]
+    return sum(refused, start=usage + of_judge)
 
 
 def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -136,11 +136,12 @@ class Rubric(MessageTemplate):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The judge's score, or why there is none; and what it answered, if it did."""
+    """The judge's score, or why there is none; and what it answered, if it did, else what its refusal cost."""
 
     score: float | None
     failure: str = ""
     completion: Completion | None = None
+    refused: Usage = field(default_factory=Usage)
     prompt: str
 
 
@@ -166,17 +167,20 @@ class Judge:
         except errors.EndpointError as error:
             if not error.of_prompt:
                 raise
-            return Verdict(score=None, failure=f"the judge: {error}", prompt=prompt)
+            refused = Usage.of(error, judged=True)
+            return Verdict(score=None, failure=f"the judge: {error}", refused=refused, prompt=prompt)
         score = self._rubric.score(completion.text)
         said = " ".join(completion.text.split())[-SHOWN_CHARACTERS:]
-        failure = "" if score is not None else f"the judge gave no score on its scale; it ended with {said!r}"
+        cut = "it was cut (raise llm_thinking_tokens) and" if completion.cut else "it"
+        failure = "" if score is not None else f"the judge gave no score on its scale; {cut} ended with {said!r}"
         return Verdict(score=score, failure=failure, completion=completion, prompt=prompt)
 
 
-def estimated_verdicts(rubric: Rubric, rows: Sequence[Exemplar]) -> Usage:
-    """About what it costs to have one answer of each row graded."""
+def estimated_verdicts(rubric: Rubric, rows: Sequence[Exemplar], thinking_tokens: int = 0) -> Usage:
+    """About what it costs to have one answer of each row graded by a judge that thinks so much before."""
     prompts = (estimated_tokens(rubric.render(row, row.output)) for row in rows)
-    return Usage(requests=len(rows), prompt_tokens=sum(prompts), completion_tokens=VERDICT_TOKENS * len(rows)).of_judge
+    answers = (VERDICT_TOKENS + thinking_tokens) * len(rows)
+    return Usage(requests=len(rows), prompt_tokens=sum(prompts), completion_tokens=answers).of_judge
 
 
 def rubric_of(dataset: Mapping[str, Any]) -> Rubric | None:

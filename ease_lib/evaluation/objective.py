@@ -39,12 +39,12 @@ def answer_sampling(
 
     Args:
         endpoint: its `llm_max_tokens`, of which 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool,
-            for the answers to reasoning tasks differ in length; `llm_thinking_tokens` come on top.
+            for the answers to reasoning tasks differ in length.
         baseline: asked in the same run; where it is messages, a chat endpoint is asked for all.
     """
     longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
     return Sampling(
-        max_tokens=endpoint.llm_thinking_tokens + (endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest)),
+        max_tokens=endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
         stop=_stop([exemplar.output.strip() for exemplar in pool], template),
         stops=template.stop,
         messages=template.is_chat or (baseline is not None and baseline.is_chat),
@@ -179,7 +179,7 @@ def estimated_usage(
         prompt_tokens=round(sum(prompts) / len(sequences)),
         completion_tokens=sum(answers),
     )
-    return usage + estimated_verdicts(rubric, rows) if rubric else usage
+    return usage + estimated_verdicts(rubric, rows, thinking_tokens) if rubric else usage
 
 
 def _urgency(ended: asyncio.Task[Evaluation]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from ease_lib.black_box.client import Completion
+from ease_lib.black_box.client import Completion, Paid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +13,8 @@ class Usage:
     """What answers cost; adds up. `requests` were answered or refused by the endpoint, `cached` are of the cache.
 
     Those that a judge was sent are among `requests`, and `judge_requests` says how many; its tokens are counted apart.
-    `oldest_answer` is the time of the oldest one among them (ISO 8601), empty where none has a time.
+    `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the time of the
+    oldest one among them (ISO 8601), empty where none has a time.
     """
 
     requests: int = 0
@@ -24,6 +25,7 @@ class Usage:
     judge_requests: int = 0
     judge_prompt_tokens: int = 0
     judge_completion_tokens: int = 0
+    cut_answers: int = 0
     seconds: float = 0.0
     oldest_answer: str = ""
 
@@ -36,9 +38,15 @@ class Usage:
         )
 
     @classmethod
-    def of(cls, completion: Completion, *, judged: bool = False) -> Usage:
-        """One answer that was asked for; `judged` where it is the judge's."""
-        usage = cls(requests=1, prompt_tokens=completion.prompt_tokens, completion_tokens=completion.completion_tokens)
+    def of(cls, paid: Paid, *, judged: bool = False) -> Usage:
+        """One answer that was asked for, or a prompt that was refused; `judged` where it is the judge's."""
+        usage = cls(
+            requests=1,
+            retries=paid.retries,
+            prompt_tokens=paid.prompt_tokens,
+            completion_tokens=paid.completion_tokens,
+            cut_answers=int(paid.cut),
+        )
         return usage.of_judge if judged else usage
 
     @property
@@ -80,6 +88,7 @@ class Usage:
             "judge_requests": self.judge_requests,
             "judge_prompt_tokens": self.judge_prompt_tokens,
             "judge_completion_tokens": self.judge_completion_tokens,
+            "cut_answers": self.cut_answers,
             "cost_usd": self.cost_usd(**prices),
         }
 
@@ -96,6 +105,7 @@ def usage_of(prompts: Sequence[str], completions: Sequence[Completion], seconds:
         retries=sum(completion.retries for completion in asked),
         prompt_tokens=sum(completion.prompt_tokens for completion in asked),
         completion_tokens=sum(completion.completion_tokens for completion in asked),
+        cut_answers=sum(completion.cut for completion in completions),
         seconds=seconds,
         oldest_answer=min((each.answered_at for each in completions if each.answered_at), default=""),
     )

@@ -14,6 +14,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
+    cut = llm["cut_answers"]
     agreed = "agrees with the expected output about {agreed} of {rows} answers".format(**judge) if judge else ""
     lines = {
         "": _beside("winner (95 %)", "random exemplars"),
@@ -29,6 +30,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         "judge": f"{judge['model']}, {agreed}" if judge else "",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
+        "answers cut at their limit": f"{cut}; raise llm_max_tokens or llm_thinking_tokens" if cut else "",
         "oldest answer": f"{oldest[:16].replace('T', ' ')} UTC" if oldest else "",
         "time": f"{seconds:.0f} s",
         "report": str(output_dir / PAGE),

@@ -81,7 +81,7 @@ def summarise(
     found = next((row["iteration"] + 1 for row, asked in zip(history, prompts, strict=True) if asked == chosen), None)
     counted = (
         *("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd"),
-        *("judge_requests", "judge_prompt_tokens", "judge_completion_tokens"),
+        *("judge_requests", "judge_prompt_tokens", "judge_completion_tokens", "cut_answers"),
     )
     return {
         **_taken(dataset, "task", "metric"),

@@ -156,7 +156,8 @@ def _answer(parameters: Parameters, data: TaskData, sources: Sources, *, with_ex
 def _trials(parameters: Parameters) -> Usage:
     asked = [TRIAL_PROMPT, *(PROBE_PROMPTS if parameters.endpoint.llm_refresh == "probe" else ())]
     tokens = sum(map(estimated_tokens, asked))
-    return Usage(requests=len(asked), prompt_tokens=tokens, completion_tokens=8 * len(asked))
+    answers = (8 + parameters.endpoint.llm_thinking_tokens) * len(asked)
+    return Usage(requests=len(asked), prompt_tokens=tokens, completion_tokens=answers)
 
 
 def _proposals(parameters: Parameters, data: TaskData) -> Usage:
@@ -166,6 +167,6 @@ def _proposals(parameters: Parameters, data: TaskData) -> Usage:
     usage = Usage(
         requests=len(prompts),
         prompt_tokens=sum(map(estimated_tokens, prompts)),
-        completion_tokens=PROPOSAL_TOKENS * len(prompts),
+        completion_tokens=(PROPOSAL_TOKENS + parameters.endpoint.llm_thinking_tokens) * len(prompts),
     )
     return usage.share(wanted / len(prompts))

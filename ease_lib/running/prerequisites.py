@@ -19,11 +19,11 @@ from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box import local_llm as local
 from ease_lib.black_box.chain import is_url
-from ease_lib.black_box.client import Completion, Sampling, complete_all
+from ease_lib.black_box.client import LLMClient, Paid, Sampling, all_answers
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
-from ease_lib.errors import ConfigError, EaseError
+from ease_lib.errors import AnswerCut, ConfigError, EaseError
 from ease_lib.evaluation.judge import Judge, read_rubric
 from ease_lib.lineage.attestation import check_signing
 from ease_lib.prompts.baseline import read_baseline
@@ -37,7 +37,7 @@ from ease_lib.tasks.base import Exemplar
 logger = logging.getLogger("ease")
 
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
-TRIAL_SAMPLING = Sampling(max_tokens=64, stop="\n")
+TRIAL_TOKENS = 64
 TRIAL_DEADLINE_SECONDS = 5.0
 PROBE_PROMPTS = (
     "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
@@ -78,17 +78,21 @@ def api_of_local(parameters: Parameters, sources: Sources) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy."""
+    """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy.
+
+    `notice` is what should be known of it, though a run may begin.
+    """
 
     what: str
     which: str
     problems: tuple[str, ...] = ()
+    notice: str = ""
 
 
 class Trial(NamedTuple):
-    """An answer to the trial question, and the seconds that it took."""
+    """The model that answered the trial question, as it calls itself, and the seconds that this took."""
 
-    answer: Completion
+    model: str
     seconds: float
 
 
@@ -96,13 +100,16 @@ Trials = dict[EndpointConfig, Trial]
 
 
 def check(*runs: Parameters, run: Run) -> Trials:
-    """The endpoints' answers to the trial question.
+    """How the endpoints answered the trial question; notices are logged.
 
     Raises:
         ConfigError: with every problem of `findings`.
     """
     trials: Trials = {}
-    problems = [problem for finding in findings(*runs, run=run, trials=trials) for problem in finding.problems]
+    found = list(findings(*runs, run=run, trials=trials))
+    for notice in filter(None, (finding.notice for finding in found)):
+        logger.info("notice: %s", notice)
+    problems = [problem for finding in found for problem in finding.problems]
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
     return trials
@@ -116,13 +123,12 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
     endpoint = parameters.endpoint
     if not is_url(endpoint.llm_base_url) and endpoint.llm_refresh == "never":
         return ""
-    with run.trial(endpoint, PROBE_SAMPLING) as black_box:
+    with run.trial(replace(endpoint, llm_failures="skip"), PROBE_SAMPLING) as black_box:
         notes, model = EndpointNotes(run.store, black_box.asked), black_box.asked.model
         probe: dict[str, str] = {}
         if endpoint.llm_refresh == "probe":
-            answers = black_box.loop.run(complete_all(black_box.client, PROBE_PROMPTS, ""))
-            probe = {prompt: answer.text.strip() for prompt, answer in zip(PROBE_PROMPTS, answers, strict=True)}
-        named = trials[endpoint].answer.model
+            probe = black_box.loop.run(_probed(black_box.client))
+        named = trials[endpoint].model
         revision = named if named != model else ""
     before = notes.read().answers
     answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
@@ -131,10 +137,26 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
     return answers_now
 
 
+async def _probed(client: LLMClient) -> dict[str, str]:
+    """Answers to the fixed prompts, but for those that were cut before they said anything."""
+
+    async def answer(prompt: str) -> str | AnswerCut:
+        try:
+            return (await client.complete(prompt)).text.strip()
+        except AnswerCut as error:
+            return error
+
+    answers = await all_answers([partial(answer, prompt) for prompt in PROBE_PROMPTS])
+    for cut in [each for each in answers if isinstance(each, AnswerCut)][:1]:
+        logger.info("notice: llm_refresh=probe learns nothing of a prompt that is cut: %s", cut)
+    pairs = zip(PROBE_PROMPTS, answers, strict=True)
+    return {prompt: answer for prompt, answer in pairs if isinstance(answer, str)}
+
+
 def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[Finding]:
     """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
     endpoints = [each.endpoint for each in runs], lambda endpoint: str(endpoint.llm_base_url)
-    sections: list[tuple[str, Callable[[Any], None], list[Any], Callable[[Any], str]]] = [
+    sections: list[tuple[str, Callable[[Any], str | None], list[Any], Callable[[Any], str]]] = [
         (
             "task data",
             lambda task: check_data(task, run.sources, run.caller.metric),
@@ -169,13 +191,14 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
     for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
             problems: tuple[str, ...] = ()
+            notice = None
             try:
-                check_one(section)
+                notice = check_one(section)
             except ConfigError as error:
                 problems = tuple(error.problems)
             except EaseError as error:
                 problems = (str(error),)
-            yield Finding(what, described(section) or "none", problems)
+            yield Finding(what, described(section) or "none", problems, notice or "")
 
 
 def _check_prompt(sources: Sources, tried: tuple[str, str, str]) -> None:
@@ -229,23 +252,40 @@ def _shown_signing(publish_signed: bool) -> str:
     return "required" if publish_signed else "where there is a key"
 
 
-def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> None:
-    """One verdict, that can be read."""
+def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> str:
+    """One verdict, that can be read; what is to be said of one that was cut before."""
     task, endpoint, judge = tried
     rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
-    with run.trial(trial, TRIAL_SAMPLING, judge) as black_box:
+    with run.trial(trial, _trial_sampling(endpoint), judge) as black_box:
         assert black_box.judge is not None
         verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
-    if verdict.failure:
+    is_cut = verdict.completion.cut if verdict.completion else verdict.refused.cut_answers
+    if verdict.failure and not is_cut:
         raise ConfigError(f"{verdict.failure}; change judge_rubric or its scale")
+    return verdict.failure
 
 
-def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> None:
-    """One short answer; retries only for a few seconds."""
+def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> str:
+    """One short answer, retries only for a few seconds; what is to be said of one that was cut."""
     trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
-    with run.trial(trial, TRIAL_SAMPLING) as black_box:
+    with run.trial(trial, _trial_sampling(endpoint)) as black_box:
         start = time.perf_counter()
-        answer = black_box.loop.run(black_box.client.complete(TRIAL_PROMPT))
-        trials[endpoint] = Trial(answer, time.perf_counter() - start)
+        try:
+            answer: Paid = black_box.loop.run(black_box.client.complete(TRIAL_PROMPT))
+        except AnswerCut as error:
+            answer = error
+        trials[endpoint] = Trial(answer.model, time.perf_counter() - start)
+    if isinstance(answer, AnswerCut):
+        return f"the trial question: {answer}"
+    limit = black_box.asked.sampling.max_tokens
+    return (
+        f"the answer to the trial question was cut at {limit} tokens; if it thinks aloud, raise llm_thinking_tokens"
+        if answer.cut
+        else ""
+    )
+
+
+def _trial_sampling(endpoint: EndpointConfig) -> Sampling:
+    return Sampling(max_tokens=max(TRIAL_TOKENS, endpoint.llm_max_tokens), stop="\n")

@@ -35,7 +35,7 @@ from ease_lib.search.budget import Ledger, Limits, open_ledger
 from ease_lib.signals import cancel_all, open_event_loop
 
 VERDICT_TOKENS = 1024
-"""The longest verdict of a judge, with what it thinks before."""
+"""The longest verdict of a judge, with its reasons."""
 
 
 class Progress(Protocol):

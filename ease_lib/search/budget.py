@@ -101,7 +101,7 @@ class Limits:
             cost_usd=self.cost_usd - self.cost(spent) if self.cost_usd else math.inf,
             request_cap=f"max_llm_requests={self.requests}",
             cost_cap=f"max_cost_usd={self.cost_usd:g}",
-            cost=lambda completion, judged: self.cost(Usage.of(completion, judged=judged)),
+            cost=lambda paid, judged: self.cost(Usage.of(paid, judged=judged)),
         )
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
-from ease_lib.black_box.client import Completion, Sampling, complete_all
+from ease_lib.black_box.chain import BlackBox
+from ease_lib.black_box.client import Completion, Paid, Sampling, all_answers
 from ease_lib.config.sections import (
     Asks,
     InstructionConfig,
 )
-from ease_lib.errors import ConfigError
+from ease_lib.errors import ConfigError, EndpointError
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.prompts.instructions import (
     PROPOSAL_TEMPERATURE,
@@ -76,7 +78,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
 
 
 def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str], Usage, int]:
-    """One instruction per answer, what they cost, and how many answers this process had from the endpoint."""
+    """One instruction per answer, what they cost, and how many answers this process had from the endpoint.
+
+    A prompt that is refused, or gets no text, ends the stage unless `llm_failures` passes it over.
+    """
     wanted, cap = config.instructions.instructions, config.caps.max_llm_requests
     if cap and wanted >= cap:
         raise ConfigError(
@@ -88,14 +93,35 @@ def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str]
         rng(config.run.seed, "instruction proposals"),
     )
     sampling = Sampling(max_tokens=PROPOSAL_TOKENS, stop="\n\n", temperature=PROPOSAL_TEMPERATURE)
-    completions: list[Completion] = []
+    answers: list[Paid] = []
     account = f"instructions/{config.run.seed}"
     start = time.perf_counter()
     with run.llm(config, sampling, PROPOSALS) as black_box:
         for first in range(0, wanted, PROPOSALS_PER_LINE):
             asked = prompts[first : first + PROPOSALS_PER_LINE]
-            completions += black_box.loop.run(complete_all(black_box.client, asked, account))
-            logger.info("%d of %d instructions proposed", len(completions), wanted)
-    usage = usage_of(prompts, completions, time.perf_counter() - start)
+            questions = [partial(_answer, black_box, prompt, account) for prompt in asked]
+            answers += black_box.loop.run(all_answers(questions))
+            logger.info("%d of %d instructions proposed", len(answers), wanted)
+    proposed = [each for each in answers if isinstance(each, Completion)]
+    refused = [each for each in answers if isinstance(each, EndpointError)]
+    answered = [prompt for prompt, each in zip(prompts, answers, strict=True) if isinstance(each, Completion)]
+    usage = usage_of(answered, proposed, time.perf_counter() - start)
+    usage = sum(map(Usage.of, refused), start=usage)
     run.ledger(config.continuation).book(PROPOSALS, usage)
-    return [instruction_of(completion.text) for completion in completions], usage, black_box.answered
+    if refused and not proposed:
+        raise refused[0]
+    if refused:
+        logger.info("notice: %d of %d instructions were not proposed: %s", len(refused), wanted, refused[0])
+    return [instruction_of(completion.text) for completion in proposed], usage, black_box.answered
+
+
+async def _answer(black_box: BlackBox, prompt: str, account: str) -> Paid:
+    """The answer, or why this prompt has none where that is to stop no other."""
+    try:
+        return await black_box.client.complete(prompt, account)
+    except EndpointError as error:
+        if not error.of_prompt:
+            raise
+        if black_box.failures.kind == "stop":
+            raise type(error)(f"of an instruction: {error}. Set llm_failures to skip to do with the others") from error
+        return error

@@ -7,9 +7,10 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 
@@ -107,6 +108,17 @@ def finish(reason: str, text: str = "") -> Fault:
         response = handler.completion(prompt, text)
         response["choices"][0]["finish_reason"] = reason
         handler.reply(200, response)
+
+    return fault
+
+
+def message(finish_reason: str = "stop", usage: Mapping[str, Any] | None = None, **fields: Any) -> Fault:
+    """An answer of the chat API with these fields of its message, and what it counts."""
+
+    def fault(handler: FaultyHandler, prompt: str) -> None:
+        response = handler.completion(prompt, "")
+        choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", **fields}}
+        handler.reply(200, {**response, "choices": [choice], "usage": usage or response["usage"]})
 
     return fault
 

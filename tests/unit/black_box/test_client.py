@@ -32,6 +32,8 @@ from tests.support.faulty_endpoint import (
 from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
 from tests.support.runs import open_black_box
 
+NO_CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
+
 
 def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **more):
     async def once():
@@ -77,9 +79,15 @@ def test_answer_with_its_tokens(api):
         (status(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong, "lower k"),
         (status(400, "flagged", "content_filter"), errors.ContentRefused, "remove the row"),
         (status(422, "no such field"), errors.BadRequest, "no such field"),
+        (status(413, "too large"), errors.BadRequest, "too large"),
+        (status(405, "no such method"), errors.UnexpectedStatus, "no such method; check llm_base_url"),
+        (status(451, "not in your country"), errors.UnexpectedStatus, "not in your country"),
+        (status(402, "Insufficient Balance"), errors.QuotaExhausted, "add credit"),
+        (status(400, NO_CREDIT, "invalid_request_error"), errors.QuotaExhausted, "add credit"),
+        (status(400, f"litellm.BadRequestError: {'-' * 200} {NO_CREDIT}"), errors.QuotaExhausted, "add credit"),
         (finish("content_filter"), errors.ContentRefused, "content filter"),
-        (finish("stop", ""), errors.GarbledAnswer, "without content"),
-        (finish("length", ""), errors.BadRequest, "raise llm_max_tokens"),
+        (finish("stop", ""), errors.EmptyAnswer, "answered without text"),
+        (finish("length", ""), errors.AnswerCut, "its 8 tokens before it said anything; raise llm_thinking_tokens"),
         (body(b'{"choices": [{"mess'), errors.GarbledAnswer, "not JSON"),
         (body(b"<html>hello</html>", "text/html"), errors.GarbledAnswer, "not the OpenAI API"),
         (body(b'{"choices": []}'), errors.GarbledAnswer, "not the OpenAI API"),
@@ -342,7 +350,7 @@ def test_thinking_aloud_is_no_part_of_an_answer():
     cut = finish("length", "<think>or 8? or")
     with (
         faulty_endpoint(lambda prompt: "never", cut) as server,
-        pytest.raises(errors.BadRequest, match="raise llm_max_tokens"),
+        pytest.raises(errors.AnswerCut, match="raise llm_thinking_tokens"),
     ):
         ask(server.base_url)
 

@@ -97,8 +97,8 @@ def test_numbers_arrive_as_strings_and_floats():
         ({**TABLE, "split_column": "a", "time_column": "b"}, "split_column and time_column both say which rows are"),
         ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both say which rows are in"),
         ({"task": "table", "task_name": "a", "test_uri": "b.csv"}, "test_uri needs task_uri"),
-        ({"group_column": "a"}, "group_column is for task=table alone"),
-        ({"output_lists": "set"}, "output_lists is for task=table alone"),
+        ({"group_column": "a"}, "group_column is read by task=table only"),
+        ({"output_lists": "set"}, "output_lists is read by task=table only"),
         ({**TABLE, "output_lists": "both"}, "output_lists=both is not one of alternatives, set"),
     ],
 )
@@ -123,7 +123,7 @@ def test_all_problems_are_listed_at_once():
 
 
 def test_a_stage_gets_the_parameters_of_its_sections_and_no_others():
-    parameters = parse_parameters({"nu": 0.7, "seed": 3})
+    parameters = parse_parameters({"method": "ease", "nu": 0.7, "seed": 3})
     of_a_shard = {"shard", "shards"}
     for config in (stage.module.Config for stage in RUN):
         values = read_by([config], parameters)

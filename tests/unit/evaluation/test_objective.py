@@ -353,5 +353,3 @@ def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_se
     assert answer_sampling(pool, EndpointConfig()).max_tokens == 1000
     assert answer_sampling(pool[1:], EndpointConfig()).max_tokens == 64
     assert answer_sampling(pool, EndpointConfig(llm_max_tokens=8)).max_tokens == 8
-    thinking = EndpointConfig(llm_max_tokens=8, llm_thinking_tokens=2000)
-    assert answer_sampling(pool, thinking).max_tokens == 2008

@@ -87,6 +87,7 @@ def report(**changes):
             "new_requests": 45,
             "cached": 0,
             "retries": 0,
+            "cut_answers": 0,
             "prompt_tokens": 1,
             "completion_tokens": 1,
             "cost_usd": 0.5,
