@@ -22,7 +22,7 @@ def build_dataset(
     metric: str = "auto",
     pool_size: int = -1,
     validation_size: int = -1,
-    test_size: int = 100,
+    test_size: int = -1,
     noise_ratio: float = 0.0,
     label_remapping: str = "",
     prefilter: str = "none",
@@ -56,27 +56,26 @@ def build_dataset(
         summary: Task, metric, sizes, classes, notices and prompt template, JSON.
         lineage: Records of what was done, JSON.
         task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
-        task_uri: The task's file or folder: a path or s3://bucket/key (not for customer_feedback, lr, lp_variant).
-        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.
-        input_columns: Columns that form the input (table): a,b or a template like {a} versus {b}.
-        output_column: Column with the output (table), a,b for a JSON object, or a template like {a} The answer is
-            {b}.
+        task_uri: The task's file or folder: a path or s3://bucket/key (task=instruction_induction or gsm8k or aqua or
+            math or table).
+        task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri
+            (task=instruction_induction or table).
+        input_columns: Columns that form the input: a,b or a template like {a} versus {b} (task=table).
+        output_column: Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}
+            (task=table).
         metric: Score of one answer: exact_match, case_sensitive_match, exact_set, contains, token_f1, rouge_l,
             edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed, judge;
             metric.py:score, costs.csv; auto the task's.
-        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's
-            100.
-        validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, 20 to 200
-            rows.
-        test_size: Rows that are only reported.
+        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.
+        validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.
+        test_size: Rows that are only reported; -1 takes a third, at most 100.
         noise_ratio: Share of pool rows whose output is corrupted on purpose.
-        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping
-            1=World;2=Sports.
+        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
-        retained: Exemplars kept by the prefilter.
+        retained: Exemplars kept by the prefilter (prefilter=cosine or bm25).
         embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
-        method: adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, dpp,
-            mmd, ot, llm_select or zero_shot.
+        method: adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd,
+            ot, llm_select or zero_shot.
         k: Exemplars in the prompt; at most so many where k_min is less.
         budget: Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.
         llm_base_url: OpenAI-compatible URL, local (small LLM shipped), or a function: python:MODULE:NAME or
@@ -85,10 +84,9 @@ def build_dataset(
         llm_concurrency: Requests in flight at most.
         max_llm_requests: LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.
         seed: Seed of every draw: splits, noise, initial design, candidates, network.
-        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues
-            it.
+        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
         publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
-        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {nu: 1.0}.
+        advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {k_min: 2}.
         scheduled: When Kubeflow made the run.
         run_name: Name of the run in the dashboard.
 

@@ -31,7 +31,7 @@ LISTED = "(`python -m pipelines params` lists them), as YAML or JSON"
 def run_form() -> list[Parameter]:
     """Of a run: the parameters declared with `form=True`."""
     fields = [parameter for parameter in declared_parameters(Parameters).values() if parameter.form]
-    return [*fields, _all_others(ADVANCED, f"All other parameters {LISTED}, e.g. {{nu: 1.0}}.")]
+    return [*fields, _all_others(ADVANCED, f"All other parameters {LISTED}, e.g. {{k_min: 2}}.")]
 
 
 def comparison_form() -> list[Parameter]:

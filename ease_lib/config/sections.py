@@ -172,12 +172,14 @@ class TaskConfig(Section):
     )
     validation_size: int = param(
         -1,
-        "Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, 20 to 200 rows.",
+        "Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.",
         low=-1,
         high=10_000,
         form=True,
     )
-    test_size: int = param(100, "Rows that are only reported.", low=1, high=100_000, form=True)
+    test_size: int = param(
+        -1, "Rows that are only reported; -1 takes a third, at most 100.", low=-1, high=100_000, form=True
+    )
     noise_ratio: float = param(
         0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
     )
@@ -199,6 +201,8 @@ class TaskConfig(Section):
             )
         if not self.validation_size:
             yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
+        if not self.test_size:
+            yield "test_size=0 leaves nothing to test the winner on; set a number of rows, or -1"
         if self.task == "instruction_induction" and not self.task_uri:
             yield f"task={self.task} needs task_uri: the folder with induce/, valid/ and execute/"
         if self.task in ("gsm8k", "aqua", "math") and not self.task_uri:

@@ -22,6 +22,7 @@ from ease_lib.tasks.catalog import (
     check_heads,
     check_hub_task,
     is_hub,
+    most_test_rows,
     most_validation_rows,
     shipped_file,
     task_tables,
@@ -55,7 +56,7 @@ def is_small(task: TaskConfig, sources: Sources) -> bool:
     if is_hub(task):
         return False
     if not task.task_uri:
-        return max(task.pool_size, 0) + most_validation_rows(task) + task.test_size <= MOST_GENERATED
+        return max(task.pool_size, 0) + most_validation_rows(task) + most_test_rows(task) <= MOST_GENERATED
     tables = _tables(task, sources)
     return tables is None or sum(map(_bytes_to_read, tables.values())) <= READ_WHOLE_BYTES
 

@@ -19,7 +19,7 @@ from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import Artifact, file_in, logger, recorded, user_errors, work_on
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
-from ease_lib.tasks.catalog import most_validation_rows
+from ease_lib.tasks.catalog import most_test_rows, most_validation_rows
 
 
 def execute(
@@ -67,7 +67,7 @@ def _answer_requests(run: Parameters) -> int:
 
 
 def _test_requests(run: Parameters) -> int:
-    return passes_of_test_set(run.task.baseline) * run.task.test_size * _answer_requests(run)
+    return passes_of_test_set(run.task.baseline) * most_test_rows(run.task) * _answer_requests(run)
 
 
 def _least_requests(run: Parameters) -> int:

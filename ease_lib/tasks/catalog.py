@@ -27,7 +27,7 @@ from ease_lib.tasks.sample import LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED, Limit
 from ease_lib.tasks.splits import (
     AUTOMATIC,
     EVERYTHING,
-    FEWEST_VALIDATION_ROWS,
+    MOST_TEST_ROWS,
     MOST_VALIDATION_ROWS,
     PAPER_POOL,
     SMALL_TABLE,
@@ -75,7 +75,7 @@ def build_task(
         source,
         pool_size=config.pool_size,
         validation_size=most_validation_rows(config) if config.task in GENERATED else config.validation_size,
-        test_size=config.test_size,
+        test_size=most_test_rows(config) if config.task in GENERATED else config.test_size,
         seed=seed,
     )
     metric = data.metric if config.metric == "auto" else config.metric
@@ -118,7 +118,7 @@ def load_source(
             "write these, or give a table"
         )
     generated = PAPER_POOL if config.pool_size == AUTOMATIC else config.pool_size
-    rows = generated + most_validation_rows(config) + config.test_size
+    rows = generated + most_validation_rows(config) + most_test_rows(config)
     if config.task in GENERATED and config.pool_size == EVERYTHING:
         raise ConfigError(
             f"pool_size=0 takes all rows there are, but {config.task} makes as many as asked; set pool_size"
@@ -200,20 +200,22 @@ def most_validation_rows(config: TaskConfig) -> int:
     return MOST_VALIDATION_ROWS if config.validation_size == AUTOMATIC else config.validation_size
 
 
+def most_test_rows(config: TaskConfig) -> int:
+    """Rows that the test set may have."""
+    return MOST_TEST_ROWS if config.test_size == AUTOMATIC else config.test_size
+
+
 def _check_count(config: TaskConfig, name: str, rows: int) -> None:
-    validation = FEWEST_VALIDATION_ROWS if config.validation_size == AUTOMATIC else config.validation_size
-    needed = max(config.pool_size, 1) + validation + config.test_size
-    if rows < needed:
-        raise DataError(
-            f"{name}: {rows} rows are fewer than pool_size={max(config.pool_size, 1)}, validation_size="
-            f"{validation} and test_size={config.test_size} together; lower a size"
-        )
+    sizes = {name: max(getattr(config, name), 1) for name in ("pool_size", "validation_size", "test_size")}
+    if rows < sum(sizes.values()):
+        wanted = ", ".join(f"{size}={count}" for size, count in sizes.items())
+        raise DataError(f"{name}: {rows} rows are fewer than {wanted} together; lower a size")
 
 
 def _limits(config: TaskConfig, seed: int) -> Callable[[str], Limit]:
     """How many rows of a split's file are kept: all where the pool shall be all there are, but never the test set's."""
     pool = SMALL_TABLE if config.pool_size == AUTOMATIC else config.pool_size
-    needed = pool + most_validation_rows(config) + config.test_size
+    needed = pool + most_validation_rows(config) + most_test_rows(config)
     most = max(LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED * needed)
 
     def limit(split: str) -> Limit:

@@ -33,9 +33,9 @@ ROWS_OF_A_CLASS = 4
 SMALL_TABLE = 500
 """Rows left for the pool that are all taken unless a size is asked for."""
 AUTOMATIC, EVERYTHING = -1, 0
-"""Values of `pool_size`; the first of `validation_size` too."""
-FEWEST_VALIDATION_ROWS, MOST_VALIDATION_ROWS = 20, 200
-"""Unless a size is asked for."""
+"""Values of `pool_size`; the first of the two other sizes too."""
+FEWEST_VALIDATION_ROWS, MOST_VALIDATION_ROWS, MOST_TEST_ROWS = 20, 200, 100
+"""Unless a size is asked for; a small table has fewer validation rows, so that every split has some."""
 
 
 def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size: int, seed: int) -> TaskData:
@@ -44,8 +44,9 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     Args:
         pool_size: rows of the pool; 0 takes all that remain, and -1 too where they are at most `SMALL_TABLE`, else the
             paper's 100. The two other sets are drawn first, so that their rows do not depend on `pool_size`.
-        validation_size: -1 takes a third of the rows that the test set leaves, or all of the source's own validation
-            rows, but no fewer than 20 and no more than 200.
+        validation_size: -1 takes a third of the rows that the test set leaves, no fewer than 20 where the pool keeps
+            half of them, or the source's own validation rows; no more than 200.
+        test_size: -1 takes a third of the rows, or the source's own test rows; no more than 100.
 
     Raises:
         DataError: naming the split, the rows wanted and the rows there are; or when there are fewer groups than splits.
@@ -56,8 +57,12 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
     drawn: dict[str, list[Row]] = {}
     for split, own, size in (("test", own_test, test_size), ("validation", own_validation, validation_size)):
         groups = left if own is None else _Groups(own, seed, split)
+        third = len(groups) if own is not None else len(groups) // 3
+        if split == "test" and size == AUTOMATIC:
+            size = test_size = max(1, min(MOST_TEST_ROWS, third))
         if split == "validation" and size == AUTOMATIC:
-            size = validation_size = _validation_rows(len(groups) if own is not None else len(groups) // 3)
+            least = min(FEWEST_VALIDATION_ROWS, len(groups) // 2) if own is None else 1
+            size = validation_size = max(1, least, min(MOST_VALIDATION_ROWS, third))
         if own is not None and len(own) < size:
             raise DataError(
                 f"{source.name} has {len(own)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
@@ -70,7 +75,7 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
         pool_rows = len(left) if len(left) <= SMALL_TABLE else PAPER_POOL
     pool = left.parted(seed).take(pool_rows)
     shared = [split for split, own in (("test", own_test), ("validation", own_validation)) if own is None]
-    lacking = any(len(drawn[split]) < size for split, size in (("test", test_size), ("validation", validation_size)))
+    lacking = len(drawn["test"]) < test_size or len(drawn["validation"]) < validation_size
     if lacking or len(pool) < max(pool_rows, 1):
         there = f"{len(rows)} rows in the sample" if source.left_out else f"{len(rows)} rows"
         grouped = f" in {left.number} groups of {source.group_column}" if source.group_column else ""
@@ -102,10 +107,6 @@ def _check_groups(source: TaskSource, groups: int, splits: int) -> None:
             f"group{'s' * (groups > 1)}, rows with equal inputs joined, and {splits} splits need one each; name a "
             "column with more values, or remove group_column"
         )
-
-
-def _validation_rows(there: int) -> int:
-    return max(FEWEST_VALIDATION_ROWS, min(MOST_VALIDATION_ROWS, there))
 
 
 def same_input(text: str) -> str:

@@ -27,7 +27,7 @@ def test_by_default_rows_and_the_number_of_exemplars_are_chosen():
     search, task = parameters.optimizer, parameters.task
     assert (search.method, search.budget, search.evaluation_rows, search.k) == ("adaptive", 165, 20, 5)
     assert (search.shortest, search.under_way) == (0, 8)
-    assert (task.pool_size, task.validation_size, task.test_size) == (-1, -1, 100)
+    assert (task.pool_size, task.validation_size, task.test_size) == (-1, -1, -1)
 
 
 TABLE = {"task": "table", "task_uri": "t.csv"}

@@ -144,6 +144,26 @@ def test_a_third_of_what_the_test_set_leaves_guides_the_search_unless_a_size_is_
     assert (len(data.validation), len(data.test), len(data.pool)) == (guiding, 100, rows - 100 - guiding)
 
 
+@pytest.mark.parametrize(
+    ("rows", "pool", "guiding", "tested"),
+    [(30, 10, 10, 10), (100, 45, 22, 33), (200, 90, 44, 66), (900, 100, 200, 100)],
+)
+def test_sizes_that_nobody_set_follow_the_data(rows, pool, guiding, tested):
+    data = deal(source(rows), pool_size=-1, validation_size=-1, test_size=-1, seed=0)
+    assert (len(data.pool), len(data.validation), len(data.test)) == (pool, guiding, tested)
+
+
+def test_own_test_rows_are_all_taken_unless_a_size_is_asked_for():
+    own = {"test": [Row(f"t{n}", ("a",)) for n in range(30)], "validation": [Row(f"v{n}", ("a",)) for n in range(12)]}
+    data = deal(source(40, **own), pool_size=-1, validation_size=-1, test_size=-1, seed=0)
+    assert (len(data.pool), len(data.validation), len(data.test)) == (40, 12, 30)
+
+
+def test_two_rows_are_too_few():
+    with pytest.raises(DataError, match="t has 2 rows"):
+        deal(source(2), pool_size=-1, validation_size=-1, test_size=-1, seed=0)
+
+
 @pytest.mark.parametrize(("own", "guiding"), [(20, 20), (90, 90), (500, 200)])
 def test_validation_rows_of_the_source_all_guide_the_search_unless_a_size_is_asked_for(own, guiding):
     given = source(50, validation=[Row(f"v{n}", ("a",)) for n in range(own)])
