@@ -22,13 +22,16 @@ def endpoint_key(url: str, variable: str) -> str:
         variable: the environment variable that was set for this endpoint, wherever it is. `OPENAI_API_KEY`, which may
             be set for other programs, is sent to OpenAI's own hosts over TLS and to nobody else.
     """
-    own = os.environ.get(variable, "")
-    return own or (os.environ.get(OPENAI_KEY, "") if _is_openai(url) else "")
+    own = header_value(variable)
+    return own or (header_value(OPENAI_KEY) if _is_openai(url) else "")
 
 
 def header_value(variable: str) -> str:
-    """Of a header whose value is in this environment variable; empty where it is not set."""
-    return os.environ.get(variable, "")
+    """Of a header whose value is in this environment variable; empty where it is not set.
+
+    Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
+    """
+    return os.environ.get(variable, "").strip()
 
 
 def signing_key() -> tuple[bytes, str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.parsing import parse_parameters, without_unread
 from ease_lib.running import run_context
 from ease_lib.running.graph import CHECK, RUN, folder_of
 from ease_lib.running.inline import Workspace, outputs_of_run
@@ -39,7 +39,9 @@ class RecordedRun:
 
     def __init__(self, folder, **values):
         self.folder = Path(folder)
-        self.parameters = parse_parameters({**SMALL, "store_uri": str(self.folder / "store"), **values})
+        self.parameters = parse_parameters(
+            without_unread({**SMALL, "store_uri": str(self.folder / "store"), **values}, kept=values)
+        )
         self.run_id = str(uuid.uuid4())
         self.workspace = Workspace(self.folder)
 

@@ -19,7 +19,7 @@ ROWS = "text,team\n" + "".join(
 )
 QUICK = (
     *("--task", "table", "--task-uri", "tickets.csv", "--input-columns", "text", "--output-column", "team"),
-    *("--pool-size", "20", "--validation-size", "6", "--test-size", "6", "--budget", "4", "--initial-design", "3"),
+    *("--pool-size", "20", "--validation-size", "6", "--test-size", "6", "--budget", "4"),
     *("--k", "2", "--llm-model", MODEL),
 )
 

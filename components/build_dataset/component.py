@@ -63,7 +63,7 @@ def build_dataset(
         input_columns: Columns that form the input: a,b or a template like {a} versus {b} (task=table).
         output_column: Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}
             (task=table).
-        metric: Score of one answer: exact_match, case_sensitive_match, exact_set, contains, token_f1, rouge_l,
+        metric: Score of one answer: exact_match, case_sensitive_match, label, exact_set, contains, token_f1, rouge_l,
             edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed, judge;
             metric.py:score, costs.csv; auto the task's.
         pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import re
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,10 @@ NO_CREDIT = "insufficient_quota", "billing_error", "credit balance is too low"
 NO_KEY = "no-key"
 """Sent where no key is configured; servers without authentication ignore it."""
 Answer = TypeVar("Answer")
+
+
+VERSION_IN_PATH = re.compile(r"//.*/v\d")
+"""Of an endpoint's URL."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +149,8 @@ def _named_refusal(
         case 401 | 403:
             return errors.AuthenticationFailed(f"{said}; check {remedies.keys}")
         case 404:
-            return errors.ModelNotFound(f"{said}; check {remedies.model}={model} and {remedies.url}")
+            add = "" if VERSION_IN_PATH.search(where) else "; most end in /v1: add it?"
+            return errors.ModelNotFound(f"{said}; check {remedies.model}={model} and {remedies.url}{add}")
         case 429:
             return errors.RateLimited(said, retry_after=refusal.retry_after)
         case 408 | 409:

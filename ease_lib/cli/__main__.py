@@ -37,7 +37,13 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    parsed = _parser(next((argument for argument in given if not argument.startswith("-")), "")).parse_args(given)
+    chosen = next((argument for argument in given if not argument.startswith("-")), "")
+    parser, command = _parser(chosen, shows_all="--help-all" in given)
+    parsed, unknown = parser.parse_known_args(given)
+    if unknown:
+        from ease_lib.cli.options import nearest_option
+
+        (command or parser).error(f"no option {unknown[0]}{nearest_option(command or parser, unknown[0])}")
     try:
         return int(parsed.answer(parsed))
     except EaseError as error:
@@ -48,20 +54,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_STOPPED
 
 
-def _parser(chosen: str) -> argparse.ArgumentParser:
-    """The parser of all commands, with the options of the chosen one: what another needs is not even loaded."""
+def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
+    """The parser of all commands and of the chosen one, which alone has options: what another needs is not loaded."""
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=shape)
     parser.add_argument("--version", action="version", version=f"ease {__version__}")
+    found = None
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=shape)
         if name == chosen:
+            from ease_lib.cli.options import ShowAll
+
             module = importlib.import_module(f"ease_lib.cli.{name}")
             command.description, command.epilog = module.__doc__, module.EXAMPLES
             command.set_defaults(answer=module.answer)
+            command.set_defaults(shows_all=shows_all)
             module.add_options(command)
-    return parser
+            command.add_argument("--help-all", action=ShowAll, nargs=0, help="show every parameter and exit")
+            found = command
+    return parser, found
 
 
 if __name__ == "__main__":

@@ -6,16 +6,16 @@ import argparse
 import itertools
 import sys
 import tempfile
+from typing import TYPE_CHECKING
 
 from ease_lib.cli.options import add_parameters, add_set, given_values, made_folder
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
-from ease_lib.running.comparison.workers import Done, run_cells
-from ease_lib.running.run import open_host, open_run
 from ease_lib.signals import sigterm_as_interrupt
-from ease_lib.stages import report_comparison
-from ease_lib.stages.plan_comparison import checked_plan, most_requests
+
+if TYPE_CHECKING:
+    from ease_lib.running.comparison.workers import Done
 
 EXAMPLES = """examples:
   ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
@@ -39,6 +39,11 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
+    from ease_lib.running.comparison.workers import run_cells
+    from ease_lib.running.run import open_host, open_run
+    from ease_lib.stages import report_comparison
+    from ease_lib.stages.plan_comparison import checked_plan, most_requests
+
     values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
     jobs = parsed.jobs

@@ -12,8 +12,6 @@ from ease_lib.cli.options import add_parameters, add_set, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_ERROR
-from ease_lib.running import doctor
-from ease_lib.running.run import open_host, open_run, run_of
 
 EXAMPLES = """examples:
   ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
@@ -31,6 +29,9 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Print a line for everything that was tried, and what to do where it failed."""
+    from ease_lib.running import doctor
+    from ease_lib.running.run import open_host, open_run, run_of
+
     parameters = parse_parameters(run_values(parsed))
     problems = 0
     folder = Path(parsed.output_dir).expanduser().absolute()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 from pathlib import Path
@@ -10,8 +11,14 @@ from typing import Any
 
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import declared_parameters, without_unread
+from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 
+COMMON = (
+    *("task", "task_uri", "input_columns", "output_column", "metric", "prompt", "baseline"),
+    *("llm_base_url", "llm_model", "k", "budget", "max_llm_requests", "max_cost_usd", "seed"),
+)
+"""What most people need: `--help` shows these, `--help-all` every parameter."""
 PREFIX = "parameter_"
 """Begins the names of parameters among parsed options."""
 
@@ -23,18 +30,43 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def add_parameters(parser: argparse.ArgumentParser, config: type, title: str) -> None:
-    """Add an option for each parameter of `config`, in a group of their own."""
-    group = parser.add_argument_group(title)
+    """Add an option for each parameter of `config`, in a group of their own.
+
+    Of a run's, help shows the common ones first, and the others only where `--help-all` asks for them.
+    """
+    is_run = config is Parameters
+    group = parser.add_argument_group(f"{title}; all others: --help-all" if is_run and not shows_all(parser) else title)
     for parameter in declared_parameters(config).values():
         default = f" (default: {parameter.default})" if parameter.default != "" else ""
+        is_hidden = parameter.internal or (is_run and parameter.name not in COMMON and not shows_all(parser))
         flag: dict[str, Any] = {"nargs": "?", "const": True} if parameter.type is bool else {}
         group.add_argument(
             f"--{parameter.name.replace('_', '-')}",
             dest=f"{PREFIX}{parameter.name}",
             metavar=parameter.type.__name__.upper(),
-            help=argparse.SUPPRESS if parameter.internal else (parameter.help + default).replace("%", "%%"),
+            help=argparse.SUPPRESS if is_hidden else (parameter.help + default).replace("%", "%%"),
             **flag,
         )
+
+
+class ShowAll(argparse.Action):
+    """`--help-all`."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        parser.print_help()
+        parser.exit()
+
+
+def shows_all(parser: argparse.ArgumentParser) -> bool:
+    """Whether help is to list every parameter."""
+    return bool(parser.get_default("shows_all"))
+
+
+def nearest_option(parser: argparse.ArgumentParser, given: str) -> str:
+    """What an option that is none was probably meant to be, as a question; empty where nothing is like it."""
+    options = [option for action in parser._actions for option in action.option_strings]
+    close = difflib.get_close_matches(given.partition("=")[0], options, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def given_values(parsed: argparse.Namespace) -> dict[str, object]:

@@ -11,8 +11,6 @@ import argparse
 from ease_lib.cli.options import add_parameters, add_set, run_values
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.running.planning import Estimate, planned, shares_of_cap, total
-from ease_lib.running.run import open_host, open_run, run_of
 
 EXAMPLES = """examples:
   ease plan --params demo
@@ -34,6 +32,9 @@ def answer(parsed: argparse.Namespace) -> int:
 
 def plan_text(parameters: Parameters) -> str:
     """A table of the parts of a run; a judge's tokens are among the others."""
+    from ease_lib.running.planning import Estimate, planned, shares_of_cap, total
+    from ease_lib.running.run import open_host, open_run, run_of
+
     prices = parameters.endpoint.prices | parameters.judge.prices
     priced = any(prices.values())
     with open_host() as host, open_run(host, *run_of(parameters)) as run:

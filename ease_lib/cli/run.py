@@ -19,7 +19,6 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import EXIT_NOT_BETTER, ConfigError
 from ease_lib.reporting.result_text import result_text
 from ease_lib.reporting.summary import BETTER
-from ease_lib.running.inline import run_inline
 
 RIVALS = ("baseline", "random", "zero_shot")
 """Whom the verdict is on."""
@@ -63,6 +62,8 @@ def answer(parsed: argparse.Namespace) -> int:
     described = f"{search.method} on {_task_of(parameters)}: k={search.k}, budget {search.budget}"
     print(f"{described}; output in {output_dir}", flush=True)
     if parsed.runner == "inline":
+        from ease_lib.running.inline import run_inline
+
         run_inline(parameters, output_dir)
     else:
         pipelines_module("local_run").run_pipeline(parameters, output_dir, parsed.runner)

@@ -21,7 +21,8 @@ from ease_lib.config.methods import CHOOSE_ROWS, FLEXIBLE, METHODS
 EVALUATIONS_UNDER_WAY = 8
 """Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
 METRIC_NAMES = (
-    *("exact_match", "case_sensitive_match", "exact_set", "contains", "token_f1", "rouge_l", "edit_similarity"),
+    *("exact_match", "case_sensitive_match", "label", "exact_set", "contains", "token_f1", "rouge_l"),
+    "edit_similarity",
     *("regex", "json_equal", "json_fields", "json_set", "number", "option_letter", "boxed"),
 )
 JUDGE = "judge"
@@ -487,7 +488,7 @@ class OptimizerConfig(Section):
             yield f"{problem.format(self.method)} take one of {CHOOSE_ROWS}"
         if self.method in ("cosine", "bm25") and self.k > self.nearest:
             yield f"k={self.k} exceeds nearest={self.nearest}; lower k or raise nearest"
-        if self.shortlist_size > self.sampled_candidates:
+        if self.method == "ease" and self.shortlist_size > self.sampled_candidates:
             yield (
                 f"shortlist_size={self.shortlist_size} exceeds sampled_candidates={self.sampled_candidates}; "
                 "lower shortlist_size or raise sampled_candidates"

@@ -13,7 +13,7 @@ from ease_lib import errors
 from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
-from ease_lib.evaluation.metrics import Metric
+from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.messages import as_text
@@ -120,8 +120,8 @@ class Evaluator:
         self._most_zeros = most_zeros
         self._seen: set[tuple[object, ...]] = set()
         """Sequences whose beginning the endpoint knows."""
-        self._zeros: list[str] = []
-        """Answers from the first on, until one has a score."""
+        self._zeros: list[tuple[str, Exemplar]] = []
+        """Answers from the first on with their rows, until one has a score."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask every row.
@@ -215,18 +215,21 @@ class Evaluator:
         if score:
             self._most_zeros = 0
             return
-        self._zeros.append(answer)
+        self._zeros.append((answer, row))
         if len(self._zeros) < self._most_zeros:
             return
-        if any(self._metric(each, other.outputs) for each in dict.fromkeys(self._zeros) for other in self._rows):
+        answers = list(dict.fromkeys(given for given, _ in self._zeros))
+        if any(self._metric(each, other.outputs) for each in answers for other in self._rows):
             self._most_zeros = 0
             return
         shown = f"the prompt\n\n{as_text(prompt)}\n\nthe answer\n\n{answer}\n\nexpected\n\n{row.output}\n"
         logger.info("one of %d answers that all score 0:\n\n%s", len(self._zeros), shown)
+        fitting, right = metric_that_fits([(given, asked.outputs) for given, asked in self._zeros])
+        found = f" (metric={fitting} finds {right} of them right)" if right else ""
         raise errors.DataError(
             f"the first {len(self._zeros)} answers all score 0, and would for any other row: it is the format, not "
-            "the exemplars. Compare prompt, answer and expected output above; then change prompt, metric, llm_api or "
-            "llm_max_tokens, or set max_zero_answers=0 to go on"
+            f"the exemplars. Compare prompt, answer and expected output above; then change metric{found}, prompt, "
+            "llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
         )
 
     def _check_coverage(self, rows: Sequence[_Row], *, whole: bool) -> None:

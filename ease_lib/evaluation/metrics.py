@@ -14,8 +14,9 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from rapidfuzz.distance import LCSseq, Levenshtein
@@ -24,6 +25,8 @@ from ease_lib.errors import DataError
 from ease_lib.prompts.messages import without_reasoning
 
 Metric = Callable[[str, Sequence[str]], float]
+LABEL = "label"
+"""The metric that knows the task's labels."""
 
 _QUOTES = "\"'`“”‘’«»"
 _TRAILING = ".,;:!?"
@@ -151,6 +154,42 @@ def contains(answer: str, outputs: Sequence[str]) -> float:
     return float(
         any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", given) for given, wanted in _pairs(answer, outputs))
     )
+
+
+def label(answer: str, outputs: Sequence[str], labels: Sequence[str] = ()) -> float:
+    """1 when an output stands in the answer as a word, and no other label of the task: "Sure! It is **billing**."
+
+    Of labels that overlap the longest counts: `not spam` is not `spam`. Letters of scripts that part no words by blanks
+    need none around a label.
+
+    Args:
+        labels: all of the task; `label_metric` knows them.
+    """
+    known = {_shown(each): each for each in (*labels, *outputs)}
+    every = "|".join(_as_word(each) for each in sorted(known, key=len, reverse=True) if each)
+    found = {match.group() for match in re.finditer(every, _shown(answer))} if every else set()
+    return float(bool(found) and found <= {_shown(output) for output in outputs})
+
+
+def label_metric(labels: Iterable[str]) -> Metric:
+    """`label` for a task with these labels."""
+    return partial(label, labels=tuple(dict.fromkeys(labels)))
+
+
+def _shown(text: str) -> str:
+    return " ".join(_characters(without_reasoning(text)).casefold().split())
+
+
+UNPARTED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""Scripts whose words are not parted by blanks, or that join endings to them, by the names of their characters."""
+
+
+def _as_word(wanted: str) -> str:
+    before, after = (
+        "" if unicodedata.name(edge, "").startswith(UNPARTED) else boundary
+        for edge, boundary in ((wanted[0], r"(?<![^\W_])"), (wanted[-1], r"(?![^\W_])"))
+    )
+    return f"{before}{re.escape(wanted)}{after}"
 
 
 def token_f1(answer: str, outputs: Sequence[str]) -> float:
@@ -436,6 +475,7 @@ METRICS: dict[str, Metric] = {
     "case_sensitive_match": case_sensitive_match,
     "exact_set": exact_set,
     "contains": contains,
+    LABEL: label,
     "token_f1": token_f1,
     "rouge_l": rouge_l,
     "edit_similarity": edit_similarity,
@@ -447,6 +487,22 @@ METRICS: dict[str, Metric] = {
     "option_letter": option_letter,
     "boxed": boxed,
 }
+
+
+def metric_that_fits(answers: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, int]:
+    """Of the metrics that read an answer out of a longer one, the one that finds most right, and how many.
+
+    Args:
+        answers: with the accepted outputs of their rows.
+    """
+    counts = dict.fromkeys(("label", "number", "option_letter", "boxed", "json_equal"), 0)
+    for name in counts:
+        try:
+            counts[name] = sum(METRICS[name](answer, outputs) == 1 for answer, outputs in answers)
+        except DataError:
+            continue  # the outputs are nothing that it reads
+    best = max(counts, key=lambda name: counts[name])
+    return best, counts[best]
 
 
 def _words(text: str) -> list[str]:

@@ -23,7 +23,7 @@ from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embe
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.judge import Rubric, rubric_of
-from ease_lib.evaluation.metrics import Metric
+from ease_lib.evaluation.metrics import LABEL, Metric, label_metric
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.own_metric import LoadedMetric
 from ease_lib.evaluation.rows import passes_of_test_set
@@ -165,11 +165,11 @@ def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
         ConfigError: when the metric's file is not the one that the data was made with.
     """
     said = read_document(Path(summary), contracts.DATASET_SUMMARY)
-    return ScoredTask(
-        pool=read_exemplars(Path(pool), contracts.EXEMPLAR_POOL),
-        summary=said,
-        metric=metric_of(said["metric"], said["metric_sha256"]).score,
-    )
+    exemplars = read_exemplars(Path(pool), contracts.EXEMPLAR_POOL)
+    metric = metric_of(said["metric"], said["metric_sha256"]).score
+    if said["metric"] == LABEL:
+        metric = label_metric(output for row in exemplars for output in row.outputs)
+    return ScoredTask(pool=exemplars, summary=said, metric=metric)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -190,11 +190,11 @@ def test_the_cells_of_a_comparison_are_structs(comparison_spec):
 
 
 def test_defaults_of_an_installation_are_those_of_its_form(tmp_path):
-    compile_all(tmp_path, values={"budget": 60, "task": "lr", "nu": 0.5})
+    compile_all(tmp_path, values={"budget": 60, "task": "lr", "order_report": 2})
     spec = next(yaml.safe_load_all((tmp_path / "ease_pipeline.yaml").read_text()))
     inputs = spec["root"]["inputDefinitions"]["parameters"]
     assert (inputs["budget"]["defaultValue"], inputs["task"]["defaultValue"]) == (60.0, "lr")
-    assert json.loads(inputs["advanced"]["defaultValue"]) == {"nu": 0.5}
+    assert json.loads(inputs["advanced"]["defaultValue"]) == {"order_report": 2}
 
 
 def test_no_stage_is_taken_from_kubeflows_step_cache(spec):
@@ -222,8 +222,8 @@ def test_no_secret_is_a_parameter():
 
 
 def test_changed_parameters_travel_by_form_or_advanced():
-    arguments = form_arguments(parse_parameters({"k": 3, "nu": 0.5}))
-    assert arguments == {"k": 3, "advanced": '{"nu": 0.5}'}
+    arguments = form_arguments(parse_parameters({"k": 3, "k_min": 2}))
+    assert arguments == {"k": 3, "advanced": '{"k_min": 2}'}
 
 
 @pytest.mark.parametrize("name", ["demo", "smoke", "paper"])

@@ -8,7 +8,7 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table
-from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.parsing import parse_parameters, without_unread
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.running.graph import modules_between
@@ -43,7 +43,9 @@ def answer(prompt):
 
 def run(at, server, *stages, **changes):
     parameters = parse_parameters(
-        {**SMALL, "llm_base_url": server.base_url, "store_uri": str(at.folder / "store"), **changes}
+        without_unread(
+            {**SMALL, "llm_base_url": server.base_url, "store_uri": str(at.folder / "store"), **changes}, kept=changes
+        )
     )
     return run_stages(at, parameters, *stages)
 

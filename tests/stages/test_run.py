@@ -13,7 +13,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import RESULT_FILES
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.black_box.client import estimated_tokens
-from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.parsing import parse_parameters, without_unread
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.prompts.messages import Chat
 from ease_lib.prompts.template import PromptTemplate, prompt_sha256
@@ -45,7 +45,7 @@ def render_prompt(exemplars, query, instruction=""):
 
 
 def run(at, *stages, **changes):
-    return run_stages(at, parse_parameters({**SMOKE, **changes}), *stages)
+    return run_stages(at, parse_parameters(without_unread({**SMOKE, **changes}, kept=changes)), *stages)
 
 
 def run_optimize(at, **changes):
@@ -413,7 +413,7 @@ def test_prefilter_keeps_as_many_as_asked(finished, tmp_path, kind):
 
 
 def check(**values):
-    checked(parse_parameters({**SMOKE, **values}))
+    checked(parse_parameters(without_unread({**SMOKE, **values}, kept=values)))
 
 
 def test_prerequisites_list_every_problem(tmp_path):

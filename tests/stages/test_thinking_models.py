@@ -10,7 +10,7 @@ from ease_lib import errors
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.cli import __main__ as cli
-from ease_lib.config.parsing import parse_parameters
+from ease_lib.config.parsing import parse_parameters, without_unread
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
@@ -52,7 +52,7 @@ def parameters_of(folder, server, **values):
     rows = [{"question": f"number {number} ?", "answer": ("even", "odd")[number % 2]} for number in range(30)]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     places = {"task_uri": str(folder / "rows.jsonl"), "store_uri": str(folder / "store")}
-    return parse_parameters({**SMALL, **places, "llm_base_url": server.base_url, **values})
+    return parse_parameters(without_unread({**SMALL, **places, "llm_base_url": server.base_url, **values}, kept=values))
 
 
 def ran(folder, parameters):

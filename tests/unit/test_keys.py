@@ -26,3 +26,8 @@ def test_openais_key_is_sent_to_openai_alone(url, environment, sent, monkeypatch
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert endpoint_key(url, "EASE_LLM_API_KEY") == sent
+
+
+def test_the_end_of_a_line_behind_a_key_is_no_part_of_it(monkeypatch):
+    monkeypatch.setenv("EASE_LLM_API_KEY", " own\n")
+    assert endpoint_key("https://llm.example.org/v1", "EASE_LLM_API_KEY") == "own"

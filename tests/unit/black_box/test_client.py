@@ -75,7 +75,7 @@ def test_answer_with_its_tokens(api):
         (status(503), errors.Overloaded, "503"),
         (status(401, "bad key"), errors.AuthenticationFailed, "bad key; check EASE_LLM_API_KEY"),
         (status(403), errors.AuthenticationFailed, "check EASE_LLM_API_KEY"),
-        (status(404), errors.ModelNotFound, "check llm_model=test-model"),
+        (status(404), errors.ModelNotFound, r"check llm_model=test-model and llm_base_url$"),
         (status(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong, "lower k"),
         (status(400, "flagged", "content_filter"), errors.ContentRefused, "remove the row"),
         (status(422, "no such field"), errors.BadRequest, "no such field"),
@@ -99,6 +99,13 @@ def test_failures_by_kind(fault, kind, remedy):
     with faulty_endpoint(lambda prompt: "never", fault) as server, pytest.raises(kind, match=remedy) as caught:
         ask(server.base_url, timeout_seconds=1.0)
     assert type(caught.value) is kind
+
+
+def test_an_address_without_its_version_is_asked_whether_that_is_missing():
+    with faulty_endpoint(lambda prompt: "never", status(404)) as server:
+        without_version = server.base_url.replace("/v1", "/api")
+        with pytest.raises(errors.ModelNotFound, match=r"and llm_base_url; most end in /v1: add it\?"):
+            ask(without_version)
 
 
 def test_tokens_are_estimated_where_the_endpoint_does_not_count():

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from ease_lib.cli import __main__ as cli
+from ease_lib.config.parsing import declared_parameters
 
 
 def test_help_lists_every_command(capsys):
@@ -17,20 +18,62 @@ def test_help_lists_every_command(capsys):
         assert summary in " ".join(shown.split())
 
 
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_nothing_is_loaded_that_a_command_does_not_use(option):
-    """So that they answer at once: they compute nothing."""
+def modules_loaded_by(*arguments):
+    """The top ones of others, and ours; beside what Python itself has loaded."""
     code = (
         f"import sys; from ease_lib.cli.__main__ import main\n"
-        f"try:\n    main([{option!r}])\n"
+        f"try:\n    main({list(arguments)!r})\n"
         "except SystemExit:\n    print(sorted(name for name in sys.modules if '.' not in name), file=sys.stderr)\n"
         "    print(sorted(name for name in sys.modules if name.startswith('ease_lib.')), file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     top, ours = (set(ast.literal_eval(line)) for line in ended.stderr.splitlines())
     foreign = {name for name in top if not name.startswith("_")} - set(sys.stdlib_module_names)
-    assert foreign - started_with() == {"ease_lib"}
+    return foreign - started_with(), ours
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_nothing_is_loaded_that_a_command_does_not_use(option):
+    """So that they answer at once: they compute nothing."""
+    foreign, ours = modules_loaded_by(option)
+    assert foreign == {"ease_lib"}
     assert ours == {"ease_lib.cli", "ease_lib.cli.__main__", "ease_lib.errors"}
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "compare", "doctor"])
+def test_help_of_a_command_loads_none_of_what_computes(command):
+    foreign, _ = modules_loaded_by(command, "--help")
+    assert not foreign & {"numpy", "pyarrow", "openai", "aiohttp", "torch", "scipy", "boto3"}
+
+
+def test_help_shows_what_most_people_need_and_help_all_the_rest(capsys):
+    shown = {}
+    for option in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["run", option])
+        assert ended.value.code == 0
+        shown[option] = capsys.readouterr().out
+    assert "--nu" not in shown["--help"]
+    assert "--task-uri" in shown["--help"]
+    assert "--help-all" in shown["--help"]
+    assert {f"--{name.replace('_', '-')}" for name, each in declared_parameters().items() if not each.internal} <= set(
+        shown["--help-all"].split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["run", "--taks", "lr"], "no option --taks; did you mean --task?"),
+        (["run", "--llm-modle=x"], "no option --llm-modle=x; did you mean --llm-model?"),
+        (["run", "--qqqqqq"], "no option --qqqqqq\n"),
+    ],
+)
+def test_a_mistyped_option_names_the_nearest(given, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def started_with():

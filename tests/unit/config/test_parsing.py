@@ -191,7 +191,7 @@ def test_a_version_in_the_address_is_no_secret():
 
 def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     shown = capsys.readouterr().out
     assert "--store-uri" in shown
     assert not [name for name in ("--ledger", "--run-name", "--answers ") if name in shown]
@@ -226,7 +226,7 @@ def test_fields_of_a_form_at_their_defaults_are_for_every_run():
 
 def test_help_says_who_reads_an_option(capsys):
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     assert "Exploration weight of NeuralUCB" in (shown := " ".join(capsys.readouterr().out.split()))
     assert "is 0.1 here (method=ease)." in shown
 

@@ -13,6 +13,8 @@ from ease_lib.evaluation.metrics import (
     final_expression,
     final_number,
     final_option,
+    label_metric,
+    metric_that_fits,
     normalise,
     normalise_whole,
 )
@@ -70,6 +72,11 @@ def test_normalisation_keeps_what_has_meaning(text, expected):
         ("contains", "a big house", ["house", "hut"], 1),
         ("contains", "a lighthouse", ["house"], 0),
         ("token_f1", "the red car", ["red car"], 0.8),
+        ("label", "Sure! The answer is **Billing**.", ["billing"], 1),
+        ("label", "Sure!\n\nIt is _billing_", ["billing"], 1),
+        ("label", "rebilling", ["billing"], 0),
+        ("label", "<think>billing?</think> sales", ["billing"], 0),
+        ("label", "", ["billing"], 0),
         ("number", "so 3 + 4 = 7 apples.", ["Answer: #### 7"], 1),
         ("number", r"we get \boxed{1,200} in 2024", ["#### 1200"], 1),
         ("number", "-3.50", ["#### -3.5"], 1),
@@ -82,6 +89,26 @@ def test_normalisation_keeps_what_has_meaning(text, expected):
 )
 def test_scores(metric, answer, outputs, score):
     assert METRICS[metric](answer, outputs) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("labels", "answer", "output", "score"),
+    [
+        (("billing", "sales"), "billing, not sales", "billing", 0),
+        (("billing", "sales"), "It is SALES. Sales!", "sales", 1),
+        (("spam", "not spam"), "This is not spam.", "not spam", 1),
+        (("spam", "not spam"), "This is not spam.", "spam", 0),
+        (("正面", "负面"), "答案是正面。", "正面", 1),
+        (("正面", "负面"), "正面还是负面", "正面", 0),
+        (("긍정", "부정"), "긍정입니다", "긍정", 1),
+        (("بريد", "مبيعات"), "الفئة: بريد.", "بريد", 1),
+        (("rückgabe", "größe"), "Es geht um die GRÖSSE? Nein: Größe", "größe", 1),
+        (("c++", "c"), "C++", "c++", 1),
+        (("1", "10"), "10", "1", 0),
+    ],
+)
+def test_a_label_is_right_where_no_other_one_is_named(labels, answer, output, score):
+    assert label_metric(labels)(answer, [output]) == score
 
 
 @pytest.mark.parametrize(
@@ -383,3 +410,9 @@ def test_outputs_that_a_metric_cannot_read_are_the_datas_fault():
 
 def test_every_metric_can_be_named():
     assert set(METRICS) == set(METRIC_NAMES)
+
+
+def test_the_metric_is_named_that_reads_what_answers_say():
+    assert metric_that_fits([("Sure! It is billing.", ["billing"]), ("Sales.", ["sales"])]) == ("label", 2)
+    assert metric_that_fits([("3 + 4 = 7 apples", ["#### 7"])] * 3) == ("number", 3)
+    assert metric_that_fits([("no idea", ["billing"])])[1] == 0

@@ -92,6 +92,14 @@ def test_answers_that_fit_no_row_at_all_end_the_search_and_one_is_shown(caplog):
     assert "Sure! It is seven." in caplog.text
 
 
+def test_where_answers_hold_what_is_expected_the_metric_that_finds_it_is_named():
+    with (
+        faulty_endpoint(lambda prompt: f"Sure! It is {query_number(prompt)}.") as server,
+        pytest.raises(DataError, match=r"then change metric \(metric=label finds 10 of them right\), prompt"),
+    ):
+        evaluate(server, most_zeros=10)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
