@@ -208,7 +208,7 @@ def most_test_rows(config: TaskConfig) -> int:
 def _check_count(config: TaskConfig, name: str, rows: int) -> None:
     sizes = {name: max(getattr(config, name), 1) for name in ("pool_size", "validation_size", "test_size")}
     if rows < sum(sizes.values()):
-        wanted = ", ".join(f"{size}={count}" for size, count in sizes.items())
+        wanted = ", ".join(f"{size}={count}" for size, count in sizes.items()).replace(", test", " and test")
         raise DataError(f"{name}: {rows} rows are fewer than {wanted} together; lower a size")
 
 
