@@ -30,5 +30,6 @@ def answer(parsed: argparse.Namespace) -> int:
     folder = Path(parsed.output_dir or f"exports/{parsed.to}")
     for path in write_export(result, parsed.to, folder):
         print(path)
-    print(f"\n{result.verdict}\nuse: {FORMS[parsed.to].use}")
+    fields = ", ".join(f"{name}=..." for name in result.query_fields)
+    print(f"\n{result.verdict}\nuse: {FORMS[parsed.to].use.replace('input=...', fields)}")
     return 0

@@ -21,14 +21,23 @@ MOST_MISTAKES = 25
 Rows = Sequence[Mapping[str, Any]]
 
 
-def render_page(report: Mapping[str, Any], history: Rows, prompt: str, predictions: Rows, harmful: Rows = ()) -> str:
+def render_page(
+    report: Mapping[str, Any],
+    history: Rows,
+    prompt: str,
+    predictions: Rows,
+    harmful: Rows = (),
+    *,
+    marks: Sequence[str] = ("{input}",),
+) -> str:
     """The page of a run.
 
     Args:
         report: what `summarise` gives.
         history, predictions: rows of the contracts of these names.
         harmful: the report's harmful exemplars, with their texts.
-        prompt: the winning prompt with a placeholder for the query.
+        prompt: the winning prompt with placeholders for the query.
+        marks: these placeholders.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
@@ -38,6 +47,7 @@ def render_page(report: Mapping[str, Any], history: Rows, prompt: str, predictio
         history=history,
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
+        marks=marks,
         rows=sorted({row_hash(text) for text in _shown(report["best"], mistakes, harmful) if text.strip()}),
         harmful=harmful,
         labels=labels_of(scored),

@@ -14,7 +14,7 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table,
 from ease_lib.black_box.client import content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.prompts.messages import as_text, messages_of
-from ease_lib.prompts.template import PromptTemplate
+from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.run import Run
@@ -63,13 +63,15 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     )
     template = PromptTemplate.of(best["prompt"])
     exemplars = [exemplar_of(entry) for entry in best["exemplars"]]
-    prompt = template.render(exemplars, template.placeholder(exemplars), best["instruction"])
+    blank = template.placeholder(exemplars)
+    prompt = template.render(exemplars, blank, best["instruction"])
+    marks = [mark for name, mark in ((INPUT, blank.input), *blank.fields) if name in template.query_fields]
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     harmful = [
         {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
         for each in summary["harmful_exemplars"]
     ]
-    page = render_page(summary, history, as_text(prompt), predictions, harmful)
+    page = render_page(summary, history, as_text(prompt), predictions, harmful, marks=marks)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)

@@ -273,3 +273,8 @@ def test_the_page_names_every_row_that_it_shows_for_those_who_forget_one():
     shown = (ATTACK, "lost parcel", repeated["prediction"], "question", "lights went out", "complaint")
     assert {row_hash(text) for text in shown} <= set(named.split())
     assert row_hash("not shown") not in named
+
+
+def test_the_page_names_the_fields_of_the_prompt_for_the_query():
+    page = render_page(report(), HISTORY, "prompt", PREDICTIONS, marks=["{subject}", "{body}"])
+    assert "in the place of <code>{subject}</code>, <code>{body}</code>." in page

@@ -183,6 +183,12 @@ def test_odd_labels_are_mentioned(caplog):
     assert "returns" not in said
 
 
+def test_outputs_of_json_differ_in_few_characters_and_are_no_slips():
+    rows = [Row(f"row {n}", ('{"team": "billing", "urgent": false}',)) for n in range(60)]
+    rows += [Row(f"other {n}", ('{"team": "billing", "urgent": true}',)) for n in range(4)]
+    assert list(label_notices(rows)) == []
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
