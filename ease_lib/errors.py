@@ -22,6 +22,10 @@ class EaseError(Exception):
     time_may_cure = False
 
 
+class Notice(UserWarning):
+    """What should be known of a search that goes on; `ease_lib.optimize` warns of it."""
+
+
 class ConfigError(EaseError):
     """Parameters that cannot work, all of them listed."""
 

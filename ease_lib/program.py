@@ -7,11 +7,16 @@ kfp. Nothing is left on the disk unless `output_dir` or `store_uri` asks for it.
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
+import io
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +26,7 @@ from tqdm.auto import tqdm
 from ease_lib.black_box.chain import FUNCTION
 from ease_lib.black_box.in_process import Function, OwnFunction
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.errors import ConfigError, DataError
+from ease_lib.errors import ConfigError, DataError, EaseError, Notice
 from ease_lib.evaluation import own_metric
 from ease_lib.evaluation.own_metric import OwnMetric
 from ease_lib.result import Result
@@ -34,6 +39,10 @@ Rows = Iterable[Mapping[str, Any]]
 
 CANCEL_SECONDS = 0.2
 """Between two attempts at cancelling a run whose caller was interrupted."""
+NOTICE = "notice: "
+"""Begins a line that the caller is warned of."""
+_on_host: ContextVar[Callable[[Host], None]] = ContextVar("on_host", default=lambda host: None)
+"""Is given what `optimize_async` cancels its search by."""
 
 
 def optimize(
@@ -91,10 +100,63 @@ def optimize(
         )
         checked = parse_parameters(values)
         shown = stack.enter_context(_Bar()) if progress else SILENT
-        _without_running_loop(
-            lambda on_host: run_inline(checked, folder, lines=None, progress=shown, caller=caller, on_host=on_host)
-        )
+        stack.callback(_warn, lines := io.StringIO())
+        try:
+            _without_running_loop(
+                lambda on_host: run_inline(checked, folder, lines=lines, progress=shown, caller=caller, on_host=on_host)
+            )
+        except EaseError as error:
+            raise error.with_traceback(None) from _of_own_function(error)
         return Result.read(str(folder))
+
+
+async def optimize_async(rows: Rows | None = None, llm: str | Function = "local", **given: Any) -> Result:
+    """`optimize` for programs that are async: takes the same, searches in a thread, and ends the search when cancelled.
+
+    A coroutine function is awaited in the event loop of the caller, to which his clients belong.
+    """
+    hosts: list[Host] = []
+    _on_host.set(hosts.append)
+    search = asyncio.create_task(asyncio.to_thread(optimize, rows, _in_loop(llm, asyncio.get_running_loop()), **given))
+    try:
+        return await asyncio.shield(search)
+    except asyncio.CancelledError:
+        while not search.done():
+            for host in hosts:
+                host.cancel()
+            await asyncio.wait([search], timeout=CANCEL_SECONDS)
+        await asyncio.gather(search, return_exceptions=True)
+        raise
+
+
+def _in_loop(llm: str | Function, loop: asyncio.AbstractEventLoop) -> str | Function:
+    """A coroutine function that is awaited in this loop, whoever awaits it; anything else as it is."""
+    if isinstance(llm, str) or not inspect.iscoroutinefunction(llm):
+        return llm
+
+    @functools.wraps(llm)
+    async def answer(messages: list[dict[str, str]]) -> str:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(llm(messages), loop))
+
+    return answer
+
+
+def _warn(lines: io.StringIO) -> None:
+    """Of each notice among the lines of a run."""
+    for line in dict.fromkeys(lines.getvalue().splitlines()):
+        if line.startswith(NOTICE):
+            warnings.warn(line.removeprefix(NOTICE), Notice, stacklevel=5)  # past the `ExitStack` of `optimize`
+
+
+def _of_own_function(error: EaseError) -> BaseException | None:
+    """What a function of the caller's raised, if the error is of that; what it was given is then a note of both."""
+    cause: BaseException | None = error
+    while isinstance(cause, EaseError):
+        cause = cause.__cause__
+    notes = getattr(cause, "__notes__", ())
+    for note in notes:
+        error.add_note(note)
+    return cause if notes else None
 
 
 @contextmanager
@@ -120,8 +182,15 @@ def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
                     f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
                     'df.to_dict("records"), of a pyarrow table table.to_pylist()'
                 )
-            file.write(json.dumps(dict(row), ensure_ascii=False, default=str) + "\n")
+            file.write(json.dumps(dict(row), ensure_ascii=False, default=_as_json) + "\n")
     return {"task": "table", "task_uri": str(path)}
+
+
+def _as_json(value: object) -> object:
+    """What JSON has no type for: a set is a list in a fixed order, arrays of numpy are what they hold."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, object]:
@@ -193,7 +262,7 @@ def _without_running_loop(work: Callable[[Callable[[Host], None]], Made]) -> Mad
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work(lambda host: None)
+        return work(_on_host.get())
     hosts: list[Host] = []
     with sigterm_as_interrupt(), ThreadPoolExecutor(1, "ease") as thread:
         made = thread.submit(work, hosts.append)

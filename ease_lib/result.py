@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, PAGE, REPORT
 from ease_lib.artifacts.store import Store, open_store
-from ease_lib.artifacts.tables import read_exemplars
+from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
 from ease_lib.errors import DataError, EaseError
 from ease_lib.lineage.chain import Chain, follow
@@ -88,7 +85,7 @@ class Result:
         return cls(
             best=best,
             report=json.loads(files[REPORT] or b""),
-            history=pq.read_table(io.BytesIO(files[HISTORY] or b"")).to_pylist(),
+            history=table_of(files[HISTORY] or b"").to_pylist(),
             harmful=json.loads(files[HARMFUL] or b""),
             page=(files[PAGE] or b"").decode(),
             test_rows=test_rows,

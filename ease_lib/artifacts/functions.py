@@ -15,6 +15,11 @@ from typing import Any, NamedTuple
 from ease_lib.artifacts.sources import Sources
 from ease_lib.errors import ConfigError
 
+SHOWN_CHARACTERS = 500
+"""Of what a function was given."""
+NOT_ITS_OWN = "ease_lib", "concurrent", "asyncio"
+"""Packages whose frames lead to a function."""
+
 
 class LoadedFunction(NamedTuple):
     """A function, and the source of the file or module that it is from."""
@@ -60,3 +65,17 @@ def _loaded(place: str, source: bytes) -> Any:
         module.__file__ = place
         spec.loader.exec_module(module)
     return module
+
+
+def note_what_was_given(error: Exception, name: str, given: object) -> None:
+    """Leave an exception of a function its own frames alone, with a note of what the function was given.
+
+    A note is shown with the traceback, and is no part of messages: they are recorded, and rows stand in no record.
+    """
+    trace = error.__traceback__
+    while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).split(".")[0] in NOT_ITS_OWN:
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    shown = str(given)
+    shown = shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[:SHOWN_CHARACTERS]}… ({len(shown)} characters)"
+    error.add_note(f"{name} was given {shown}")

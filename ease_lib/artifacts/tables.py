@@ -133,6 +133,20 @@ def read_exemplars(path: Path, contract: TableContract, part: range | None = Non
     ]
 
 
+def table_of(content: bytes) -> pa.Table:
+    """The table of a whole Parquet file in memory, whatever its contract.
+
+    Arrow is given memory of its own. A thread of Arrow that lets go of a Python object while the interpreter ends is
+    ended in the middle of it, and aborts the process ("terminate called without an active exception").
+
+    Raises:
+        pa.ArrowException, OSError: when it is no such file.
+    """
+    memory = pa.BufferOutputStream()
+    memory.write(content)
+    return pq.read_table(pa.BufferReader(memory.getvalue()))  # noqa: TID251
+
+
 def count_rows(path: Path, contract: TableContract) -> int:
     """Rows of a table, without reading them."""
     return int(_parquet(path, contract).metadata.num_rows)

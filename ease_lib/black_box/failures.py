@@ -92,9 +92,17 @@ class Refusal(Exception):
         )
 
     @classmethod
-    def of_error(cls, error: openai.APIStatusError) -> Refusal:
-        """As `openai` raises it."""
-        return cls.of_response(error.status_code, error.response.headers, error.response.content)
+    def of_error(cls, error: Exception) -> Refusal | None:
+        """As `openai`, `httpx` and `requests` raise it, with the response; None of any other error."""
+        response: Any = getattr(error, "response", None)
+        status = getattr(response, "status_code", None)
+        if not isinstance(status, int) or status < 400:
+            return None
+        try:
+            body = response.content
+        except Exception:  # of a stream that nobody has read
+            body = b""
+        return cls.of_response(status, response.headers, body)
 
 
 def named_failure(
@@ -118,10 +126,9 @@ def named_failure(
             return errors.ConnectionFailed(
                 f"{where} cannot be reached or broke off; check {remedies.url} and that it runs"
             )
-        case openai.APIStatusError():
-            return _named_refusal(Refusal.of_error(error), where, model, remedies, secrets)
-        case Refusal():
-            return _named_refusal(error, where, model, remedies, secrets)
+    if refusal := error if isinstance(error, Refusal) else Refusal.of_error(error):
+        return _named_refusal(refusal, where, model, remedies, secrets)
+    match error:
         case openai.APIResponseValidationError() | ValueError():
             return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
     return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")

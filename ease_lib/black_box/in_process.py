@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import openai
 
 from ease_lib import errors
+from ease_lib.artifacts.functions import note_what_was_given
 from ease_lib.black_box.client import REMEDIES, Completion, EmptyAnswers, estimated_tokens, paid_failure
-from ease_lib.black_box.failures import named_failure
+from ease_lib.black_box.failures import Refusal, named_failure
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import messages_of, without_reasoning
 
@@ -48,13 +49,15 @@ class FunctionClient:
         self.answered = 0
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
+        messages = messages_of(prompt)
         try:
-            text = await self._called(messages_of(prompt))
+            text = await self._called(messages)
         except errors.EndpointError:
             raise
-        except (openai.OpenAIError, OSError, TimeoutError) as error:
-            raise named_failure(error, where=self._own.name, model="", remedies=REMEDIES) from error
         except Exception as error:
+            note_what_was_given(error, self._own.name, messages)
+            if isinstance(error, openai.OpenAIError | OSError) or Refusal.of_error(error):
+                raise named_failure(error, where=self._own.name, model="", remedies=REMEDIES) from error
             raise errors.EndpointError(f"{self._own.name} failed: {type(error).__name__}: {error}") from error
         if not isinstance(text, str):
             raise errors.EndpointError(f"{self._own.name} returned {type(text).__name__}; return the answer's text")

@@ -31,7 +31,8 @@ async def list_models(
         try:
             return [model.id for model in (await client.models.list()).data or []]
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            said = what_it_said(Refusal.of_error(error), [key])
+            response = error.response
+            said = what_it_said(Refusal.of_response(error.status_code, response.headers, response.content), [key])
             raise errors.AuthenticationFailed(
                 f"{shown} answered {error.status_code} to a question for its models: {said}; "
                 f"set {remedies.model}, or check {remedies.keys}"

@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ease_lib.artifacts.functions import load_function
+from ease_lib.artifacts.functions import load_function, note_what_was_given
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError, DataError
@@ -134,6 +134,7 @@ def _checked(name: str, function: Callable[[str, list[str]], Any]) -> Metric:
             value = function(answer, list(outputs))
             number = float(value)
         except Exception as error:
+            note_what_was_given(error, name, f"the answer {answer!r} and the outputs {list(outputs)!r}")
             raise DataError(f"metric={name} failed on an answer: {type(error).__name__}: {error}") from error
         if not 0 <= number <= 1:
             raise DataError(f"metric={name} returned {value!r} for an answer; return a number from 0 to 1")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from ease_lib.artifacts.tables import table_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
@@ -165,7 +163,7 @@ def _document(chain: Chain, stage: str, name: str) -> Record:
 
 
 def _table(chain: Chain, stage: str, name: str) -> list[dict[str, Any]]:
-    return list(pq.read_table(io.BytesIO(chain.output(_step(chain, stage), name))).to_pylist())
+    return list(table_of(chain.output(_step(chain, stage), name)).to_pylist())
 
 
 def _quoted(row: dict[str, Any]) -> str:

@@ -19,8 +19,8 @@ _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []
 """Of the runs of this process, while they last."""
-_before: list[logging.Handler] = []
-"""What the logger had before the first of them."""
+_before: list[tuple[list[logging.Handler], int, bool]] = []
+"""Handlers, level and `propagate` of the logger before the first of them."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def lines_of_run(run_id: str, file: Path, lines: TextIO | None) -> Iterator[None
 def _begin(own: list[logging.Handler]) -> None:
     with _lock:
         if not _open:
-            _before[:] = logger.handlers
+            _before.append((logger.handlers[:], logger.level, logger.propagate))
             logger.handlers[:] = []
         _open.extend(own)
         for handler in own:
@@ -58,5 +58,5 @@ def _end(own: list[logging.Handler]) -> None:
             _open.remove(handler)
             logger.removeHandler(handler)
         if not _open:
-            logger.handlers[:] = _before
-            logger.propagate = not _before
+            logger.handlers[:], level, logger.propagate = _before.pop()
+            logger.setLevel(level)

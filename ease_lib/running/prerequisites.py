@@ -80,13 +80,14 @@ def api_of_local(parameters: Parameters, sources: Sources) -> str:
 class Finding:
     """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy.
 
-    `notice` is what should be known of it, though a run may begin.
+    `notice` is what should be known of it, though a run may begin, and `cause` the error that the problems are of.
     """
 
     what: str
     which: str
     problems: tuple[str, ...] = ()
     notice: str = ""
+    cause: EaseError | None = None
 
 
 class Trial(NamedTuple):
@@ -111,7 +112,7 @@ def check(*runs: Parameters, run: Run) -> Trials:
         logger.info("notice: %s", notice)
     problems = [problem for finding in found for problem in finding.problems]
     if problems:
-        raise ConfigError(*dict.fromkeys(problems))
+        raise ConfigError(*dict.fromkeys(problems)) from next(filter(None, (finding.cause for finding in found)))
     return trials
 
 
@@ -191,14 +192,12 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
     for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
             problems: tuple[str, ...] = ()
-            notice = None
+            notice = cause = None
             try:
                 notice = check_one(section)
-            except ConfigError as error:
-                problems = tuple(error.problems)
             except EaseError as error:
-                problems = (str(error),)
-            yield Finding(what, described(section) or "none", problems, notice or "")
+                problems, cause = error.problems if isinstance(error, ConfigError) else (str(error),), error
+            yield Finding(what, described(section) or "none", problems, notice or "", cause)
 
 
 def _check_prompt(sources: Sources, tried: tuple[str, str, str]) -> None:

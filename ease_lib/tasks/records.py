@@ -176,7 +176,8 @@ class RecordFile:
                 yield place, record
 
     def _parquet(self, content: IO[bytes]) -> Records:
-        file = pq.ParquetFile(content)
+        is_local = isinstance(self._file, Path) and self._file.suffix.lower() == ".parquet"
+        file = pq.ParquetFile(self._file if is_local else content)  # Python's file objects: see `tables.table_of`
         names = file.schema_arrow.names
         missing = sorted(set(self._wanted) - set(names))
         if missing:

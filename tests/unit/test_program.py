@@ -2,20 +2,36 @@
 
 import asyncio
 import functools
+import logging
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
+import requests
 
 import ease_lib
-from ease_lib.errors import ConfigError, DataError, EndpointError
+from ease_lib.black_box.in_process import FunctionClient, OwnFunction
+from ease_lib.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ConfigError,
+    DataError,
+    EndpointError,
+    Notice,
+    Overloaded,
+    QuotaExhausted,
+    RateLimited,
+)
 from ease_lib.lineage.chain import follow
+from ease_lib.notes import Notes
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 KINDS = {"broken": "support", "invoice": "billing", "price": "sales"}
@@ -279,3 +295,171 @@ def test_a_metric_that_cannot_be_told_from_others_is_refused_where_its_scores_ar
     with pytest.raises(ConfigError, match="metric is a partial"):
         optimized(metric=metric, output_dir=tmp_path)
     assert optimized(metric=metric).test_score == optimized().test_score
+
+
+def fails_on_words(text):
+    raise ZeroDivisionError(f"{text.split()[-1]} is too much")
+
+
+def shown_of(error):
+    """The frames of a traceback as the caller is shown it, by function, and the whole text."""
+    frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    return frames, "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("is_coroutine", [False, True])
+@pytest.mark.parametrize("answers", [0, 40])
+def test_a_function_that_fails_is_shown_with_its_own_frames_and_what_it_was_given(is_coroutine, answers):
+    """Whether it fails at the trial question or in the search."""
+    asked = []
+
+    def llm(messages):
+        asked.append(messages)
+        if len(asked) > answers:
+            fails_on_words("that")
+        return learner(messages) if len(asked) > 1 else "4"
+
+    async def llm_of_coroutine(messages):
+        return llm(messages)
+
+    with pytest.raises((EndpointError, ConfigError), match="failed: ZeroDivisionError: that is too much") as caught:
+        optimized(llm_of_coroutine if is_coroutine else llm, llm_concurrency=1)
+    frames, text = shown_of(caught.value)
+    assert frames[1:] == ["optimized", "optimize"]
+    own = [frame.name for frame in traceback.extract_tb(caught.value.__cause__.__traceback__)]
+    assert own == (["llm_of_coroutine"] if is_coroutine else []) + ["llm", "fails_on_words"]
+    assert f"was given {asked[answers]}"[:200] in text
+    assert asked[answers][0]["content"] not in str(caught.value), "messages of errors are recorded"
+
+
+def test_a_metric_that_fails_is_shown_with_its_own_frames_and_what_it_was_given():
+    def metric(answer, outputs):
+        return fails_on_words(answer)
+
+    with pytest.raises((DataError, ConfigError), match="metric=function:metric failed on an answer: Zero") as caught:
+        optimized(metric=metric)
+    assert shown_of(caught.value)[0][1:] == ["optimized", "optimize"]
+    own = [frame.name for frame in traceback.extract_tb(caught.value.__cause__.__traceback__)]
+    assert own == ["metric", "fails_on_words"]
+    assert "function:metric was given the answer '" in shown_of(caught.value)[1]
+
+
+def test_what_a_function_was_given_is_shortened():
+    def llm(messages):
+        if len(messages[-1]["content"]) > 2000:
+            fails_on_words("long")
+        return "no"
+
+    with pytest.raises(EndpointError) as caught:
+        optimized(llm, rows=[{**row, "text": row["text"] + 3000 * " long"} for row in ROWS], max_zero_answers=0)
+    (note,) = caught.value.__notes__
+    assert len(note) < 600
+    assert note.endswith("characters)")
+
+
+def test_outputs_may_be_sets_and_lists():
+    """Each item is accepted; a set has a fixed order, whatever the seed of hashes."""
+    rows = [{**row, "team": {row["team"], "anyone", "Zoe"}} for row in ROWS]
+    of_sets = optimized(rows=rows, max_zero_answers=0)
+    assert {tuple(sorted(row.outputs)) for row in of_sets.test_rows} == {
+        tuple(sorted(("anyone", "Zoe", team))) for team in KINDS.values()
+    }
+    listed = [{**row, "team": sorted(row["team"])} for row in rows]
+    assert optimized(rows=listed, max_zero_answers=0).test_rows == of_sets.test_rows
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, RateLimited),
+        (503, Overloaded),
+        (401, AuthenticationFailed),
+        (403, AuthenticationFailed),
+        (402, QuotaExhausted),
+        (400, BadRequest),
+        (422, BadRequest),
+    ],
+)
+def test_errors_of_requests_are_failures_by_their_status(status, kind):
+    def llm(messages):
+        response = requests.Response()
+        response.status_code, response._content = status, b'{"error": {"message": "said so"}}'
+        response.headers["Retry-After"] = "7"
+        response.raise_for_status()
+
+    client = FunctionClient(OwnFunction("llm", llm), 1, Notes())
+    with pytest.raises(kind, match=f"llm answered {status}: said so") as caught:
+        asyncio.run(client.complete("What?"))
+    assert caught.value.retry_after == (7 if status in (429, 503) else None)
+
+
+def test_notices_are_warnings_and_the_callers_logging_stays():
+    logger = logging.getLogger("ease")
+    handler = logging.NullHandler()
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.ERROR)
+    logger.propagate = True
+    try:
+        with pytest.warns(Notice, match="rows of the data are not used; raise pool_size") as warned:
+            optimized(pool_size=10)
+        found = handler in logger.handlers, logger.level, logger.propagate
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
+    assert found == (True, logging.ERROR, True)
+    assert {warning.filename for warning in warned if warning.category is Notice} == {__file__}
+
+
+def test_the_history_is_rows_of_one_shape_as_data_frames_take_them():
+    rows = optimized().history
+    assert len({tuple(row) for row in rows}) == 1
+    kinds = {name: {type(row[name]) for row in rows} - {type(None)} for name in rows[0]}
+    assert all(len(kind) <= 1 and kind <= {int, float, str, list, bool} for kind in kinds.values()), kinds
+
+
+def test_an_async_program_awaits_the_search_and_its_functions_run_in_its_loop():
+    async def program():
+        loop, beside = asyncio.get_running_loop(), 0
+
+        async def llm(messages):
+            assert asyncio.get_running_loop() is loop
+            return learner(messages)
+
+        search = asyncio.create_task(ease_lib.optimize_async(ROWS, llm, progress=False, **SETTINGS))
+        while not search.done():
+            await asyncio.sleep(0.01)
+            beside += 1
+        return await search, beside
+
+    result, beside = asyncio.run(program())
+    assert result.exemplars == optimized().exemplars
+    assert beside > 5, "the program goes on meanwhile"
+
+
+@pytest.mark.parametrize("is_coroutine", [False, True])
+def test_an_async_search_that_is_cancelled_ends(is_coroutine):
+    asked = []
+
+    async def waits(messages):
+        asked.append(messages)
+        await asyncio.sleep(600)
+
+    def answers_late(messages):
+        asked.append(messages)
+        time.sleep(0.05)
+        return learner(messages)
+
+    async def program():
+        llm = waits if is_coroutine else answers_late
+        search = asyncio.create_task(ease_lib.optimize_async(ROWS, llm, progress=False, **SETTINGS))
+        while not asked:
+            await asyncio.sleep(0.01)
+        search.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+        count = len(asked)
+        await asyncio.sleep(0.3)
+        assert len(asked) == count
+
+    asyncio.run(program())

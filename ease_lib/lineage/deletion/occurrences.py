@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
-from ease_lib.artifacts.tables import STAMP
+from ease_lib.artifacts.tables import STAMP, table_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
@@ -266,7 +266,7 @@ def _in_parquet(content: bytes, wanted: Wanted) -> Occurrence | None:
 
 def _parquet(content: bytes) -> pa.Table:
     try:
-        return pq.read_table(io.BytesIO(content))
+        return table_of(content)
     except (OSError, pa.ArrowException) as error:
         raise LineageError(f"no Parquet that can be read: {error}") from error
 

@@ -1,4 +1,7 @@
+import io
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +12,7 @@ from ease_lib.artifacts.tables import (
     read_document,
     read_exemplars,
     read_table,
+    table_of,
     write_document,
     write_exemplars,
     write_table,
@@ -99,3 +103,45 @@ def test_documents_are_checked_when_written_and_when_read(tmp_path):
     path.write_text("{")
     with pytest.raises(ContractError, match="cannot be read"):
         read_document(path, contracts.DATASET_SUMMARY)
+
+
+def test_threads_of_arrow_hold_nothing_of_python_while_bytes_are_read(monkeypatch):
+    """One that lets go of a Python object while the interpreter ends aborts the process."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), content)
+    held, read = [], pq.read_table
+
+    def watched(source):
+        held.append(sys.getrefcount(content))
+        return read(source)
+
+    monkeypatch.setattr(pq, "read_table", watched)
+    content = content.getvalue()
+    alone = sys.getrefcount(content)
+    assert table_of(content).to_pylist() == [{"a": 1}, {"a": 2}]
+    assert held == [alone + 1], "the parameter of `table_of` alone"
+
+
+ENDS = """
+import collections, io, os, sys
+import pyarrow as pa, pyarrow.parquet as pq
+from ease_lib.artifacts.tables import table_of
+
+content = io.BytesIO()
+pq.write_table(pa.table({"a": list(range(1000)), "b": ["text"] * 1000}), content)
+content, codes = content.getvalue(), collections.Counter()
+for number in range(520):
+    if number >= 20:
+        codes[os.waitstatus_to_exitcode(os.wait()[1])] += 1
+    if number < 500 and not os.fork():
+        table_of(content)
+        sys.exit()
+print(dict(codes))
+"""
+
+
+@pytest.mark.long
+def test_500_processes_under_load_end_after_a_table_was_read():
+    """Twenty at once; with a file object of Python in place of Arrow's memory, about one in a hundred is aborted."""
+    ended = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("{0: 500}\n", "")
