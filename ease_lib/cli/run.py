@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ease_lib.artifacts.result_files import REPORT
 from ease_lib.cli.__main__ import EXAMPLES as EXAMPLES
-from ease_lib.cli.options import add_parameters, add_set, made_folder, pipelines_module, run_values
+from ease_lib.cli.options import add_parameters, add_set, given_values, made_folder, pipelines_module, run_values
 from ease_lib.cli.plan import plan_text
 from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
@@ -44,10 +44,10 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Run, print the end of it, and compare with the rival that was named."""
-    values = run_values(parsed)
-    axes = sorted(set(values) & set(AXES))
+    axes = sorted(set(given_values(parsed)) & set(AXES))
     if axes:
         raise ConfigError(f"--params {parsed.params} varies {', '.join(axes)}; it is for ease compare")
+    values = run_values(parsed)
     parameters = parse_parameters(values)
     if parsed.require_better_than == "baseline" and not parameters.task.baseline:
         raise ConfigError("--require-better-than baseline needs --baseline, the file of the prompt in use now")

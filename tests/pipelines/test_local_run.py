@@ -236,7 +236,7 @@ def test_what_cannot_be_reached_ends_with_one_message_for_each(tmp_path):
 def test_unknown_option_is_refused(tmp_path):
     finished = ease_run("--buget", "3", "--output-dir", tmp_path)
     assert finished.returncode == 2
-    assert "unrecognized arguments: --buget" in finished.stderr
+    assert "no option --buget; did you mean --budget?" in finished.stderr
 
 
 @pytest.mark.parametrize(

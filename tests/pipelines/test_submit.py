@@ -455,7 +455,7 @@ def test_a_run_that_is_not_there_or_did_not_fail_is_said(server, capsys):
 def installed(tmp_path_factory):
     """Compiled for an endpoint and a store of its own."""
     folder = tmp_path_factory.mktemp("installed")
-    own = ("llm_base_url=http://llm/v1", "store_uri=s3://b/ease", "nu=0.5")
+    own = ("llm_base_url=http://llm/v1", "store_uri=s3://b/ease", "order_report=2")
     assert main(["compile", "--output-dir", str(folder), *(f"--set={value}" for value in own)]) == 0
     return folder
 
@@ -463,18 +463,18 @@ def installed(tmp_path_factory):
 def test_the_form_begins_with_the_installations_own_defaults(installed):
     fields = read_package(installed / "ease_pipeline.yaml").spec["root"]["inputDefinitions"]["parameters"]
     assert fields["llm_base_url"]["defaultValue"] == "http://llm/v1"
-    assert json.loads(fields["advanced"]["defaultValue"]) == {"nu": 0.5}
+    assert json.loads(fields["advanced"]["defaultValue"]) == {"order_report": 2}
     shared = read_package(installed / "comparison_pipeline.yaml").spec["root"]["inputDefinitions"]["parameters"]
     assert shared["store_uri"]["defaultValue"] == "s3://b/ease"
-    assert json.loads(shared["parameters"]["defaultValue"]) == {"llm_base_url": "http://llm/v1", "nu": "0.5"}
+    assert json.loads(shared["parameters"]["defaultValue"]) == {"llm_base_url": "http://llm/v1", "order_report": "2"}
 
 
 def test_only_what_differs_from_them_is_sent_and_the_others_hold(server, installed):
     package = str(installed / "ease_pipeline.yaml")
-    assert submitted(server, "--package", package, "--set", "k=3", "--set", "ridge=0.2") == 0
+    assert submitted(server, "--package", package, "--set", "k=3", "--set", "evaluation_rows=9") == 0
     arguments = server.runs[0].runtime_config.parameters
     assert arguments.keys() == {"k", "advanced"}
-    assert json.loads(arguments["advanced"]) == {"nu": 0.5, "ridge": 0.2}
+    assert json.loads(arguments["advanced"]) == {"order_report": 2, "evaluation_rows": 9}
     assert submitted(server, "--package", package, "--set", "llm_base_url=local") == 0
     assert server.runs[1].runtime_config.parameters["llm_base_url"] == "local"
 
