@@ -23,6 +23,7 @@ from ease_lib.config.parsing import (
     parse_parameter_text,
     parse_parameters,
     run_form,
+    without_unread,
 )
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
@@ -32,8 +33,9 @@ COMPARISON = "ease-comparison"
 
 
 def given_values(parameter_set: str, overrides: Mapping[str, object]) -> dict[str, object]:
-    """The values of a set, with overrides."""
-    return {**(read_parameter_set(parameter_set) if parameter_set else {}), **overrides}
+    """The values of a set, with overrides; what the set has for another task or method of a run is left out."""
+    values = {**(read_parameter_set(parameter_set) if parameter_set else {}), **overrides}
+    return without_unread(values, kept=overrides) if parameter_set and not is_comparison(values) else values
 
 
 def assignments(given: Sequence[str]) -> dict[str, object]:
