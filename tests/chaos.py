@@ -87,8 +87,9 @@ LASTING_FAULTS = {
 }
 SAME_COLUMNS = (
     *("iteration", "phase", "exemplar_ids", "score", "incumbent_score", "validation_rows", "acquisition"),
-    *("llm_requests", "cached_responses", "prompt_tokens", "completion_tokens"),
+    *("llm_requests", "cached_responses"),
 )
+"""Not the tokens: empty answers that were asked for again are paid too."""
 
 
 @dataclass
