@@ -6,10 +6,9 @@ in common with the query's, else `{}`. It refuses `max_tokens`, `temperature` an
 
 import json
 import re
-import threading
 from contextlib import contextmanager
 
-from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 
 MODEL = "newer-1"
 REFUSED = ("max_tokens", "temperature", "stop")
@@ -73,12 +72,8 @@ def production_endpoint():
     server = OpenAIRoutesServer({MODEL: lambda prompt: ""})
     server.RequestHandlerClass = _Handler
     server.requests = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def write_task(folder):

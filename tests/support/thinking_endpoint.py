@@ -11,12 +11,11 @@ sum, the answer is cut there: `finish_reason` is `length`. The forms in which it
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 
 MODEL = "thinking-1"
 FORMS = ("field", "empty", "marks", "hidden")
@@ -71,9 +70,5 @@ def thinking_endpoint(
     server = ThinkingServer({MODEL: answer})
     server.RequestHandlerClass = ThinkingHandler
     server.thinking_of, server.form, server.requests = lambda prompt: thinking, form, []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()

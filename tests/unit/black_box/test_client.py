@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +28,7 @@ from tests.support.faulty_endpoint import (
     reset_mid_body,
     status,
 )
-from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 from tests.support.runs import open_black_box
 
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
@@ -150,12 +149,8 @@ class PickyHandler(OpenAIRoutesHandler):
 @contextmanager
 def picky_endpoint(*refused, **how):
     server = PickyServer(refused, **how)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def ask_at_once(base_url, prompts, api="chat", **more):

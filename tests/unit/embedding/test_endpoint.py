@@ -23,7 +23,7 @@ from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
 from tests.simulation.models import SIMULATED
 from tests.support.faulty_endpoint import body, reset_mid_body, status
-from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer
+from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 from tests.support.runs import check, run_stages
 
 MODEL = "small"
@@ -61,12 +61,8 @@ def embedding_server(*faults, vector_of=vector_of):
     server.RequestHandlerClass = Handler
     server.requests, server.keys, server.faults, server.vector_of = [], set(), list(faults), vector_of
     server.lock = threading.Lock()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def embedder(server, model=MODEL, key="", deadline_seconds=5.0):
