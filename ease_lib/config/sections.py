@@ -28,18 +28,18 @@ METRIC_NAMES = (
 JUDGE = "judge"
 """The metric that asks a second LLM."""
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
-"""Of a request."""
+"""Fields of a request that the client sets itself."""
 _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)
 S3_SCHEMES = ("s3", "minio")
-"""Of object stores; the second is what Kubeflow calls its own."""
+"""Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
 Role = Literal["result", "place", "speed", "cap", "tolerance"]
-"""What a parameter decides: the result; where something lies; how fast it goes; what the run may cost; which failures
-end it. A run that is continued may change all but the first."""
+"""What a parameter decides: the result; where something lies; how fast it goes; what the run may cost, and what costs
+are counted by; which failures end it. A run that is continued may change all but the first."""
 
 
 @dataclass(frozen=True)
@@ -588,8 +588,8 @@ class EndpointConfig(Section):
         "never",
         "When kept answers are asked anew: never, always, probe (a few fixed prompts get other answers), or days.",
     )
-    llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6)
-    llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6)
+    llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6, role="cap")
+    llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6, role="cap")
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -632,10 +632,10 @@ class JudgeConfig(Section):
     )
     judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...', only=JUDGED)
     judge_prompt_usd: float = param(
-        0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6, only=JUDGED
+        0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6, role="cap", only=JUDGED
     )
     judge_completion_usd: float = param(
-        0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6, only=JUDGED
+        0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6, role="cap", only=JUDGED
     )
 
     @property

@@ -20,7 +20,7 @@ def difference(one: Chain, other: Chain) -> str:
     both_asked = ANSWERED in first and ANSWERED in second  # else all answers of one of them were there
     changes = {
         "data": _changes(_read_files(one), _read_files(other), lambda sha256: sha256[:SHORT] if sha256 else "not read"),
-        "parameters": _changes(_all_parameters(one), _all_parameters(other), repr, leave_out=parameters_of("place")),
+        "parameters": _changes(_parameters(one), _parameters(other), repr, leave_out=parameters_of("place")),
         "code": _changes(_code(one), _code(other)),
         "models": _changes(first, second, leave_out=() if both_asked else (ANSWERED,)),
     }
@@ -48,10 +48,12 @@ def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
         first, second = one.step_of(stage), other.step_of(stage)
         if first is None or second is None:
             continue
-        differing = [name for name, sha256 in _outputs(first).items() if _outputs(second).get(name) != sha256]
+        differing = [
+            name for name, sha256 in _parts(first, "outputs").items() if _parts(second, "outputs").get(name) != sha256
+        ]
         lasting = [name for name in differing if name in deciding]
         if lasting:
-            why = _why(first, second) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
+            why = _why(one, other, stage) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
             return f"The first difference is in {stage} ({', '.join(lasting)}), because of: {why}."
     return "The prompt is the same: every stage that decides it gave the same result."
 
@@ -66,21 +68,38 @@ _DECIDING = {
 """Results of each stage that decide the prompt, in the order of the stages; the others hold times and costs."""
 
 
-def _why(first: Step, second: Step) -> str:
-    """Causes at one stage: its own files, parameters, models and code; never what came from the stages before."""
+def _why(one: Chain, other: Chain, stage: str) -> str:
+    """Causes at the first stage whose results differ: its files, parameters, models and code.
+
+    An input may differ that does not decide the prompt by itself, as `summary` does where a baseline is messages: it
+    counts with the parameters of its stage. What limits pace and cost is named where nothing else differs.
+    """
+    first, second = one.step_of(stage), other.step_of(stage)
+    if first is None or second is None:
+        return ""
     causes = []
     if _reads(first) != _reads(second):
         causes.append("other raw data")
-    changes = _changes(first.record["parameters"], second.record["parameters"], repr, leave_out=parameters_of("place"))
-    causes += [change.replace(": ", " ", 1) for change in changes]
+    given = _parts(second, "inputs").items()
+    differing = {sha256 for name, sha256 in _parts(first, "inputs").items() if (name, sha256) not in given}
+    stages = [stage, *(step.stage for step in one.everything if differing & {*_parts(step, "outputs").values()})]
+    ignored = parameters_of("place")
+    limits = parameters_of("speed", "cap", "tolerance", internal=True)
+    before, after = _parameters(one, stages), _parameters(other, stages)
+    causes += _as_causes(_changes(before, after, repr, leave_out=ignored | limits))
     if _answering(first) and _answering(second) and _answering(first) != _answering(second):
         causes.append("another model or fingerprint")
     if first.record.get("embedder") != second.record.get("embedder"):
         causes.append("another embedder")
     if not causes:
-        before, after = first.record["software"], second.record["software"]
-        causes += [f"other {name}" for name in ("ease", "revision", "packages") if before[name] != after[name]]
+        old, new = first.record["software"], second.record["software"]
+        causes += [f"other {name}" for name in ("ease", "revision", "packages") if old[name] != new[name]]
+        causes += _as_causes(_changes(before, after, repr, leave_out=ignored))
     return ", ".join(causes)
+
+
+def _as_causes(changes: list[str]) -> list[str]:
+    return [change.replace(": ", " ", 1) for change in changes]
 
 
 def _reads(step: Step) -> dict[str, str]:
@@ -91,12 +110,15 @@ def _read_files(chain: Chain) -> dict[str, str]:
     return {uri: sha256 for step in chain.everything for uri, sha256 in _reads(step).items()}
 
 
-def _outputs(step: Step) -> dict[str, str]:
-    return {part["name"]: part["sha256"] for part in step.record["outputs"]}
+def _parts(step: Step, kind: str) -> dict[str, str]:
+    """SHA-256 of the `inputs` or `outputs` by name."""
+    return {part["name"]: part["sha256"] for part in step.record[kind]}
 
 
-def _all_parameters(chain: Chain) -> Record:
-    return {name: value for step in chain.everything for name, value in step.record["parameters"].items()}
+def _parameters(chain: Chain, stages: Collection[str] = ()) -> Record:
+    """The parameters of these stages; of all when none is named."""
+    steps = [step for step in chain.everything if not stages or step.stage in stages]
+    return {name: value for step in steps for name, value in step.record["parameters"].items()}
 
 
 def _code(chain: Chain) -> Record:

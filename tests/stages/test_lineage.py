@@ -229,6 +229,16 @@ def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
     assert "because of: seed 0 → 5" in text
 
 
+def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_that_limited_nothing(tmp_path):
+    """The metric, and a baseline that is messages, are read where the data are made, and change no data."""
+    one = RecordedRun(tmp_path / "one")()
+    other = RecordedRun(tmp_path / "other", metric="edit_similarity", llm_prompt_usd=2.0)()
+    text = difference(follow(str(one.folder)), follow(str(other.folder)))
+    assert "llm_prompt_usd: 0.0 → 2.0" in text
+    because = "because of: metric 'auto' → 'edit_similarity'."
+    assert text.splitlines()[-1] == f"The first difference is in optimize (best_sequence), {because}"
+
+
 def test_diff_names_another_speed_for_it_decides_how_far_a_search_gets_in_its_time(tmp_path):
     one, other = (RecordedRun(tmp_path / str(limit), llm_requests_per_minute=limit)() for limit in (10**6, 10**7))
     text = difference(follow(str(one.folder)), follow(str(other.folder)))
