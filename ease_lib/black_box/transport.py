@@ -19,7 +19,8 @@ import aiohttp
 import certifi
 import openai
 
-from ease_lib.black_box.failures import NO_KEY, Refusal
+from ease_lib.black_box.failures import NO_KEY, Refusal, without_credentials
+from ease_lib.errors import ConfigError
 
 KEPT_SECONDS = 4.0
 """How long an idle connection is kept: many servers close theirs after 5 s, perhaps with a request on its way."""
@@ -75,10 +76,9 @@ class Transport:
 
     def _open(self) -> aiohttp.ClientSession:
         parts = urlsplit(self._base_url)
-        trusted = trusted_authorities() if parts.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             headers=self._headers,
-            connector=aiohttp.TCPConnector(limit=0, ssl=trusted, keepalive_timeout=KEPT_SECONDS),
+            connector=aiohttp.TCPConnector(limit=0, ssl=_trusted(parts.scheme), keepalive_timeout=KEPT_SECONDS),
             timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=proxy_of(parts.scheme, parts.hostname or ""),
@@ -87,7 +87,11 @@ class Transport:
 
 
 def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """The library's client of an endpoint; Azure takes its key in a header of its own."""
+    """The library's client of an endpoint; Azure takes its key in a header of its own.
+
+    Raises:
+        ConfigError: where the environment names a proxy that cannot be used.
+    """
     parts = urlsplit(base_url)
     on_azure = (parts.hostname or "").endswith(".azure.com")
     return openai.AsyncOpenAI(
@@ -97,7 +101,14 @@ def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.Asy
         api_key=key or NO_KEY,
         timeout=timeout_seconds,
         max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(
+            proxy=proxy_of(parts.scheme, parts.hostname or ""), trust_env=False, verify=_trusted(parts.scheme)
+        ),
     )
+
+
+def _trusted(scheme: str) -> ssl.SSLContext | bool:
+    return trusted_authorities() if scheme == "https" else True
 
 
 def trusted_authorities() -> ssl.SSLContext:
@@ -109,8 +120,20 @@ def trusted_authorities() -> ssl.SSLContext:
 
 
 def proxy_of(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for this host (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`)."""
+    """The proxy that the environment names for this host (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
+
+    Raises:
+        ConfigError: for one that speaks SOCKS, which the HTTP libraries do not without further packages.
+    """
     proxies = urllib.request.getproxies()
-    if urllib.request.proxy_bypass(host):
+    name = scheme if proxies.get(scheme) else "all"
+    proxy = proxies.get(name)
+    if not proxy or urllib.request.proxy_bypass(host):
         return None
-    return proxies.get(scheme) or proxies.get("all")
+    if proxy.lower().startswith("socks"):
+        raise ConfigError(
+            f"{name.upper()}_PROXY={without_credentials(proxy)}: only proxies that speak HTTP are used; set "
+            f"{scheme.upper()}_PROXY=http://HOST:PORT (privoxy, for one, leads from HTTP to SOCKS), or NO_PROXY={host} "
+            "where none is needed"
+        )
+    return proxy

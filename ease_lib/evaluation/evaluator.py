@@ -218,9 +218,9 @@ class Evaluator:
         self._zeros.append((answer, row))
         if len(self._zeros) < self._most_zeros:
             return
+        self._most_zeros = 0  # the answers that are under way say nothing more
         answers = list(dict.fromkeys(given for given, _ in self._zeros))
         if any(self._metric(each, other.outputs) for each in answers for other in self._rows):
-            self._most_zeros = 0
             return
         shown = f"the prompt\n\n{as_text(prompt)}\n\nthe answer\n\n{answer}\n\nexpected\n\n{row.output}\n"
         logger.info("one of %d answers that all score 0:\n\n%s", len(self._zeros), shown)

@@ -15,6 +15,7 @@ from ease_lib import __version__
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
+from ease_lib.reporting.summary import cut_too_often
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
@@ -51,7 +52,8 @@ def render_page(
         rows=sorted({row_hash(text) for text in _shown(report["best"], mistakes, harmful) if text.strip()}),
         harmful=harmful,
         labels=labels_of(scored),
-        fields=fields_of(scored) if report["metric"] == "json_fields" else [],
+        fields=fields_of(scored),
+        cut_too_often=cut_too_often(report),
         mistakes=mistakes,
         wrong=sum(row["score"] < 1 for row in scored),
         refused=[row for row in answered if row["failure"]],

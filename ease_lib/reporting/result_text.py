@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
+from ease_lib.reporting.summary import cut_too_often
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
@@ -15,6 +16,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
     cut = llm["cut_answers"]
+    more = "; raise llm_max_tokens or llm_thinking_tokens" if cut_too_often(report) else ""
     agreed = "agrees with the expected output about {agreed} of {rows} answers".format(**judge) if judge else ""
     lines = {
         "": _beside("winner (95 %)", "random exemplars"),
@@ -30,7 +32,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         "judge": f"{judge['model']}, {agreed}" if judge else "",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
-        "answers cut at their limit": f"{cut}; raise llm_max_tokens or llm_thinking_tokens" if cut else "",
+        "answers cut at their limit": f"{cut}{more}" if cut else "",
         "oldest answer": f"{oldest[:16].replace('T', ' ')} UTC" if oldest else "",
         "time": f"{seconds:.0f} s",
         "report": str(output_dir / PAGE),

@@ -7,6 +7,8 @@ from statistics import stdev
 from typing import Any
 
 LEAST_SHARE = 0.01
+MANY_CUT = 0.01
+"""Share of the requests above which answers that are cut may cost score."""
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
@@ -56,6 +58,11 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
     if word == NO_EVIDENCE:
         return f"no evidence of being better than {name}: {points:+.0f} {interval}"
     return f"{word} than {name} by {abs(points):.0f} {interval}"
+
+
+def cut_too_often(report: Mapping[str, Any]) -> bool:
+    """Whether so many answers were cut at their limit that it may cost score."""
+    return bool(report["llm"]["cut_answers"] > MANY_CUT * report["llm"]["requests"])
 
 
 def summarise(

@@ -139,7 +139,7 @@ class _Answer:
 def _answer(parameters: Parameters, data: TaskData, sources: Sources, *, with_exemplars: bool) -> _Answer:
     settings, sequences = parameters.optimizer, [list[Exemplar]()]
     if with_exemplars:
-        space = SequenceSpace(len(data.pool), min(settings.k, len(data.pool)), min(settings.shortest, len(data.pool)))
+        space = SequenceSpace(len(data.pool), settings.k, settings.shortest)
         drawn = as_tuples(space.sample(rng(parameters.run.seed, "estimate"), SEQUENCES)) or [()]
         sequences = [[data.pool[position] for position in sequence] for sequence in drawn]
     rows = data.validation[:QUERIES]

@@ -233,10 +233,6 @@ class SearchTask:
         Raises:
             ConfigError: when k exceeds the pool, or `max_prompt_tokens` leaves no place for exemplars.
         """
-        if settings.k > len(self.pool):
-            raise ConfigError(
-                f"k={settings.k} exceeds the pool's {len(self.pool)} exemplars; lower k or raise pool_size or retained"
-            )
         if not settings.max_prompt_tokens:
             return SequenceSpace(len(self.pool), settings.k, settings.shortest)
         template = self.asked.template

@@ -16,6 +16,9 @@ from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path
 from ease_lib.running.task_data import load_data
 
+MOST_WIDTH = 80
+"""Characters of a label that are shown."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
@@ -61,7 +64,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         "noisy": noisy,
         "unused": data.unused,
         "classes": {label: list(counts) for label, counts in data.classes.items()},
-        "notices": list(data.notices),
+        "notices": [notice.partition("\n")[0] for notice in data.notices],
         "template": template.document,
         "baseline": baseline.document if baseline else {},
         "rubric": rubric.document if rubric else {},
@@ -77,8 +80,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     )
     if data.unused:
         logger.info("notice: %d rows of the data are not used; raise pool_size, or set it to 0 for all", data.unused)
+    width = min(MOST_WIDTH, max(map(len, data.classes), default=0))
     for label, counts in data.classes.items():
-        logger.info("  %-32s %5d in the pool %5d validation %5d test", label[:32], *counts)
+        shown = label if len(label) <= width else f"{label[: width - 1]}…"
+        logger.info("  %-*s %5d in the pool %5d validation %5d test", width, shown, *counts)
     for notice in data.notices:
         logger.info("notice: %s", notice)
     return StageReport(metrics={"pool": len(data.pool), "validation": len(data.validation), "test": len(data.test)})

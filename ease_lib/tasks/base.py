@@ -70,6 +70,10 @@ class Row:
     group: str = ""
     moment: Moment | None = None
 
+    @property
+    def output(self) -> str:
+        return self.outputs[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSource:
@@ -100,7 +104,8 @@ class TaskData:
     Args:
         unused: rows of the source that are in none of them.
         classes: where outputs are labels, how many rows of pool, validation and test set have each, noise not counted.
-        notices: what people should know of the data before anything is paid for.
+        notices: what people should know of the data before anything is paid for; what follows the first line of one
+            holds texts of rows, which are shown and never kept.
     """
 
     name: str

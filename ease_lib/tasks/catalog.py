@@ -95,11 +95,19 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
         raise ConfigError(f"exclude_rows={wrong[0]} is no SHA-256 of an input text; `ease forget --row TEXT` prints it")
     if not hashes:
         return source
+    found: set[str] = set()
 
     def left(rows: Sequence[Row] | None) -> list[Row] | None:
-        return None if rows is None else [row for row in rows if row_hash(row.input) not in hashes]
+        if rows is None:
+            return None
+        named = [row_hash(row.input) for row in rows]
+        found.update(hashes.intersection(named))
+        return [row for row, name in zip(rows, named, strict=True) if name not in hashes]
 
-    return replace(source, rows=left(source.rows) or [], validation=left(source.validation), test=left(source.test))
+    rows, validation, test = left(source.rows) or [], left(source.validation), left(source.test)
+    unmatched = [f"{name[:12]}…" for name in sorted(hashes - found)]
+    notice = [f"exclude_rows: no row that was read has {', '.join(unmatched)}"] if unmatched else []
+    return replace(source, rows=rows, validation=validation, test=test, notices=(*source.notices, *notice))
 
 
 def load_source(

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import difflib
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ease_lib.tasks.base import Row
 from ease_lib.tasks.splits import classes_of, input_key, same_input
 
-logger = logging.getLogger("ease")
 ALIKE = 0.85
 """Ratio of difflib above which two labels may be one that was misspelt."""
 RARE = 0.1
 """Share of the other label's rows below which a label may be a slip."""
 SHOWN = 3
+CUT = 60
+"""Characters that are shown of a text."""
 
 
 def label_notices(rows: Sequence[Row]) -> Iterator[str]:
-    """Sentences for people, the gravest first."""
+    """Notices of a task, the gravest first."""
     yield from _contradictions(rows)
     yield from _near_equal(rows)
 
 
 def _contradictions(rows: Sequence[Row]) -> Iterator[str]:
-    first: dict[bytes, tuple[str, ...]] = {}
-    several: dict[bytes, str] = {}
+    first: dict[bytes, Row] = {}
+    several: dict[bytes, list[Row]] = {}
     for row in rows:
-        key = input_key(row.input)
-        if first.setdefault(key, row.outputs) != row.outputs:
-            several.setdefault(key, same_input(row.input))
+        before = first.setdefault(key := input_key(row.input), row)
+        if before.outputs != row.outputs:
+            several.setdefault(key, [before]).append(row)
     if several:
-        logger.info("an input with several outputs: %r", next(iter(several.values()))[:60])  # not for what is kept
-        yield f"inputs that stand there with different outputs: {len(several)}"
+        written = [f"{_cut(row.input)!r} → {_cut(row.output)!r}" for row in next(iter(several.values()))[:SHOWN]]
+        yield "\n  ".join([f"inputs that stand there with different outputs: {len(several)}", *written])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CUT else f"{text[: CUT - 1]}…"
 
 
 def _near_equal(rows: Sequence[Row]) -> Iterator[str]:

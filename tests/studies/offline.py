@@ -204,6 +204,7 @@ def _problem(
 
 def study_text(data: Answered) -> str:
     """All tables, as Markdown."""
+    logger.info("computing what can be learnt from the answers")
     s, r = data.scores.shape
     parts = [
         f"# {data.task}, {data.model}: {s} random sequences x {r} rows\n",
@@ -361,4 +362,5 @@ def _mean(values: Iterator[float] | NDArray[np.float64]) -> float:
 
 
 def _row(name: str, values: Sequence[float]) -> str:
+    logger.info("computed: %s", name)
     return f"| {name} | {' | '.join(f'{value:.2f}' for value in values)} |"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.errors import ConfigError
 from ease_lib.seeding import rng
 
 IntArray = NDArray[np.integer]
@@ -35,6 +36,9 @@ class SequenceSpace:
         k_min: the shortest length, 0 for none at all; None is k.
         tokens: (n,) prompt tokens of each exemplar; None is no limit.
         most_tokens: of a sequence.
+
+    Raises:
+        ConfigError: when k exceeds n.
     """
 
     n: int
@@ -45,7 +49,9 @@ class SequenceSpace:
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= self.n:
-            raise ValueError(f"k={self.k} must be between 1 and the pool's {self.n} exemplars")
+            raise ConfigError(
+                f"k={self.k} exceeds the pool's {self.n} exemplars; lower k or raise pool_size or retained"
+            )
         if self.k_min is not None and not 0 <= self.k_min <= self.k:
             raise ValueError(f"k_min={self.k_min} must be between 0 and k={self.k}, or None")
 

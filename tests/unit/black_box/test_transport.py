@@ -11,9 +11,9 @@ import certifi
 import pytest
 
 from ease_lib.black_box.client import Sampling
-from ease_lib.black_box.transport import Transport, proxy_of, trusted_authorities
+from ease_lib.black_box.transport import Transport, openai_client, proxy_of, trusted_authorities
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.errors import AuthenticationFailed
+from ease_lib.errors import AuthenticationFailed, ConfigError
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.runs import open_black_box
 
@@ -49,6 +49,14 @@ def test_hosts_that_need_no_proxy_are_asked_directly(monkeypatch, without_proxie
     assert proxy_of("https", "llm.example.org") == "http://proxy:3128"
     assert proxy_of("https", "vllm.models.svc") is None
     assert proxy_of("http", "llm.example.org") is None
+
+
+def test_a_proxy_that_speaks_socks_is_named_with_what_to_do(monkeypatch, without_proxies):
+    monkeypatch.setenv("all_proxy", "socks5://me:secret@proxy:1080")
+    with pytest.raises(ConfigError, match=r"ALL_PROXY=socks5://proxy:1080: .* set HTTPS_PROXY=.*NO_PROXY=llm\.example"):
+        openai_client("https://llm.example.org/v1", "", 1.0)
+    monkeypatch.setenv("no_proxy", "llm.example.org")
+    assert str(openai_client("https://llm.example.org/v1", "", 1.0).base_url) == "https://llm.example.org/v1/"
 
 
 def test_a_private_authority_stands_in_for_all_others(monkeypatch, tmp_path):

@@ -95,3 +95,8 @@ def test_a_cap_on_cost_that_the_test_set_takes_is_refused():
     with pytest.raises(ConfigError, match=r"max_cost_usd=0\.5 leaves nothing for the search: .* set at least"):
         requests(**prices, max_cost_usd=0.5)
     assert requests(**prices, max_cost_usd=500)["search"]
+
+
+def test_more_exemplars_than_the_pool_has_are_refused():
+    with pytest.raises(ConfigError, match=r"k=500 exceeds the pool's \d+ exemplars; lower k"):
+        requests(k=500, pool_size=0)

@@ -42,3 +42,9 @@ def test_fields_are_counted_over_all_answers():
 def test_what_is_no_object_has_no_fields():
     assert fields_of(answers(("[1]", "[1]"))) == []
     assert fields_of(answers(("plain", "plain"))) == []
+
+
+def test_json_is_read_field_by_field_and_not_as_labels():
+    rows = answers(*[('{"team": "a"}', '{"team": "a"}')] * 5, *[('{"team": "b"}', '{"team": "a"}')] * 5)
+    assert labels_of(rows) is None
+    assert fields_of(rows) == [("team", 5, 10)]

@@ -197,6 +197,15 @@ def test_a_cap_that_ended_the_search_is_named():
     assert "The cap" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
+def test_more_tokens_are_advised_where_many_answers_were_cut():
+    few, many = (
+        render_page(report(llm={**report()["llm"], "cut_answers": cut}), HISTORY, "p", PREDICTIONS)
+        for cut in (100, 200)  # of 12 345
+    )
+    assert "100 answers were cut at the limit of tokens." in few
+    assert "200 answers were cut at the limit of tokens: raise <code>llm_max_tokens" in many
+
+
 def test_a_run_of_one_evaluation_has_a_page():
     alone = report(
         evaluations=1,

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from ease_lib.errors import ConfigError
 from ease_lib.search.candidates.sampling import SequenceSpace, among, as_tuples, lengths_of
 from ease_lib.seeding import rng
 
@@ -35,7 +36,7 @@ def test_unseen_sampling_finds_the_last_sequence_and_then_none():
 
 
 def test_k_above_n_is_refused():
-    with pytest.raises(ValueError, match="k=3 must be between 1 and the pool's 2 exemplars"):
+    with pytest.raises(ConfigError, match="k=3 exceeds the pool's 2 exemplars; lower k"):
         SequenceSpace(2, 3)
 
 
