@@ -137,12 +137,15 @@ class _Worker:
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body."""
+        known = self._connection.sock is not None  # which the server may have closed meanwhile, as it was idle
         try:
             self._connection.request(method, path, body or None, {"Content-Type": "application/json"})
             response = self._connection.getresponse()
             return response.status, response.getheader("Content-Type", "application/json"), response.read()
         except (OSError, http.client.HTTPException):
             self._connection.close()  # the next request opens it again
+            if known:
+                return self.answer(method, path, body)
             raise
 
 

@@ -229,7 +229,7 @@ class _Attempt:
             if candidate is None:
                 ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
                 break
-            candidate = candidate if candidate.rows else replace(candidate, rows=self._rows)
+            candidate = self._with_rows(candidate)
             if iteration not in self._scored:
                 new[iteration] = candidate
             self._under_way[iteration] = candidate
@@ -237,6 +237,18 @@ class _Attempt:
         self._begin(new)
         self._prepare()
         return ended
+
+    def _with_rows(self, candidate: Candidate) -> Candidate:
+        """With those that it is evaluated on.
+
+        Raises:
+            ValueError: when a method that chooses rows has chosen none.
+        """
+        if not isinstance(self._optimizer, RowAllocating):
+            return replace(candidate, rows=self._rows)
+        if not candidate.rows:
+            raise ValueError(f"no rows were chosen for the prompt {candidate.prompt}")
+        return candidate
 
     def _may_ask(self, iteration: int) -> bool:
         if self._told >= self._needed(iteration):

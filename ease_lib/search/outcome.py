@@ -63,7 +63,8 @@ def outcome_of(
     if recommended is None and history.incumbent is None:
         return None
     candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
-    model = fitted_model(features_of(problem), answers, len(problem.validation_outputs))
+    rows_of_set = len(problem.validation_outputs)
+    model = fitted_model(features_of(problem), answers, rows_of_set, always=[candidate.prompt])
     if recommended:
         score = estimate = recommended.score
         error, rows = recommended.error, recommended.rows

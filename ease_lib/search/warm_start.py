@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
+from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.surrogate.answers import Answered, Answers
 from ease_lib.tasks.base import Exemplar
 
@@ -154,19 +156,43 @@ def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoM
 
 
 def _known(document: dict[str, Any], names: Names) -> Iterator[Answered]:
-    """The answers whose exemplars, row and instruction there still are."""
-    exemplars, rows, instructions = (
-        {digest: position for position, digest in enumerate(digests)}
-        for digests in (names.exemplars, names.rows, names.instructions)
-    )
+    """The answers whose exemplars, row and instruction there still are; of texts that stand there twice, one by one."""
+    exemplars, rows, instructions = map(_Places, (names.exemplars, names.rows, names.instructions))
+    taken: set[tuple[Prompt, int]] = set()
     for entry in document["answers"]:
-        if entry["instruction"] not in instructions or not set(entry["exemplars"]) <= exemplars.keys():
+        sequence, instruction = exemplars.all_of(entry["exemplars"]), instructions.all_of([entry["instruction"]])
+        if sequence is None or instruction is None:
             continue
-        kept = [(rows[row], score) for row, score in zip(entry["rows"], entry["scores"], strict=True) if row in rows]
+        prompt = (instruction[0], tuple(sequence))
+        scored = zip(rows.of(entry["rows"]), entry["scores"], strict=True)
+        kept = [(row, score) for row, score in scored if row is not None and (prompt, row) not in taken]
+        taken.update((prompt, row) for row, _ in kept)
         if kept:
-            sequence = tuple(exemplars[digest] for digest in entry["exemplars"])
-            prompt = (instructions[entry["instruction"]], sequence)
             yield prompt, tuple(row for row, _ in kept), tuple(score for _, score in kept)
+
+
+class _Places:
+    """Positions of texts by their digests."""
+
+    def __init__(self, digests: Sequence[str]) -> None:
+        self._places: dict[str, list[int]] = {}
+        for position, digest in enumerate(digests):
+            self._places.setdefault(digest, []).append(position)
+
+    def of(self, digests: Sequence[str]) -> list[int | None]:
+        """The n-th place of what is named for the n-th time; None where there are not so many."""
+        named: Counter[str] = Counter()
+        found: list[int | None] = []
+        for digest in digests:
+            places = self._places.get(digest, [])
+            found.append(places[named[digest]] if named[digest] < len(places) else None)
+            named[digest] += 1
+        return found
+
+    def all_of(self, digests: Sequence[str]) -> list[int] | None:
+        """The same of all; None where one is not there."""
+        found = [place for place in self.of(digests) if place is not None]
+        return found if len(found) == len(digests) else None
 
 
 def _digest(*texts: str) -> str:

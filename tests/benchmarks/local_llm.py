@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
-
 AT_ONCE = 20
 QUERIES = 20
 """Queries of each sequence."""

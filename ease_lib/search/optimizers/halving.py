@@ -140,19 +140,19 @@ class Halving:
         self._answers.add(observation.candidate.prompt, observation.rows, observation.scores)
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
-        return not self._looks_first(pending)
+        return not (self._looks_first(pending) and self._random(iteration, pending))
 
     @one_thread()
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if self.left(pending) <= 0 or self._is_perfect():
             return None
-        if self._looks_first(pending):
-            return self._random(iteration, pending) or self._contender(iteration, pending)
+        if self._looks_first(pending) and (first := self._random(iteration, pending)):
+            return first
         flawless = self._flawless(pending)
         if flawless:
             return self._confirmation(flawless, pending)
-        if self._spent_with(pending) < self._rungs.search:
-            return self._contender(iteration, pending)
+        if self._spent_with(pending) < self._rungs.search and (contender := self._contender(iteration, pending)):
+            return contender
         finalist = self._finalist(pending) if len(self._answers) else None
         return finalist or self._contender(iteration, pending)
 
@@ -223,11 +223,20 @@ class Halving:
         return self._spent_with(pending) < self._rungs.first_looks
 
     def _random(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        """A first look; the first of all without exemplars, where that is allowed."""
-        if iteration == 0 and not self._problem.space.lengths.start:
+        """A first look; the first of all without exemplars, where that is allowed. None of a prompt of which every row
+        of the search is known, from an earlier one."""
+        if (
+            iteration == 0
+            and not self._problem.space.lengths.start
+            and self._unasked((0, ()), self._for_search, pending)
+        ):
             return self._look((0, ()), pending, None, "initial")
-        drawn = ask_random(self._problem, self._history, iteration, pending)
-        return drawn and self._look(drawn.prompt, pending, None, "initial")
+        known: list[Candidate] = []
+        while drawn := ask_random(self._problem, self._history, iteration, [*pending, *known]):
+            if self._unasked(drawn.prompt, self._for_search, pending):
+                return self._look(drawn.prompt, pending, None, "initial")
+            known.append(drawn)
+        return None
 
     def _finalists(self, pending: Sequence[Candidate]) -> dict[Prompt, int]:
         """Rows that each was asked for confirmation."""
@@ -369,7 +378,9 @@ class Halving:
             if checkpoint not in self._variances:
                 at = fitted_model(self._features, self._answers, rows, first=checkpoint)
                 self._variances = {checkpoint: at.variances}
-            model = fitted_model(self._features, self._answers, rows, self._variances[checkpoint])
+            model = fitted_model(
+                self._features, self._answers, rows, self._variances[checkpoint], always=self._finalists(())
+            )
             self._model = len(self._history), model
         return self._model[1]
 

@@ -21,7 +21,7 @@ class Candidate:
     """A sequence proposed for evaluation, by positions in the pool; `acquisition` is the value that chose it.
 
     `instruction`: its position among the instructions; 0 is the empty one. `rows`: positions of the validation rows on
-    which it is evaluated; a method that does not choose them leaves them to the search loop, which says them.
+    which it is evaluated: those that a method chose which chooses rows, and else those that the search loop says.
     """
 
     sequence: Positions

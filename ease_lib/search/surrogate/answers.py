@@ -45,7 +45,9 @@ MEAN_VARIANCE = 0.05
 TEXT_DIMENSIONS = 32
 """Principal components of the embeddings."""
 MOST_SEQUENCES = 800
-"""That a model is fitted to: those with the most answers, the latest of equals."""
+"""Sequences that a model is fitted to at most: a fit takes the cube of their number."""
+PRIOR_ANSWERS = 4.0
+"""Answers of the mean of all, by which the mean of few answers is shrunk before sequences are ranked by it."""
 LEAST_VARIANCE = 1e-7
 LEAST_OWN, LEAST_OWN_SHARE = 0.001, 0.3
 """Of the variance that is the sequences' own, and as a share of what the components explain: from few answers it would
@@ -76,7 +78,14 @@ class Answers:
         self._score: list[float] = []
 
     def add(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
-        """Args: scores: in [0, 1]; None of a row that was refused and is left out."""
+        """Args: scores: in [0, 1]; None of a row that was refused and is left out.
+
+        Raises:
+            ValueError: when the prompt was asked one of these rows before: its answer would count twice.
+        """
+        twice = {*self.asked(prompt)}.intersection(rows) or len({*rows}) < len(rows)
+        if twice:
+            raise ValueError(f"the prompt {prompt} was evaluated twice on the same row")
         number = self._numbers.get(prompt)
         if number is None:
             number = self._numbers[prompt] = len(self.prompts)
@@ -304,6 +313,7 @@ class AnswerModel:
         table: place of the prompt, row and score of each answer.
         rows: validation rows there are.
         variances: estimated before; None estimates them from these answers.
+        level: mean of all answers, and its variance, where these are a choice of them; None takes that of these.
 
     Attributes:
         mean, covariance: (s,) and (s, s) of f at the prompts, as scores in [0, 1].
@@ -316,6 +326,7 @@ class AnswerModel:
         table: tuple[Ints, Ints, Floats],
         rows: int,
         variances: Variances | None = None,
+        level: tuple[float, float] | None = None,
     ) -> None:
         prompt, row, score = table
         self.features = features
@@ -326,7 +337,7 @@ class AnswerModel:
         self._scale = {name: _inverse_of_mean_square(phi) for name, phi in self._phi.items()}
         self._grams = {name: (phi @ phi.T).toarray() * self._scale[name] for name, phi in self._phi.items()}
         self._grams["own"] = np.eye(len(prompts))
-        self._level = float(score.mean())
+        self._level, self._level_variance = level or (float(score.mean()), MEAN_VARIANCE)
         self._least_noise = _variance_of_pseudo_answers(self._level, len(score))
         self._data = _Table.of(prompt, row, score - self._level, len(prompts), rows)
         self.variances = variances or self._estimated()
@@ -354,7 +365,7 @@ class AnswerModel:
         size = len(target)
         jitter = 1e-9 * float(np.trace(self._precision)) / size
         self._root = np.linalg.cholesky(self._precision + jitter * np.eye(size))
-        prior = MEAN_VARIANCE + sum(variances.components[name] * gram for name, gram in self._grams.items())
+        prior = self._level_variance + sum(variances.components[name] * gram for name, gram in self._grams.items())
         inner = cho_factor(np.eye(size) + self._root.T @ prior @ self._root)
         self._inverse = self._root @ cho_solve(inner, self._root.T)
         self._weights = self._root @ cho_solve(inner, solve_triangular(self._root, target, lower=True))
@@ -375,8 +386,8 @@ class AnswerModel:
     def predict(self, prompts: Sequence[Prompt]) -> tuple[Floats, Floats]:
         """(b,) mean and variance of f at prompts that were not observed."""
         rows = Prompts.of(prompts, self.features.k)
-        cross = np.full((len(rows), len(self._prompts)), MEAN_VARIANCE)
-        prior = np.full(len(rows), MEAN_VARIANCE + self.variances.components["own"])
+        cross = np.full((len(rows), len(self._prompts)), self._level_variance)
+        prior = np.full(len(rows), self._level_variance + self.variances.components["own"])
         for name, phi in self.features.of(rows, self._seen_pairs).items():
             factor = self.variances.components[name] * self._scale[name]
             cross += factor * (phi @ self._phi[name].T).toarray()
@@ -390,7 +401,7 @@ class AnswerModel:
 
     def sample(self, generator: np.random.Generator) -> Function:
         """A draw from the posterior (Matheron's rule: a draw from the prior, corrected by what it gets wrong)."""
-        level = generator.normal() * MEAN_VARIANCE**0.5
+        level = generator.normal() * self._level_variance**0.5
         drawn, values = {}, np.full(len(self._weights), level)
         for name, phi in self._phi.items():
             spread = (self.variances.components[name] * self._scale[name]) ** 0.5
@@ -415,7 +426,7 @@ class AnswerModel:
             features=features,
             observed=self._prompts,
             seen_pairs=self._seen_pairs,
-            mean=level + MEAN_VARIANCE * float(weights.sum()),
+            mean=level + self._level_variance * float(weights.sum()),
             places=places,
             length=np.append(found.get("none", np.zeros(1)), found.get("length", np.zeros(features.k))),
             instruction=found.get("instruction", np.zeros(features.instructions)),
@@ -481,26 +492,52 @@ class _Table:
 
 
 def fitted_model(
-    features: Features, answers: Answers, rows: int, variances: Variances | None = None, *, first: int | None = None
+    features: Features,
+    answers: Answers,
+    rows: int,
+    variances: Variances | None = None,
+    *,
+    first: int | None = None,
+    always: Collection[Prompt] = (),
 ) -> AnswerModel:
-    """The model of all answers, or of the first so many; of more than `MOST_SEQUENCES` prompts see there."""
-    prompt, row, score = answers.table(first)
-    kept = _kept(prompt, len(answers.prompts))
-    places = np.full(len(answers.prompts), -1)
-    places[kept] = np.arange(len(kept))
-    known = places[prompt] >= 0
-    table = places[prompt[known]], row[known], score[known]
-    return AnswerModel(features, [answers.prompts[number] for number in kept], table, rows, variances)
+    """The model of all answers, or of the first so many.
+
+    Of more than `MOST_SEQUENCES` prompts it is fitted to those that are named in `always`, to the most promising ones
+    by their shrunk means, three quarters of all, and to some that are spread evenly over the others in the order in
+    which they were first asked. A choice by score would make everything look better than it is, so variances are those
+    of prompts that are spread evenly over all of them, and the level is that of all answers.
+    """
+    prompt, row, score = table = answers.table(first)
+    there = np.flatnonzero(np.bincount(prompt, minlength=len(answers.prompts)))
+
+    def model(numbers: Ints, variances: Variances | None, level: tuple[float, float] | None = None) -> AnswerModel:
+        places = np.full(len(answers.prompts), -1)
+        places[numbers] = np.arange(len(numbers))
+        known = places[prompt] >= 0
+        of_them = places[prompt[known]], row[known], score[known]
+        return AnswerModel(features, [answers.prompts[number] for number in numbers], of_them, rows, variances, level)
+
+    if len(there) <= MOST_SEQUENCES:
+        return model(there, variances)
+    named = {number for number in there.tolist() if answers.prompts[number] in always}
+    variances = variances or model(_spread(there, MOST_SEQUENCES), None).variances
+    level = float(score.mean()), float(score.var()) / len(score)
+    return model(_promising(there, table, named), variances, level)
 
 
-def _kept(prompt: Ints, prompts: int) -> Ints:
-    """Numbers of the prompts that a model is fitted to, ascending."""
-    counts = np.bincount(prompt, minlength=prompts)
-    there = np.flatnonzero(counts)
-    if len(there) > MOST_SEQUENCES:
-        best = np.argsort(-counts[there][::-1], kind="stable")[:MOST_SEQUENCES]
-        there = there[::-1][best]
-    return np.sort(there)
+def _promising(there: Ints, table: tuple[Ints, Ints, Floats], named: Collection[int]) -> Ints:
+    """Those of the prompts that a model is fitted to, as `fitted_model` says; all ascending."""
+    prompt, _, score = table
+    counts, sums = np.bincount(prompt), np.bincount(prompt, score)
+    shrunk = (sums[there] + PRIOR_ANSWERS * score.mean()) / (counts[there] + PRIOR_ANSWERS)
+    order = np.lexsort((-shrunk, [number not in named for number in there.tolist()]))
+    best, others = np.split(there[order], [MOST_SEQUENCES * 3 // 4])
+    return np.sort(np.concatenate([best, _spread(np.sort(others), MOST_SEQUENCES - len(best))]))
+
+
+def _spread(numbers: Ints, count: int) -> Ints:
+    """So many of them, evenly."""
+    return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(np.int64)]
 
 
 def _principal(pool: NDArray[np.floating]) -> Floats:

@@ -16,8 +16,10 @@ ROWS = 30
 def searched(score, *, sequences=80, seed=0, lengths=(3,)):
     """Random sequences, asked the same rows each, as Best-of-N does."""
     draw, history = np.random.default_rng(seed), History()
-    for _ in range(sequences):
+    while len(history) < sequences:
         sequence = tuple(draw.permutation(N)[: draw.choice(lengths)].tolist())
+        if (0, sequence) in history.seen:
+            continue
         scores = tuple((draw.random(ROWS) < score(sequence)).astype(float).tolist())
         history.add(
             Observation(
@@ -46,6 +48,20 @@ def test_a_winner_that_is_better_is_thought_to_be():
     found = outcome(searched(lambda sequence: 0.8 if 5 in sequence else 0.2))
     assert 5 in found.candidate.sequence
     assert found.estimate > 0.65
+
+
+def test_of_a_thousand_sequences_a_winner_among_the_first_is_found_and_thought_no_better_than_it_is():
+    """More than a model is fitted to: what it is fitted to is chosen by score, and must not look better for that."""
+    found = []
+    for seed in range(3):
+        first = searched(lambda sequence: 0.8, sequences=1, seed=seed)
+        for observation in searched(lambda sequence: 0.4, sequences=1000, seed=100 + seed):
+            first.add(observation)
+        found.append((outcome(first), first.observations[0].candidate))
+    assert all(each.candidate == candidate for each, candidate in found)
+    equals = [outcome(searched(lambda sequence: 0.4, sequences=1000, seed=seed)) for seed in range(3)]
+    assert np.mean([each.score for each in equals]) > 0.65
+    assert np.mean([each.estimate for each in equals]) < 0.46
 
 
 def test_nothing_evaluated_has_no_outcome():

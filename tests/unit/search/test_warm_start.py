@@ -74,3 +74,21 @@ def test_a_damaged_file_is_named(memory, tmp_path):
     damaged.write_text("{")
     with pytest.raises(StoreError, match=r"key\.json is damaged"):
         memory.recall("another", NAMES)
+
+
+def test_texts_that_stand_there_twice_are_recalled_one_by_one(tmp_path):
+    """As many as there are in the new data, and no answer twice."""
+    twice = Names.of(rows("a", "a", "b"), rows("x", "x", "y"), [""])
+    found = Answers()
+    found.add((0, (0, 1)), [0, 1, 2], [1.0, 0.0, 0.5])
+    found.add((0, (1, 2)), [0], [1.0])
+    found.add((0, (0, 2)), [0, 1], [0.5, 0.0])
+    memory = Memory(open_store(str(tmp_path)), "subject", Notes())
+    memory.keep("key", "search", memory.recall("search", twice), found, twice)
+    assert memory.recall("another", twice).answers == (
+        ((0, (0, 1)), (0, 1, 2), (1.0, 0.0, 0.5)),
+        ((0, (0, 2)), (0,), (1.0,)),  # the first and the second "a" are the same exemplar to a prompt
+        ((0, (0, 2)), (1,), (0.0,)),
+    )
+    once = Names.of(rows("b", "a"), rows("y", "x"), [""])
+    assert memory.recall("another", once).answers == (((0, (1, 0)), (1,), (1.0,)),)

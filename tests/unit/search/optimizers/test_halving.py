@@ -1,11 +1,13 @@
 """Methods that spread answers over sequences and rows."""
 
+import itertools
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from ease_lib.evaluation.rows import row_order
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import share_as_good
 from ease_lib.search.optimizers import halving
@@ -186,6 +188,21 @@ def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
     assert sum(len(observation.rows) for observation in history) == 300
     assert optimizer.recommend().candidate.sequence == good
     assert not {row for each in history if each.candidate.sequence == good for row in each.rows} & set(range(60))
+
+
+@pytest.mark.parametrize("challenged", [True, False])
+def test_what_is_known_on_every_row_of_the_search_is_not_looked_at_again(challenged):
+    """All sequences of a small pool, recalled with 51 right answers of 60; the one without exemplars too."""
+    small = replace(problem(answers=100), space=SequenceSpace(3, 2, 0), pool=np.eye(3), outputs=["a", "b", "c"])
+    rows = row_order(small.validation_outputs, small.seed)[: 2 * ROWS // 3]
+    optimizer = Halving(small, challenged=challenged)
+    for length in range(3):
+        for sequence in itertools.permutations(range(3), length):
+            optimizer.recall((0, sequence), rows, [0.0] * 9 + [1.0] * (len(rows) - 9))
+    history = World(lambda sequence: 0.5).search(optimizer)
+    assert sum(len(observation.rows) for observation in history) == 100
+    assert {each.candidate.phase for each in history} == {"confirmation"}
+    assert optimizer.ended() == "budget"
 
 
 @pytest.mark.parametrize("answers", [1, 3, 10])

@@ -124,8 +124,12 @@ def test_a_harmful_exemplar_has_the_lowest_effect():
 def test_instructions_are_told_apart():
     found, draw = Answers(), np.random.default_rng(6)
     for number in range(40):
-        given = number % 2
-        found.add((given, (number % N,)), list(range(10)), (0.3 + 0.4 * given + draw.normal(0, 0.1, size=10)).tolist())
+        given, first = number % 2, 10 * (number // N)
+        found.add(
+            (given, (number % N,)),
+            list(range(first, first + 10)),
+            (0.3 + 0.4 * given + draw.normal(0, 0.1, size=10)).tolist(),
+        )
     mean, _ = fitted_model(features(instructions=2), found, ROWS).predict([(0, (1, 2)), (1, (1, 2))])
     assert mean[1] - mean[0] == pytest.approx(0.4, abs=0.1)
 
@@ -147,12 +151,21 @@ def test_a_row_that_was_refused_is_asked_but_no_answer():
     assert found.sums == [1.0]
 
 
-def test_of_many_sequences_those_with_most_answers_are_kept(monkeypatch):
-    monkeypatch.setattr(module, "MOST_SEQUENCES", 10)
+def test_an_answer_counts_once():
+    found = Answers()
+    found.add((0, (1, 2)), [3, 4], [1.0, None])
+    with pytest.raises(ValueError, match="evaluated twice on the same row"):
+        found.add((0, (1, 2)), [5, 4], [1.0, 1.0])
+    with pytest.raises(ValueError, match="evaluated twice on the same row"):
+        found.add((0, (2, 1)), [5, 5], [1.0, 1.0])
+    assert len(found) == 1
+
+
+def test_of_many_sequences_the_promising_ones_are_kept_however_old_and_some_of_the_others(monkeypatch):
+    monkeypatch.setattr(module, "MOST_SEQUENCES", 8)
     found = Answers()
     for number in range(N):
-        found.add((0, (number,)), [0, 1, 2] if number == 4 else [0], [0.5] * (3 if number == 4 else 1))
-    model = fitted_model(features(), found, ROWS)
-    assert len(model.mean) == len(model.prompts) == 10
-    assert (0, (4,)) in model.prompts
-    assert (0, (0,)) not in model.prompts
+        found.add((0, (number,)), [0, 1], [1.0, 1.0] if number < 5 else [0.0, 0.5])
+    prompts = fitted_model(features(), found, ROWS, always=[(0, (11,))]).prompts
+    assert len(prompts) == 8
+    assert {(0, (number,)) for number in (0, 1, 2, 3, 4, 11)} < set(prompts)
