@@ -35,24 +35,37 @@ class Asked:
     extra: Mapping[str, Any] = field(default_factory=dict)
     generation: str = FIRST
 
-    def identity(self, left_out: Iterable[str] = ()) -> dict[str, Any]:
-        """All of it, by which answers are addressed; what is at its default is left out, so that old keys stay valid.
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What every request says beside its prompt, and to whom: the one definition, by which searches are told apart
+        and of which the keys of answers are made. What is at its default is left out, so that old keys stay valid.
+        """
+        return self._identity(self.sampling.as_sent(self.api))
+
+    def answer_key(self, prompt: str, left_out: Iterable[str] = ()) -> str:
+        """Address of the answer to a prompt: SHA-256 of the question in a canonical form.
 
         Args:
             left_out: parameters that the endpoint refuses.
         """
-        refused = sorted(left_out)
+        return self._key(self.sent, prompt, left_out)
+
+    def former_key(self, prompt: str, left_out: Iterable[str] = ()) -> str:
+        """Where the answer lies that was kept when keys named what is not sent, too; often the same."""
+        return self._key(self._identity(self.sampling), prompt, left_out)
+
+    def _identity(self, sampling: Sampling) -> dict[str, Any]:
         return {
             **self.endpoint_identity,
-            **self.sampling.identity,
+            **sampling.identity,
             **({"answers": self.generation} if self.generation != FIRST else {}),
             **({"extra": dict(self.extra)} if self.extra else {}),
-            **({"left_out": refused} if refused else {}),
         }
 
-    def answer_key(self, prompt: str, left_out: Iterable[str] = ()) -> str:
-        """Address of the answer to a prompt: SHA-256 of the question in a canonical form."""
-        return _digest([self.identity(left_out), prompt])
+    @staticmethod
+    def _key(identity: Mapping[str, Any], prompt: str, left_out: Iterable[str]) -> str:
+        refused = sorted(left_out)
+        return _digest([{**identity, **({"left_out": refused} if refused else {})}, prompt])
 
     @property
     def endpoint_identity(self) -> dict[str, str]:

@@ -249,6 +249,8 @@ class CachingClient:
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key, self._notes)
+        if known is None and (former := self._asked.former_key(prompt, self._left_out())) != key:
+            known = await self._cache.get(former, self._notes)
         if known is not None:
             self._notes.answered_from_cache()
             return replace(known, cached=not account or known.account != account)

@@ -21,7 +21,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -62,6 +62,9 @@ _REFUSAL = re.compile(
 logger = logging.getLogger("ease")
 
 
+LINE_END = "\n"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """How an answer is drawn.
@@ -78,6 +81,10 @@ class Sampling:
     temperature: float = 0.0
     stops: tuple[str, ...] = ()
     messages: bool = False
+
+    def as_sent(self, api: str) -> Sampling:
+        """What of it requests of this API say. A `stop` that is not sent stands there as the line's end."""
+        return replace(self, messages=False, stop=LINE_END if self.stops or api == "chat" else self.stop)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -39,12 +39,13 @@ def answer_sampling(
 
     Args:
         endpoint: its `llm_max_tokens`, of which 0 takes `SHORT_ANSWER_TOKENS`, or twice the longest output of the pool,
-            for the answers to reasoning tasks differ in length.
+            for the answers to reasoning tasks differ in length; a power of two, so that one longer row tonight has not
+            everything asked anew.
         baseline: asked in the same run; where it is messages, a chat endpoint is asked for all.
     """
     longest = max(estimated_tokens(exemplar.output) for exemplar in pool)
     return Sampling(
-        max_tokens=endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 2 * longest),
+        max_tokens=endpoint.llm_max_tokens or max(SHORT_ANSWER_TOKENS, 1 << (2 * longest - 1).bit_length()),
         stop=_stop([exemplar.output.strip() for exemplar in pool], template),
         stops=template.stop,
         messages=template.is_chat or (baseline is not None and baseline.is_chat),

@@ -38,6 +38,6 @@ def search_key(
         "embedder": [dataclasses.astuple(embedding), embedder_identity(embedding)],
         "instructions": task.instructions.texts,
         "seed": seed,
-        **scored.search_identity,
+        **scored.identity,
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
-from ease_lib.black_box.asked import FIRST, Asked
+from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.config.sections import EndpointConfig, OptimizerConfig
@@ -59,33 +59,19 @@ class Scored:
     failures: str
 
     @property
-    def search_identity(self) -> dict[str, Any]:
-        """As the key of a search holds it; metric and rubric are in the summary of its data.
-
-        What is at its default is left out, so that old keys stay valid.
-        """
-        asked = self.asked
+    def identity(self) -> dict[str, Any]:
+        """As keys hold it: what is sent, how prompts are written, and how answers are scored."""
         return {
-            "endpoint": [asked.endpoint, asked.model, asked.api, asked.sampling.identity],
+            "sent": self.asked.sent,
             "template": self.template.identity,
-            **({"extra": dict(asked.extra)} if asked.extra else {}),
-            **({"judge": self._judge} if self._judge else {}),
-            **({"answers": asked.generation} if asked.generation != FIRST else {}),
+            "metric": [self.metric, self.metric_sha256],
+            **({"judge": self.judge.sent} if self.judge else {}),
             **({"failures": "zero"} if self.failures == "zero" else {}),  # the others leave the same scores
         }
 
     def subject(self, task: str) -> str:
         """Digest under which searches of a task leave what they were answered."""
-        asked = self.asked
-        identity: list[Any] = [task, self.metric + self.metric_sha256, self.template.identity, self.failures]
-        identity += [asked.endpoint, asked.model, asked.api, asked.sampling.identity, asked.generation]
-        identity += [dict(asked.extra)] if asked.extra else []
-        return hashlib.sha256(json.dumps(identity + self._judge).encode()).hexdigest()[:32]
-
-    @property
-    def _judge(self) -> list[Any]:
-        judge = self.judge
-        return [judge.endpoint, judge.model, dict(judge.extra), judge.sampling.max_tokens] if judge else []
+        return hashlib.sha256(json.dumps([task, self.identity], sort_keys=True).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +183,7 @@ class SearchTask:
     """What a search chooses from, and the rows that guide it.
 
     Args:
-        files: pool, validation set and summary of the data, whose content is part of the search's key.
+        files: pool and validation set, whose content is part of the search's key.
     """
 
     asked: ScoredTask
@@ -315,5 +301,5 @@ def read_search_task(
         validation=rows,
         instructions=texts,
         embeddings=read_embeddings(Path(embeddings), pool_ids, row_ids, len(texts.texts)),
-        files=(Path(pool), Path(validation), Path(summary)),
+        files=(Path(pool), Path(validation)),
     )

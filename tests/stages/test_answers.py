@@ -148,6 +148,23 @@ def test_a_schedule_sees_that_the_model_behind_the_name_has_changed(server, mode
     assert monday["oldest_answer"] == tuesday["oldest_answer"] < wednesday["oldest_answer"] + "z"
 
 
+MESSAGES = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{input}"}]'
+
+
+@pytest.mark.parametrize("baseline", ["Sort: {input}", MESSAGES], ids=["text", "messages"])
+def test_a_baseline_is_all_that_is_paid_for_where_it_is_added_to_a_run(server, tmp_path, baseline):
+    """The search is the same: its journal is found, and its answers are."""
+    now = tmp_path / ("now.json" if baseline == MESSAGES else "now.txt")
+    now.write_text(baseline)
+    before = recorded(server, tmp_path, "before")()
+    asked = server.script.requests
+    after = recorded(server, tmp_path, "after", baseline=str(now))()
+    assert server.script.requests - asked == 12 + 2, "12 test rows, and the trial question of both checks"
+    one, other = (json.loads(run.path("results").joinpath("report.json").read_text()) for run in (before, after))
+    assert other["replayed_evaluations"] == one["evaluations"] == 5
+    assert other["best"] == one["best"]
+
+
 def test_a_cap_that_retries_reach_within_the_test_set_leaves_the_last_rows_unasked(server, tmp_path, capfd):
     """5 x 6 requests of the search and 5 x 12 of the test set; 25 of them fail once, and what they take is missing."""
     run = recorded(server, tmp_path, "run", max_llm_requests=30 + 60 + 3)

@@ -26,9 +26,12 @@ class Keys:
 
     def __init__(self):
         self.asked = []
+        self.unknown = set()
 
     async def get(self, key, notes):
         self.asked.append(key)
+        if key in self.unknown:
+            return None
         return Completion(text="kept", prompt_tokens=1, completion_tokens=1, model=MODEL)
 
     async def put(self, key, completion, notes):
@@ -60,16 +63,25 @@ def keys(monkeypatch, tmp_path):
         return kept.asked[-1]
 
     asked = Asked(endpoint=URL, model=MODEL, api="chat", sampling=SAMPLING)
+    ask.kept = kept
     ask.notes = EndpointNotes(open_store(str(tmp_path)), asked)
     return ask
 
 
 def test_of_a_text_and_of_messages_by_the_chat_api(keys):
     assert keys() == "46d465f20fe7603cd0c1d44603357ab07cd6da623fd001328ce488142eed978e"
-    assert (
-        keys(CHAT, sampling=Sampling(max_tokens=64, stop="\n", messages=True))
-        == "b610abb0d045eb2edf7d0f71a750af60492088caf43b1abadf47a22fdf4cc539"
-    )
+    assert keys(CHAT) == "1df5eeebbdc0cb84bcc70715d8184739ba6b0c6359777a877c65ac9a259a334e"
+
+
+def test_what_is_not_sent_is_in_no_key_and_answers_from_when_it_was_are_found(keys):
+    """Where raw completions would end, and that some prompt of the run is messages."""
+    unsent = Sampling(max_tokens=64, stop="\n\n", messages=True)
+    assert keys(sampling=unsent) == keys()
+    keys.kept.unknown = {keys()}
+    assert keys(sampling=unsent) == "aa28d042588cefb38dbb5f5475995c64438df80c4d5da1ba336e904f021ca9e6"
+    keys.kept.unknown = {keys(CHAT)}
+    former = keys(CHAT, sampling=Sampling(max_tokens=64, stop="\n", messages=True))
+    assert former == "b610abb0d045eb2edf7d0f71a750af60492088caf43b1abadf47a22fdf4cc539"
 
 
 def test_of_the_completions_api(keys):
@@ -82,8 +94,9 @@ def test_of_what_sampling_says(keys):
         == "0d51219878fcadf323fb703176cba738cb66a8d2cba9128a6c5fac139836e328"
     )
     assert (
-        keys(sampling=Sampling(max_tokens=64, stop="", stops=("\n", "Input:")))
-        == "ebdb798c418fae6e684674b8cd17052b73a11248c8df1fa4116fc067d7324de8"
+        keys(sampling=Sampling(max_tokens=64, stop="\n", stops=("\n", "Input:")))
+        == keys(sampling=Sampling(max_tokens=64, stop="", stops=("\n", "Input:")))
+        == "4839c60d21bb2827ad46b9d52c5386ce297bd40c2eb8b0b2b3f632f10970b405"
     )
 
 
@@ -118,9 +131,11 @@ def test_where_and_with_what_settings_of_transport_it_is_asked_decides_nothing(k
 
 
 def test_of_a_judge(keys):
-    assert keys(judge=JudgeConfig()) == "4544570989d0b2ec6ae140496cb0eddf4461ca1b43e336e7efe0f074d03025f6"
+    assert keys(judge=JudgeConfig()) == "d6c9a0499b4645073420ef2837efeab54f818feae7e47e2195295e70aed01283"
+    keys.kept.unknown = {keys(judge=JudgeConfig())}
+    assert keys(judge=JudgeConfig()) == "4544570989d0b2ec6ae140496cb0eddf4461ca1b43e336e7efe0f074d03025f6", "until now"
     other = JudgeConfig(judge_base_url="https://judge.example.org/v1", judge_model="large-1", judge_extra='{"seed": 1}')
-    assert keys(judge=other) == "716316188e4e298c744a4c371e7c5259cef027c6dd3b5418b2946063c49f0ebe"
+    assert keys(judge=other) == "988e64e363963f351edcaf849eb0027ce1f0ef68f607dceb6d9858268826fe89"
 
 
 def test_of_a_function_of_the_caller(keys):

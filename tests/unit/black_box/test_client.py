@@ -271,7 +271,7 @@ def test_what_a_request_says_beside_its_prompt_is_known(tmp_path):
 def test_answers_with_other_extras_are_other_answers():
     sampling = Sampling(max_tokens=8, stop="\n")
     plain = Asked(endpoint="u", model="m", api="chat", sampling=sampling)
-    assert replace(plain, extra={}).identity() == plain.identity()
+    assert replace(plain, extra={}).sent == plain.sent
     assert replace(plain, extra={"seed": 1}).answer_key("hi") != plain.answer_key("hi")
 
 

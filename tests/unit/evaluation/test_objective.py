@@ -3,6 +3,7 @@ import re
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -358,8 +359,20 @@ def test_answers_of_several_lines_end_at_the_blank_line():
     assert stop("one line\n") == "\n"
 
 
+def test_one_longer_row_in_the_pool_changes_no_request_of_a_chat():
+    """Where a raw completion would end is not sent, and limits are powers of two."""
+    pool = [Exemplar(0, "q", ("word " * 40,)), Exemplar(1, "q", ("yes",))]
+    longer = [*pool, Exemplar(2, "q", ("word\n" * 42,))]
+    one, other = (replace(ASKED, sampling=answer_sampling(each, EndpointConfig())) for each in (pool, longer))
+    assert one.sampling.stop != other.sampling.stop
+    assert one.answer_key("prompt") == other.answer_key("prompt")
+    assert replace(one, api="completions").answer_key("prompt") != replace(other, api="completions").answer_key(
+        "prompt"
+    )
+
+
 def test_answers_may_be_twice_as_long_as_the_longest_output_unless_a_limit_is_set():
     pool = [Exemplar(0, "q", ("word " * 400,)), Exemplar(1, "q", ("yes",))]
-    assert answer_sampling(pool, EndpointConfig()).max_tokens == 1000
+    assert answer_sampling(pool, EndpointConfig()).max_tokens == 1024
     assert answer_sampling(pool[1:], EndpointConfig()).max_tokens == 64
     assert answer_sampling(pool, EndpointConfig(llm_max_tokens=8)).max_tokens == 8
