@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.journal import Evaluated
@@ -21,6 +21,7 @@ class Progress:
 
     Args:
         tell: called after every evaluation with the answers until then, those that are planned, and the best score.
+        known: what an earlier attempt at the search left; it counts.
     """
 
     def __init__(
@@ -29,12 +30,15 @@ class Progress:
         settings: OptimizerConfig,
         problem: Problem,
         tell: Callable[[int, int, float], None],
+        known: Iterable[Evaluated] = (),
     ) -> None:
         self._tell = tell
         self._optimizer = optimizer
         self._budget = settings.budget
         self._answers = problem.answers
-        self._asked = self._told = self._shown = 0
+        self._asked = sum(len(record.observation.rows) for record in known)
+        self._told = 0
+        self._shown = self._asked * PARTS // max(1, self._answers)
         self._best = 0.0
 
     def __call__(self, record: Evaluated, history: History) -> None:

@@ -29,12 +29,11 @@ LOOKS = 40
 """At the incumbent of a method that chooses rows, for the search curve."""
 
 
-def write_best_sequence(path: Path, outcome: Outcome, k: int, task: SearchTask, black_box: BlackBox) -> None:
-    """The winning sequence with its texts, and what its score was measured with.
-
-    Args:
-        k: length of the sequences that were searched; the winner of `zero_shot` has none.
-    """
+def write_best_sequence(
+    path: Path, outcome: Outcome, settings: OptimizerConfig, task: SearchTask, black_box: BlackBox
+) -> None:
+    """The winning sequence with its texts, what was chosen from (`k`, of which the winner of `zero_shot` has none, and
+    `max_prompt_tokens`), and what its score was measured with."""
     chosen, summary = task.asked.exemplars(outcome.candidate.sequence), task.asked.summary
     document = {
         "task": summary["task"],
@@ -43,7 +42,8 @@ def write_best_sequence(path: Path, outcome: Outcome, k: int, task: SearchTask, 
         "estimate": outcome.estimate,
         "estimate_interval": list(outcome.interval),
         "validation_rows": outcome.rows,
-        "k": k,
+        "k": settings.k,
+        "max_prompt_tokens": settings.max_prompt_tokens,
         "exemplar_ids": [row.exemplar_id for row in chosen],
         "exemplars": [
             {

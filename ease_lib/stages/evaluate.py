@@ -23,6 +23,7 @@ from ease_lib.artifacts.tables import (
     write_records,
 )
 from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.sections import Asks
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
@@ -72,7 +73,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
-    questions = _questions(task, best, len(test), config.run.seed, account)
+    questions = _questions(task, best, test, config.run.seed, account)
     with run.llm(config, task.sampling(config.endpoint), TEST, judged=task.rubric) as black_box:
         objectives = {
             name: task.objective(black_box, test, task.baseline if name == BASELINE else None) for name in questions
@@ -131,14 +132,16 @@ def _evaluated(objectives: Mapping[str, Objective], questions: Mapping[str, Ques
     return evaluations
 
 
-def _questions(task: ScoredTask, best: Mapping[str, Any], rows: int, seed: int, account: str) -> dict[str, Question]:
+def _questions(
+    task: ScoredTask, best: Mapping[str, Any], test: Sequence[Exemplar], seed: int, account: str
+) -> dict[str, Question]:
     """By name, the winner first."""
     pool = {row.exemplar_id: row for row in task.pool}
     winner = Question(
         exemplars=[pool[number] for number in best["exemplar_ids"]],
         instruction=best["instruction"],
         account=f"{account}/{BEST}",
-        rows=range(rows),
+        rows=range(len(test)),
         whole=True,
         up_to_cap=True,
     )
@@ -151,12 +154,30 @@ def _questions(task: ScoredTask, best: Mapping[str, Any], rows: int, seed: int, 
         questions[ZERO_SHOT] = beside(ZERO_SHOT)
     space = SequenceSpace(len(task.pool), best["k"])
     for number in range(RANDOM_DRAWS):
-        drawn = as_tuples(space.sample(rng(seed, "random exemplars", number), rows))
+        sampled = as_tuples(space.sample(rng(seed, "random exemplars", number), len(test)))
+        drawn = [
+            _that_fit(task, task.exemplars(sequence), row, best) for sequence, row in zip(sampled, test, strict=True)
+        ]
         name = f"{RANDOM} {number + 1}"
-        questions[name] = beside(name, [task.exemplars(sequence) for sequence in drawn])
+        questions[name] = beside(name, drawn)
     if task.baseline:
         questions[BASELINE] = beside(BASELINE)
     return questions
+
+
+def _that_fit(
+    task: ScoredTask, drawn: Sequence[Exemplar], row: Exemplar, best: Mapping[str, Any]
+) -> Sequence[Exemplar]:
+    """The first of them, as many as `max_prompt_tokens` allows beside this row."""
+    most = best.get("max_prompt_tokens", 0)
+    if not most:
+        return drawn
+    tokens = estimated_tokens(task.template.render([], row, best["instruction"]))
+    for count, exemplar in enumerate(drawn):
+        tokens += estimated_tokens(task.template.exemplar(exemplar) + task.template.between)
+        if tokens > most:
+            return drawn[:count]
+    return drawn
 
 
 def _summary(evaluations: dict[str, Evaluation], prices: Mapping[str, float], *, new_requests: int) -> dict[str, Any]:

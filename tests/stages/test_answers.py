@@ -8,7 +8,7 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
-from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
@@ -163,6 +163,15 @@ def test_a_baseline_is_all_that_is_paid_for_where_it_is_added_to_a_run(server, t
     one, other = (json.loads(run.path("results").joinpath("report.json").read_text()) for run in (before, after))
     assert other["replayed_evaluations"] == one["evaluations"] == 5
     assert other["best"] == one["best"]
+
+
+def test_no_prompt_of_a_run_is_longer_than_its_limit_those_of_the_test_set_neither(server, tmp_path):
+    prompts = []
+    server.script.on_request = prompts.append
+    recorded(server, tmp_path, "run", max_prompt_tokens=56, k=3)()
+    assert max(map(estimated_tokens, prompts)) <= 56 + 2, "each part of a prompt is rounded"
+    shown = [prompt.count("Output: ") for prompt in prompts]
+    assert {*shown} == {0, 1, 2, 3}, "some random sequences would have been too long"
 
 
 def test_a_cap_that_retries_reach_within_the_test_set_leaves_the_last_rows_unasked(server, tmp_path, capfd):

@@ -268,6 +268,7 @@ def _by_model(data: Answered, told: int, rows: int, split: int) -> tuple[float, 
     """Rank correlation, and the share of 90 % intervals that hold."""
     learnt, judged = _split(data, told, split)
     half = data.learning
+    rows = min(rows, len(half))
     windows = [[half[(number * rows + step) % len(half)] for step in range(rows)] for number in range(told)]
     model = _model(data, learnt, windows)
     means, variances = model.predict([(0, data.sequences[number]) for number in judged])
