@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, PAGE, REPORT
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, MISLABELLED, PAGE, REPORT
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
@@ -36,7 +36,8 @@ class Result:
         best: `best_sequence.json`.
         report: `report.json`; all numbers. Scores are in [0, 1], times in seconds, costs in USD.
         history: an entry for every evaluation, in order.
-        harmful: rows of the pool that make prompts worse, likely mislabelled, the worst first.
+        harmful: rows of the pool that make prompts worse, the surest first.
+        mislabelled: rows of the pool whose label the validation rows that are like them contradict, the surest first.
         page: the report as HTML.
         test_rows: those that the test score is of; none where they cannot be found any more.
         lineage_sha256: of the record of the stage that the result is of; empty where there is none.
@@ -46,6 +47,7 @@ class Result:
     report: Mapping[str, Any]
     history: Sequence[Mapping[str, Any]]
     harmful: Sequence[Mapping[str, Any]]
+    mislabelled: Sequence[Mapping[str, Any]]
     page: str
     test_rows: Sequence[Exemplar] = ()
     lineage_sha256: str = ""
@@ -87,6 +89,7 @@ class Result:
             report=json.loads(files[REPORT] or b""),
             history=table_of(files[HISTORY] or b"").to_pylist(),
             harmful=json.loads(files[HARMFUL] or b""),
+            mislabelled=json.loads(store.read(folder + MISLABELLED) or b"[]"),  # older results have none
             page=(files[PAGE] or b"").decode(),
             test_rows=test_rows,
             lineage_sha256=sha256,

@@ -259,7 +259,7 @@ BEST_SEQUENCE = DocumentContract(
 )
 SEARCH_SUMMARY = DocumentContract(
     name="search_summary",
-    version=4,
+    version=5,
     fields={
         "method": str,
         "seed": int,
@@ -268,6 +268,7 @@ SEARCH_SUMMARY = DocumentContract(
         "token_front": list,
         "share_as_good": NUMBER,
         "harmful_exemplars": list,
+        "mislabelled_exemplars": list,
         "resumed": bool,
         "answered_by_function": bool,
         "seconds.total": NUMBER,

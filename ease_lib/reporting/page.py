@@ -28,6 +28,7 @@ def render_page(
     prompt: str,
     predictions: Rows,
     harmful: Rows = (),
+    mislabelled: Rows = (),
     *,
     marks: Sequence[str] = ("{input}",),
 ) -> str:
@@ -36,7 +37,7 @@ def render_page(
     Args:
         report: what `summarise` gives.
         history, predictions: rows of the contracts of these names.
-        harmful: the report's harmful exemplars, with their texts.
+        harmful, mislabelled: the report's exemplars of these lists, with their texts.
         prompt: the winning prompt with placeholders for the query.
         marks: these placeholders.
     """
@@ -49,8 +50,11 @@ def render_page(
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
         prompt=prompt,
         marks=marks,
-        rows=sorted({row_hash(text) for text in _shown(report["best"], mistakes, harmful) if text.strip()}),
+        rows=sorted(
+            {row_hash(text) for text in _shown(report["best"], mistakes, [*harmful, *mislabelled]) if text.strip()}
+        ),
         harmful=harmful,
+        mislabelled=mislabelled,
         labels=labels_of(scored),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),
@@ -62,14 +66,14 @@ def render_page(
     )
 
 
-def _shown(best: Mapping[str, Any], mistakes: Rows, harmful: Rows) -> Iterator[str]:
+def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator[str]:
     """Every text that may be a row: by their hashes in its head `ease forget` finds the page."""
     yield best["instruction"]
     for exemplar in best["exemplars"]:
         yield from (exemplar["input"], *exemplar["outputs"])
     for row in mistakes:
         yield from (row["prediction"], *shown_inputs(row["prediction"]), *row["outputs"])
-    for row in harmful:
+    for row in exemplars:
         yield from (row["input"], row["output"])
 
 

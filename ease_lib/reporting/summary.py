@@ -123,7 +123,10 @@ def summarise(
         "planned": search["planned"],
         "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),
-        "harmful_exemplars": [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search["harmful_exemplars"]],
+        **{
+            name: [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search[name]]
+            for name in ("harmful_exemplars", "mislabelled_exemplars")
+        },
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
             **_taken(search["llm"], "endpoint", "model"),

@@ -1,10 +1,11 @@
-"""What the answers of a search say beside its winner, in four reports.
+"""What the answers of a search say beside its winner, in four reports, and what the data say of the pool's labels.
 
 rarity              how many random sequences are as good as the winner, by the model of answers
 order report        how much the order of the winner's exemplars matters: it is asked again in other orders
 harmful exemplars   an exemplar's effect is what its presence adds to the score by the model of answers, over all
                     lengths and places, less the mean effect of the pool; nothing is asked for it
 token front         the prompts that no other one beats at fewer or as many tokens
+mislabelled         exemplars whose label the validation rows that are like them contradict (`search/mislabelled.py`)
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from scipy.special import ndtr
 
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
+from ease_lib.search.optimizers.history import History
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.task import SearchTask
@@ -32,6 +35,8 @@ from ease_lib.seeding import rng
 
 logger = logging.getLogger("ease")
 
+FEWEST_ROWS = 5
+"""For an order report; on fewer, orders differ by luck."""
 LISTABLE = 8
 """Longest sequence whose permutations are all listed to draw from."""
 
@@ -69,17 +74,23 @@ def ask_orders(
     problem: Problem,
     task: SearchTask,
     objective: Objective,
+    history: History,
     count: int,
-    rows: Sequence[int],
+    most_rows: int,
     account: str,
 ) -> OrderReport:
-    """Evaluate the winner in so many other orders on those of these validation rows that it was not asked yet.
+    """Evaluate the winner in so many other orders, its own and theirs on rows that did not choose it.
 
     Args:
+        most_rows: that each is evaluated on.
         account: whom the answers are paid for.
     """
     instruction, sequence = outcome.candidate.prompt
     if not count or len(sequence) < 2:
+        return OrderReport()
+    rows = rows_for_orders(outcome, history, problem, most_rows)
+    if len(rows) < FEWEST_ROWS:
+        logger.info("notice: no order report, for the winner was chosen by its answers to all validation rows")
         return OrderReport()
     known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
     scores: dict[str, list[float | None]] = {}
@@ -98,6 +109,24 @@ def ask_orders(
         scores[name] = [of_rows[row] for row in rows]
     logger.info("asked %d orders of the winner", len(scores))
     return OrderReport(findings=order_report(scores, outcome.model.variances.sequences), usage=usage)
+
+
+def rows_for_orders(outcome: Outcome, history: History, problem: Problem, most: int) -> list[int]:
+    """Validation rows on which the winner's own order is no better by having been chosen.
+
+    Rows that it was not asked come first, then those of its confirmation, which chose it among a few finalists only.
+    """
+    chose, confirmed = set[int](), list[int]()
+    for observation in history:
+        if observation.candidate.prompt == outcome.candidate.prompt:
+            if observation.candidate.phase == "confirmation":
+                confirmed += observation.rows
+            else:
+                chose.update(observation.rows)
+    chose.update(set(outcome.answers.asked(outcome.candidate.prompt)) - set(confirmed))  # by an earlier search
+    order = row_order(problem.validation_outputs, problem.seed)
+    new = [row for row in order if row not in chose and row not in confirmed]
+    return [*new, *(row for row in confirmed if row not in chose)][:most]
 
 
 def permutations_of(sequence: Sequence[int], problem: Problem, count: int) -> dict[str, tuple[int, ...]]:
@@ -165,8 +194,10 @@ def _between(table: NDArray[np.float64]) -> float:
 
 DRAWS = 200
 """From the posterior."""
-LEAST_PROBABILITY = 0.8
-"""That an exemplar's effect is below the pool's mean, for it to be listed."""
+LEAST_EFFECT = 0.01
+"""What an exemplar must take from the score, against the mean effect of the pool, to be harmful."""
+FALSE_SHARE = 0.1
+"""Of those listed, expected by the model, that are not harmful."""
 MOST_LISTED = 50
 MOST_ROWS = 5
 SPOILED = 0.5
@@ -174,13 +205,14 @@ SPOILED = 0.5
 
 
 def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    """Those that lower the score with a probability of at least `LEAST_PROBABILITY`, the surest first.
+    """Those that lower the score by `LEAST_EFFECT` or more, the surest first: as many as keep the share of those that
+    do not, as the model expects it, at `FALSE_SHARE`.
 
     Args:
         ids: exemplar ids by position in the pool; row_ids: of the validation rows.
 
     Returns:
-        of each: `exemplar_id`, `effect` on the score with its standard `error`, `probability` that it is negative,
+        of each: `exemplar_id`, `effect` on the score with its standard `error`, `probability` that it is harmful,
         `sequences` with it and their `answers`, mean `score` with and `score_without` it, and `spoiled_rows`: ids of
         validation rows that go wrong with it.
     """
@@ -192,19 +224,21 @@ def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[in
     draw = rng(seed, "exemplar effects")
     effects = np.array([outcome.model.sample(draw).exemplar_effects for _ in range(DRAWS)])
     effects = effects[:, used] - effects[:, used].mean(axis=1, keepdims=True)
+    means, errors = effects.mean(axis=0), effects.std(axis=0)
+    probabilities = (effects <= -LEAST_EFFECT).mean(axis=0)
+    surest = np.lexsort((means, -probabilities))
+    doubts = np.cumsum(1 - probabilities[surest])  # of the first so many
+    count = int((doubts <= FALSE_SHARE * np.arange(1, len(used) + 1)).sum())
     found: list[dict[str, Any]] = []
-    for column, position in enumerate(used):
-        probability = float((effects[:, column] < 0).mean())
-        if probability < LEAST_PROBABILITY:
-            continue
-        holds = np.array([position in sequence for sequence in sequences])
+    for column in surest[: min(count, MOST_LISTED)].tolist():
+        holds = np.array([used[column] in sequence for sequence in sequences])
         with_it = holds[prompt]
         found.append(
             {
-                "exemplar_id": ids[position],
-                "effect": float(effects[:, column].mean()),
-                "error": float(effects[:, column].std()),
-                "probability": probability,
+                "exemplar_id": ids[used[column]],
+                "effect": float(means[column]),
+                "error": float(errors[column]),
+                "probability": float(probabilities[column]),
                 "sequences": int(holds.sum()),
                 "answers": int(with_it.sum()),
                 "score": float(score[with_it].mean()) if with_it.any() else None,
@@ -212,7 +246,7 @@ def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[in
                 "spoiled_rows": [row_ids[each] for each in _spoiled(row, score, with_it, len(row_ids))],
             }
         )
-    return sorted(found, key=lambda each: (-each["probability"], each["effect"]))[:MOST_LISTED]
+    return found
 
 
 def _spoiled(row: np.ndarray, score: np.ndarray, with_it: np.ndarray, rows: int) -> list[int]:

@@ -16,10 +16,11 @@ from ease_lib.evaluation.usage import Usage
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
+from ease_lib.search.mislabelled import mislabelled_exemplars
 from ease_lib.search.optimizers.history import History
-from ease_lib.search.optimizers.problem import ExemplarOptimizer, RowAllocating
+from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.outcome import Outcome
-from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation
+from ease_lib.search.surrogate.representations import SequenceRepresentation
 from ease_lib.search.task import SearchTask
 from ease_lib.tasks.base import Exemplar
 
@@ -80,7 +81,7 @@ def search_summary(
     seed: int,
     task: SearchTask,
     black_box: BlackBox,
-    representation: Representation,
+    problem: Problem,
     extra: Usage,
     prices: dict[str, float],
     planned: Usage,
@@ -92,7 +93,7 @@ def search_summary(
         planned: what search and test set were expected to cost at most.
     """
     truncated = None
-    if isinstance(representation, SequenceRepresentation):
+    if isinstance(representation := problem.representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
     usage = study.usage + task.instructions.usage + extra
@@ -121,6 +122,7 @@ def search_summary(
         "token_front": token_front(outcome, task.prompt_tokens),
         "share_as_good": share_as_good(outcome, SequenceSpace(len(task.pool), settings.k), seed),
         "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
+        "mislabelled_exemplars": mislabelled_exemplars(problem, task.ids),
     }
 
 

@@ -102,7 +102,16 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         if outcome is None:
             raise plan.refuse(study.stopped)
         plan.allow_orders(black_box, ledger)
-        order = ask_orders(outcome, problem, task, objective, settings.order_report, plan.rows, f"{journal_key}/order")
+        order = ask_orders(
+            outcome,
+            problem,
+            task,
+            objective,
+            study.history,
+            settings.order_report,
+            most_rows=len(plan.rows),
+            account=f"{journal_key}/order",
+        )
         ledger.book(SEARCH, study.usage + order.usage)
     memory.keep(journal_key, key, recalled, outcome.answers, task.names)
     curve = incumbents(study.history, create_optimizer(settings, problem, recalled.answers))  # a fresh one, told again
@@ -115,7 +124,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         seed=config.run.seed,
         task=task,
         black_box=black_box,
-        representation=problem.representation,
+        problem=problem,
         extra=selection.usage + order.usage,
         prices=prices_of(config),
         planned=plan.usage,

@@ -67,14 +67,17 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     prompt = template.render(exemplars, blank, best["instruction"])
     marks = [mark for name, mark in ((INPUT, blank.input), *blank.fields) if name in template.query_fields]
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
-    harmful = [
-        {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
-        for each in summary["harmful_exemplars"]
-    ]
-    page = render_page(summary, history, as_text(prompt), predictions, harmful, marks=marks)
+    harmful, mislabelled = (
+        [
+            {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
+            for each in found
+        ]
+        for found in (summary["harmful_exemplars"], summary["mislabelled_exemplars"])
+    )
+    page = render_page(summary, history, as_text(prompt), predictions, harmful, mislabelled, marks=marks)
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
-    _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful)
+    _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful, mislabelled)
     logger.info("%s", summary["verdict"]["text"])
     scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
     costs = {"evaluations": summary["evaluations"], "llm_requests": summary["llm"]["requests"]}
@@ -90,12 +93,14 @@ def _write_results(
     prompt: str,
     best: Mapping[str, Any],
     harmful: Sequence[dict[str, Any]],
+    mislabelled: Sequence[dict[str, Any]],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / result_files.PROMPT_TEXT, as_text(prompt))
     _write_json(folder / result_files.MESSAGES, messages_of(prompt))
     _write_json(folder / result_files.REQUEST, {**content_of(prompt, best["llm_api"]), **best["request"]})
     _write_json(folder / result_files.HARMFUL, harmful)
+    _write_json(folder / result_files.MISLABELLED, mislabelled)
     shutil.copyfile(inputs.best_sequence, folder / result_files.BEST_SEQUENCE)
     shutil.copyfile(inputs.history, folder / result_files.HISTORY)
     shutil.copyfile(outputs.numbers, folder / result_files.REPORT)

@@ -1,7 +1,8 @@
-"""Are the exemplars that a search calls harmful the corrupted ones? `python -m tests.benchmarks.harmful_exemplars`
+"""Are the exemplars that a search calls harmful, and those it calls likely mislabelled, the corrupted ones?
+`python -m tests.benchmarks.harmful_exemplars`
 
 Runs the default method with the simulated in-context learner on tasks of which so much of the pool is corrupted, and
-compares its list with the truth. Precision is the share of those listed that are corrupted; recall the share of the
+compares its lists with the truth. Precision is the share of those listed that are corrupted; recall the share of the
 corrupted ones, of the whole pool and of those that the search tried, that are listed. The pool's share of corrupted
 exemplars is what a list drawn at random would have for its precision.
 """
@@ -23,6 +24,7 @@ from tests.support.runs import run_stages
 
 TASKS = ("lr", "lp_variant", "customer_feedback")
 NOISE = (0.1, 0.3, 0.5)
+LISTED = ("listed", "precision", "recall", "recall of those tried")
 
 
 def main() -> int:
@@ -30,19 +32,19 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="seeds 0, 1, ... (default: 3)")
     parser.add_argument("--budget", type=int, default=80, help="evaluations of 20 rows (default: 80)")
     arguments = parser.parse_args()
-    heads = ("corrupted", "listed", "precision", "recall", "recall of those tried")
+    heads = ("corrupted", *(f"{name} {what}" for name in ("harmful", "mislabelled") for what in LISTED))
     print(f"| Task | {' | '.join(heads)} |\n|---|{'--:|' * len(heads)}")
     for task in TASKS:
         for noise in NOISE:
             runs = [compared(task, noise, seed, arguments.budget) for seed in range(arguments.seeds)]
             means = [statistics.fmean(each) for each in zip(*runs, strict=True)]
-            cells = [f"{means[0]:.0%}", f"{means[1]:.0f}", *(f"{mean:.2f}" for mean in means[2:])]
-            print(f"| {task} | {' | '.join(cells)} |", flush=True)
+            lists = [f"{means[place]:.{2 if place % 4 != 1 else 0}f}" for place in range(1, len(means))]
+            print(f"| {task} | {means[0]:.0%} | {' | '.join(lists)} |", flush=True)
     return 0
 
 
 def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ...]:
-    """Share of corrupted exemplars, number listed, precision, and recall of all and of those tried."""
+    """Share of corrupted exemplars, and of both lists their length, precision, and recall of all and of those tried."""
     parameters = parse_parameters(
         {"task": task, "noise_ratio": noise, "seed": seed, "budget": budget, "llm_base_url": SIMULATED}
     )
@@ -53,16 +55,18 @@ def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ..
         history = read_table(Path(at.history), contracts.HISTORY)
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     corrupted = {row.exemplar_id for row in pool if row.is_noisy}
-    listed = {each["exemplar_id"] for each in summary["harmful_exemplars"]}
     tried = {each for sequence in history["exemplar_ids"].to_pylist() for each in sequence}
-    found = len(listed & corrupted)
-    return (
-        len(corrupted) / len(pool),
-        len(listed),
-        found / max(1, len(listed)),
-        found / max(1, len(corrupted)),
-        found / max(1, len(corrupted & tried)),
-    )
+    measures = [len(corrupted) / len(pool)]
+    for name in ("harmful_exemplars", "mislabelled_exemplars"):
+        listed = {each["exemplar_id"] for each in summary[name]}
+        found = listed & corrupted
+        measures += [
+            len(listed),
+            len(found) / max(1, len(listed)),
+            len(found) / max(1, len(corrupted)),
+            len(found & tried) / max(1, len(corrupted & tried)),
+        ]
+    return tuple(measures)
 
 
 if __name__ == "__main__":

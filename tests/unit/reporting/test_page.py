@@ -69,6 +69,7 @@ def report(**changes):
             {"tokens": 17, "exemplars": 1, "estimate": 0.875, "error": 0.1, "rows": 20},
         ],
         "harmful_exemplars": [],
+        "mislabelled_exemplars": [],
         "confirmed": 0,
         "failed_rows": {"validation": 1, "test": 1},
         "dataset": {
@@ -272,6 +273,18 @@ def test_exemplars_that_make_prompts_worse_are_shown_with_the_evidence():
     for shown in ("Exemplars that make prompts worse", "lights went out", "-0.125 ± 0.040", "97 %", "31 33"):
         assert shown in page
     assert "Exemplars that make" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
+def test_exemplars_whose_label_is_contradicted_are_shown_with_what_rows_like_them_say():
+    found = {"exemplar_id": 7, "input": "arrived <b>broken</b>", "output": "praise", "is_noisy": None}
+    page = render_page(
+        report(), HISTORY, "p", PREDICTIONS, mislabelled=[{**found, "suggested": "complaint", "p_value": 0.013}]
+    )
+    assert "likely mislabelled" in page
+    assert "arrived &lt;b&gt;broken" in page
+    assert '<td class="text">complaint</td><td class="n">1 %</td>' in page
+    assert row_hash("arrived <b>broken</b>") in page
+    assert "likely mislabelled" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
 def test_the_page_names_every_row_that_it_shows_for_those_who_forget_one():

@@ -4,30 +4,38 @@ import numpy as np
 import pytest
 
 from ease_lib.search.candidates.sampling import SequenceSpace
-from ease_lib.search.findings import harmful_exemplars, order_report, permutations_of, share_as_good, token_front
+from ease_lib.search.findings import (
+    harmful_exemplars,
+    order_report,
+    permutations_of,
+    rows_for_orders,
+    share_as_good,
+    token_front,
+)
 from ease_lib.search.optimizers.baselines import BestOfN
+from ease_lib.search.optimizers.halving import Halving
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.outcome import outcome_of
 from ease_lib.search.surrogate import answers
-from tests.unit.search.optimizers.test_halving import N, additive, by_chance, problem
+from tests.unit.search.optimizers.test_halving import N, World, additive, by_chance, problem
 
 ROWS = 30
 
 
-def searched(score, *, sequences=80, seed=0, lengths=(3,)):
+def searched(score, *, sequences=80, seed=0, lengths=(3,), rows=range(ROWS)):
     """Random sequences, asked the same rows each, as Best-of-N does."""
     draw, history = np.random.default_rng(seed), History()
     while len(history) < sequences:
         sequence = tuple(draw.permutation(N)[: draw.choice(lengths)].tolist())
         if (0, sequence) in history.seen:
             continue
-        scores = tuple((draw.random(ROWS) < score(sequence)).astype(float).tolist())
+        scores = tuple((draw.random(len(rows)) < score(sequence)).astype(float).tolist())
         history.add(
             Observation(
                 candidate=Candidate(sequence=sequence, phase="initial"),
                 score=float(np.mean(scores)),
-                validation_rows=ROWS,
-                rows=tuple(range(ROWS)),
+                validation_rows=len(rows),
+                rows=tuple(rows),
                 scores=scores,
             )
         )
@@ -101,6 +109,42 @@ def test_a_winner_far_above_the_rest_is_rare():
     found = outcome(searched(lambda sequence: 0.9 if 5 in sequence and 7 in sequence else 0.2, sequences=150))
     assert {5, 7} <= set(found.candidate.sequence)
     assert share_as_good(found, SequenceSpace(N, 3), 0) < 0.05
+
+
+@pytest.mark.parametrize("rows", [20, ROWS])
+def test_orders_are_scored_on_rows_that_did_not_choose_the_winner(rows):
+    history = searched(lambda sequence: 0.5, sequences=30, rows=range(rows))
+    asked = rows_for_orders(outcome(history), history, problem(), most=100)
+    assert len(asked) == min(100, 120 - rows)
+    assert not {*asked} & {*range(rows)}
+
+
+def test_rows_of_the_confirmation_score_orders_where_all_others_chose_the_winner():
+    """In a world of chance: the third of the rows that is kept from the choice says so, its other answers do not."""
+    kept, own = [], []
+    for seed in range(10):
+        history = History()
+        for observation in World(lambda sequence: 0.45, seed).search(Halving(problem(seed=seed), challenged=False)):
+            history.add(observation)
+        best = outcome_of(history, told(history, seed), problem(seed=seed))
+        scores = {
+            row: score
+            for each in history
+            if each.candidate.prompt == best.candidate.prompt
+            for row, score in zip(each.rows, each.scores, strict=True)
+        }
+        confirmed = [row for row in rows_for_orders(best, history, problem(seed=seed), most=120) if row in scores]
+        kept.append(np.mean([scores[row] for row in confirmed]))
+        own.append(np.mean(list(scores.values())))
+    assert np.mean(own) > 0.52
+    assert np.mean(kept) < np.mean(own) - 0.02
+
+
+def told(history, seed):
+    optimizer = Halving(problem(seed=seed), challenged=False)
+    for observation in history:
+        optimizer.tell(observation)
+    return optimizer
 
 
 def test_an_exemplar_that_spoils_prompts_is_named_with_its_evidence():
