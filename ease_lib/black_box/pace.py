@@ -2,7 +2,8 @@
 
 A schedule says when the next request may be sent; who wants to send reserves a stretch of it (GCRA, the generic cell
 rate algorithm: ITU-T I.371). Requests are spread evenly over a stretch, so nothing comes in bursts. A process reserves
-a few seconds at a time, so that a store is not asked for every request; what it does not use of them is lost.
+a few seconds at a time, so that a store is not asked for every request: as many requests as fit, and of a stretch that
+is too short for the next one what is left counts for it. What is not used for seconds is lost.
 Machines must agree about the time to within such a stretch.
 """
 
@@ -23,6 +24,8 @@ from ease_lib.errors import EndpointError, StoreError
 FOLDER = "rates"
 STRETCH_SECONDS = 2.0
 MOST_TRIES = 100
+ROUNDING = 1e-6
+"""Seconds that may be missing where times are as large as today's."""
 
 
 class Schedule:
@@ -48,11 +51,14 @@ class Schedule:
         """The time from which an amount may be sent."""
         async with self._lock:
             needed = amount * self._seconds_each
-            if self._begin + needed > self._end or self._end < self._clock() - STRETCH_SECONDS:
-                length = max(needed, STRETCH_SECONDS)
-                self._begin = await asyncio.to_thread(self._stretch, length)
-                self._end = self._begin + length
-            starts, self._begin = self._begin, self._begin + needed
+            left = 0.0 if self._end < self._clock() - STRETCH_SECONDS else self._end - self._begin
+            if needed <= left + ROUNDING:
+                starts = self._begin
+            else:
+                length = needed * max(1, STRETCH_SECONDS // needed) - left
+                starts = self._begin = await asyncio.to_thread(self._stretch, length)
+                self._begin, self._end = starts - left, starts + length
+            self._begin += needed
             return starts
 
     def _stretch(self, length: float) -> float:

@@ -2,15 +2,15 @@
 `python -m tests.benchmarks.harmful_exemplars`
 
 Runs the default method with the simulated in-context learner on tasks of which so much of the pool is corrupted, and
-compares its lists with the truth. Precision is the share of those listed that are corrupted; recall the share of the
-corrupted ones, of the whole pool and of those that the search tried, that are listed. The pool's share of corrupted
-exemplars is what a list drawn at random would have for its precision.
+compares its lists with the truth. Precision is the share of those listed over all seeds that are
+corrupted; recall the share of the corrupted ones, of the whole pool and of those that the search tried, that are
+listed. The pool's share of corrupted exemplars is what a list drawn at random would have for its precision.
 """
 
 import argparse
-import statistics
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
@@ -24,7 +24,8 @@ from tests.support.runs import run_stages
 
 TASKS = ("lr", "lp_variant", "customer_feedback")
 NOISE = (0.1, 0.3, 0.5)
-LISTED = ("listed", "precision", "recall", "recall of those tried")
+LISTS = ("harmful", "mislabelled")
+MEASURES = ("listed", "precision", "recall", "recall of those tried")
 
 
 def main() -> int:
@@ -32,19 +33,24 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="seeds 0, 1, ... (default: 3)")
     parser.add_argument("--budget", type=int, default=80, help="evaluations of 20 rows (default: 80)")
     arguments = parser.parse_args()
-    heads = ("corrupted", *(f"{name} {what}" for name in ("harmful", "mislabelled") for what in LISTED))
+    heads = ("corrupted", *(f"{name} {what}" for name in LISTS for what in MEASURES))
     print(f"| Task | {' | '.join(heads)} |\n|---|{'--:|' * len(heads)}")
     for task in TASKS:
         for noise in NOISE:
             runs = [compared(task, noise, seed, arguments.budget) for seed in range(arguments.seeds)]
-            means = [statistics.fmean(each) for each in zip(*runs, strict=True)]
-            lists = [f"{means[place]:.{2 if place % 4 != 1 else 0}f}" for place in range(1, len(means))]
-            print(f"| {task} | {means[0]:.0%} | {' | '.join(lists)} |", flush=True)
+            sums = {name: sum(run[name] for run in runs) for name in runs[0]}
+            cells = [f"{sums['corrupted'] / sums['pool']:.0%}"]
+            for listed in LISTS:
+                length, found = sums[listed], sums[f"{listed}, corrupted"]
+                tried = sums[f"{listed}, corrupted and tried"] / max(1, sums["corrupted and tried"])
+                cells += [f"{length / len(runs):.1f}", f"{found / length:.2f}" if length else "–"]
+                cells += [f"{found / max(1, sums['corrupted']):.2f}", f"{tried:.2f}"]
+            print(f"| {task} | {' | '.join(cells)} |", flush=True)
     return 0
 
 
-def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ...]:
-    """Share of corrupted exemplars, and of both lists their length, precision, and recall of all and of those tried."""
+def compared(task: str, noise: float, seed: int, budget: int) -> Counter[str]:
+    """How many exemplars there are, how many are corrupted, and how many of each list are."""
     parameters = parse_parameters(
         {"task": task, "noise_ratio": noise, "seed": seed, "budget": budget, "llm_base_url": SIMULATED}
     )
@@ -56,17 +62,13 @@ def compared(task: str, noise: float, seed: int, budget: int) -> tuple[float, ..
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
     corrupted = {row.exemplar_id for row in pool if row.is_noisy}
     tried = {each for sequence in history["exemplar_ids"].to_pylist() for each in sequence}
-    measures = [len(corrupted) / len(pool)]
-    for name in ("harmful_exemplars", "mislabelled_exemplars"):
-        listed = {each["exemplar_id"] for each in summary[name]}
-        found = listed & corrupted
-        measures += [
-            len(listed),
-            len(found) / max(1, len(listed)),
-            len(found) / max(1, len(corrupted)),
-            len(found & tried) / max(1, len(corrupted & tried)),
-        ]
-    return tuple(measures)
+    found = Counter({"pool": len(pool), "corrupted": len(corrupted), "corrupted and tried": len(corrupted & tried)})
+    for name in LISTS:
+        listed = {each["exemplar_id"] for each in summary[f"{name}_exemplars"]}
+        found[name] = len(listed)
+        found[f"{name}, corrupted"] = len(listed & corrupted)
+        found[f"{name}, corrupted and tried"] = len(listed & corrupted & tried)
+    return found
 
 
 if __name__ == "__main__":

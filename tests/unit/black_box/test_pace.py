@@ -60,6 +60,44 @@ def test_requests_are_spread_over_the_minute():
     assert sent_at(61, requests=60) == pytest.approx(range(61))
 
 
+@pytest.mark.parametrize("limit", [29, 31, 59, 61, 89, 91, 1000])
+def test_of_a_limit_nothing_is_lost_where_stretches_hold_no_whole_number_of_requests(limit):
+    assert sent_at(limit + 1, requests=limit)[-1] == pytest.approx(60)
+
+
+@pytest.mark.parametrize("limit", [59, 100, 600])
+def test_three_processes_use_all_of_a_limit_and_never_more(tmp_path, limit):
+    """They take turns at one clock, each with some requests under way."""
+    clock = Clock()
+
+    async def reserve():
+        found = []
+        shared = [Schedule(limit, open_store(str(tmp_path)), "rate.json", clock=clock) for _ in range(3)]
+        for _ in range(limit):
+            found += [await schedule.reserve(1) for schedule in shared]
+            clock.now = max(clock.now, max(found) - 5)
+        return sorted(found)
+
+    times = asyncio.run(reserve())
+    minutes = (times[-1] - times[0]) / 60
+    assert len(times) >= 0.95 * limit * minutes
+    assert all(later - earlier >= 60 - 1e-3 for earlier, later in zip(times, times[limit:], strict=False))
+
+
+def test_tokens_of_prompts_that_differ_in_length_lose_nothing_either():
+    async def reserve():
+        clock = Clock()
+        schedule, amounts = Schedule(6000, clock=clock), [30 + 70 * (number % 4) for number in range(200)]
+        times = []
+        for amount in amounts:
+            times.append(await schedule.reserve(amount))
+            clock.now = max(clock.now, times[-1])
+        return times[-1] - times[0], sum(amounts[:-1])
+
+    seconds, tokens = asyncio.run(reserve())
+    assert 0.95 <= tokens / (seconds * 100) <= 1.01
+
+
 def test_less_than_one_request_in_a_stretch_waits_for_its_time():
     assert sent_at(3, requests=6) == pytest.approx([0, 10, 20])
 
