@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 
 from ease_lib.artifacts.store import Store, read_all
@@ -24,17 +25,25 @@ from ease_lib.evaluation.usage import Usage
 FOLDER = "ledgers"
 PROPOSALS, SELECTION, SEARCH, TEST, GATE = "proposals", "selection", "search", "test", "gate"
 
+FRESH_SECONDS = 10.0
+
 
 class Ledger:
     """Usage by part.
+
+    What others have booked is read again after `FRESH_SECONDS` at the earliest: a search asks before every evaluation,
+    and a store that answers slowly would keep the endpoint waiting.
 
     Args:
         store: where it lies, or None for one that is not shared.
     """
 
-    def __init__(self, store: Store | None = None) -> None:
+    def __init__(self, store: Store | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._clock = clock
         self._own: dict[str, Usage] = {}
+        self._booked: dict[str, Usage] = {}
+        self._read_at = -math.inf
 
     def book(self, part: str, usage: Usage) -> None:
         """This is what a part of this run has spent, or will have spent; it replaces what was booked before."""
@@ -47,10 +56,12 @@ class Ledger:
         return sum((usage for part, usage in self._entries().items() if part not in without), start=Usage())
 
     def _entries(self) -> dict[str, Usage]:
-        if self._store is None:
-            return self._own
-        names = [name for name in self._store.find_names() if name.endswith(".json")]
-        return {name.removesuffix(".json"): _usage(content) for name, content in read_all(self._store, names).items()}
+        if self._store and self._clock() >= self._read_at + FRESH_SECONDS:
+            names = [name for name in self._store.find_names() if name.endswith(".json")]
+            found = read_all(self._store, names)
+            self._booked = {name.removesuffix(".json"): _usage(content) for name, content in found.items()}
+            self._read_at = self._clock()
+        return self._booked | self._own
 
 
 def open_ledger(store: Store | None, name: str) -> Ledger:

@@ -27,12 +27,14 @@ from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embe
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.judge import rubric_of
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
+from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.run import Run, open_host, open_run, run_of
+from ease_lib.running.run import Run, limits_of, open_host, open_run, run_of
 from ease_lib.search.budget import SEARCH
 from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
@@ -114,6 +116,13 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
     rows = min(rows, len(data.validation))
     if rows < FEWEST_ROWS:
         raise ConfigError(f"{rows} validation rows are too few for a study; raise validation_size to {FEWEST_ROWS}")
+    rubric, cap = rubric_of(data.dataset), parameters.caps.max_llm_requests
+    asked_for = sequences * rows * (2 if rubric else 1)
+    if cap and asked_for > cap:
+        raise ConfigError(
+            f"max_llm_requests={cap} is fewer than the {asked_for} of {sequences} sequences and {rows} rows; raise it, "
+            "or lower --sequences or --rows"
+        )
     space = SequenceSpace(len(data.pool), settings.k, max(1, settings.shortest))
     drawn = tuple(dict.fromkeys(as_tuples(space.sample(rng(seed, "study"), sequences))))
     order = row_order([row.output for row in data.validation], seed)[:rows]
@@ -121,8 +130,9 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
     template = PromptTemplate.of(data.dataset["template"])
     metric = run.metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
     sampling = answer_sampling(data.pool, parameters.endpoint, template)
-    with run.llm(parameters, sampling, SEARCH) as black_box:
-        objective = Objective.of(black_box, asked, metric, template)
+    with run.llm(parameters, sampling, SEARCH, judged=rubric) as black_box:
+        black_box.meter.allow(limits_of(parameters).allowance(Usage()))
+        objective = Objective.of(black_box, asked, metric, template, rubric)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
             evaluation = objective.evaluate(

@@ -49,6 +49,17 @@ def test_too_few_rows_are_named():
         offline.answered(parse_parameters(SMALL), sequences=5, rows=10)
 
 
+def test_a_cap_is_kept(tmp_path):
+    with pytest.raises(ConfigError, match=r"max_llm_requests=50 is fewer than the 240 of 12 sequences and 20 rows"):
+        offline.answered(
+            parse_parameters(
+                {**SMALL, "max_llm_requests": 50, "test_size": 5, "budget": 1, "store_uri": str(tmp_path)}
+            ),
+            sequences=12,
+            rows=20,
+        )
+
+
 def test_the_command_writes_what_it_prints(tmp_path, capsys):
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
     assert main([*options, "--sequences=30", "--rows=24", "--output-dir", str(tmp_path)]) == 0

@@ -5,7 +5,7 @@ import pytest
 from ease_lib.artifacts.store import open_store
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
-from ease_lib.search.budget import SEARCH, Caps, Ledger, Limits, open_ledger
+from ease_lib.search.budget import FRESH_SECONDS, SEARCH, Caps, Ledger, Limits, open_ledger
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -25,6 +25,21 @@ def test_what_is_booked_is_seen_by_others_and_replaced_by_oneself(store):
     assert ledger.spent().requests == 35
     assert ledger.spent(without=[SEARCH]).requests == 5
     assert open_ledger(open_store(store), "another run").spent() == Usage()
+
+
+def test_a_slow_store_is_not_asked_before_every_evaluation(tmp_path):
+    """30 ms a call took a search of 9 s another 7 s."""
+    now, reads = [0.0], []
+    slow = open_store(str(tmp_path / "ledger"))
+    slow.find_names = lambda: reads.append(now[0]) or ["proposals.json"]
+    open_store(str(tmp_path / "ledger")).write("proposals.json", b'{"requests": 5}')
+    ledger = Ledger(slow, clock=lambda: now[0])
+    for number in range(100):
+        ledger.book(SEARCH, requests(number))
+        assert ledger.spent().requests == 5 + number
+    now[0] += FRESH_SECONDS
+    ledger.spent()
+    assert reads == [0.0, FRESH_SECONDS]
 
 
 def test_without_a_store_it_lasts_as_long_as_its_process():
