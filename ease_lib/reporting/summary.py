@@ -8,7 +8,7 @@ from typing import Any
 
 LEAST_SHARE = 0.01
 MANY_CUT = 0.01
-"""Share of the requests above which answers that are cut may cost score."""
+"""Share of the answers above which those that are cut may cost score."""
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
@@ -62,7 +62,8 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
 
 def cut_too_often(report: Mapping[str, Any]) -> bool:
     """Whether so many answers were cut at their limit that it may cost score."""
-    return bool(report["llm"]["cut_answers"] > MANY_CUT * report["llm"]["requests"])
+    llm = report["llm"]
+    return bool(llm["cut_answers"] > MANY_CUT * (llm["requests"] + llm["cached"]))
 
 
 def summarise(
