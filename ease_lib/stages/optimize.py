@@ -76,7 +76,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     plan = _plan(config, task, space, ledger)
     with run.llm(config, task.asked.sampling(config.endpoint), SEARCH, judged=task.asked.rubric) as black_box:
         scored = task.asked.scored(black_box)
-        key = search_key(task, scored, settings, config.embedding, seed=config.run.seed)
+        key = search_key(task, scored, settings, config.embedding, seed=config.run.seed, answers=plan.answers)
         memory = open_memory(run.store if settings.warm_start else None, scored.subject(task.name), run.notes)
         recalled = memory.recall(key, task.names)
         journal_key = recalled.key_of(key)

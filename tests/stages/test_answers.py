@@ -164,19 +164,6 @@ def test_a_baseline_is_all_that_is_paid_for_where_it_is_added_to_a_run(server, t
     assert other["best"] == one["best"]
 
 
-def test_a_higher_cap_continues_a_search_that_the_lower_one_ended(server, tmp_path):
-    """The commonest resume of all: the same command, with more to spend."""
-    own = {"method": "adaptive", "budget": 0, "order_report": 0, "validation_size": 30, "evaluation_rows": 0}
-    first = recorded(server, tmp_path, "first", **own, max_llm_requests=200)()
-    asked = server.script.requests
-    second = recorded(server, tmp_path, "second", **own, max_llm_requests=320)()
-    one, other = (json.loads(run.path("results").joinpath("report.json").read_text()) for run in (first, second))
-    assert one["answers"] == 200 - 5 * 12
-    assert other["answers"] == 320 - 5 * 12
-    assert other["replayed_evaluations"] == one["evaluations"]
-    assert server.script.requests - asked <= 120 + 5 * 12 + 2, "what was answered is not asked again"
-
-
 def test_no_prompt_of_a_run_is_longer_than_its_limit_those_of_the_test_set_neither(server, tmp_path):
     prompts = []
     server.script.on_request = prompts.append

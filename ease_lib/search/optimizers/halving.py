@@ -30,7 +30,6 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,8 +192,9 @@ class Halving:
         None where all of its rows were refused.
         """
         confirmed = Answers()
-        for observation in self._confirmations():
-            confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
+        for observation in self._history:
+            if observation.candidate.phase == "confirmation":
+                confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
         if not len(confirmed):
             return None
         model = fitted_model(self._alone, confirmed, len(self._order))
@@ -241,16 +241,10 @@ class Halving:
     def _finalists(self, pending: Sequence[Candidate]) -> dict[Prompt, int]:
         """Rows that each was asked for confirmation."""
         asked: dict[Prompt, int] = {}
-        for candidate in (*(observation.candidate for observation in self._confirmations()), *pending):
+        for candidate in (*(observation.candidate for observation in self._history), *pending):
             if candidate.phase == "confirmation":
                 asked[candidate.prompt] = asked.get(candidate.prompt, 0) + len(candidate.rows)
         return asked
-
-    def _confirmations(self) -> list[Observation]:
-        """Those behind all of the search: what was confirmed before it went on, as it does with a higher cap, has
-        helped to choose since."""
-        behind = takewhile(lambda each: each.candidate.phase == "confirmation", reversed(self._history.observations))
-        return list(behind)[::-1]
 
     def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
         """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
