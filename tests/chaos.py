@@ -190,14 +190,13 @@ def _both(
 ) -> Counts:
     with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
         quiet = _Search(folder / "quiet", artifacts, parameters, endpoint.base_url, "s3://chaos/quiet")
-        start = time.monotonic()
         if quiet.attempt() != 0:
             raise RuntimeError(f"the quiet run failed:\n{quiet.log.read_text()[-2000:]}")
-        duration = time.monotonic() - start
-        print(f"quiet run: {len(quiet.evaluations())} evaluations in {duration:.0f} s", flush=True)
+        quiet_requests = endpoint.script.requests
+        print(f"quiet run: {len(quiet.evaluations())} evaluations, {quiet_requests} requests", flush=True)
     with faults.faulty_endpoint(answer, latency_seconds=0.02) as endpoint:
         search = _Search(folder / "chaos", artifacts, parameters, endpoint.base_url, "s3://chaos/chaos", image)
-        counts = _Chaos(trouble, search, endpoint, store).play(duration)
+        counts = _Chaos(trouble, search, endpoint, store, quiet_requests).play()
     history = [pq.read_table(one.folder / "history", columns=list(SAME_COLUMNS)) for one in (quiet, search)]
     counts.equal_history = history[0].equals(history[1])
     counts.observations = history[1].num_rows
@@ -271,33 +270,48 @@ def in_container(image: str, name: str, folder: Path) -> list[str]:
 
 
 class _Chaos:
-    def __init__(self, trouble: Trouble, search: _Search, endpoint: faults.FaultyServer, store: S3Server) -> None:
+    """The trouble comes at numbers of requests, not at times: it is the same on a slow machine."""
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        search: _Search,
+        endpoint: faults.FaultyServer,
+        store: S3Server,
+        quiet_requests: int,
+    ) -> None:
         self._trouble = trouble
         self._search = search
         self._endpoint = endpoint
         self._store = store
         self._stored = S3Store(f"{search.store_uri}/{FOLDER}")
         self._draw = random.Random(trouble.seed)
-        self._lasting = [self._draw.choice(list(LASTING_FAULTS.values())) for _ in range(trouble.lasting_faults)]
+        self._kills = self._moments(trouble.kills, quiet_requests)
+        self._lasting = [
+            (moment, self._draw.choice(list(LASTING_FAULTS.values())))
+            for moment in self._moments(trouble.lasting_faults, quiet_requests)
+        ]
         self._counts = Counts()
         self._lock = threading.Lock()
         endpoint.script.on_request = self._on_request
 
-    def play(self, quiet_seconds: float) -> Counts:
+    def _moments(self, number: int, requests: int) -> list[float]:
+        """Numbers of requests, ascending, that a search of so many surely reaches."""
+        return sorted(self._draw.uniform(0.05, 0.8) * requests for _ in range(number))
+
+    def play(self) -> Counts:
         """Run, kill and run again until the search is finished."""
         trouble, counts = self._trouble, self._counts
-        pause = quiet_seconds / (trouble.kills + 1)
         outage_at = trouble.kills // 2
         code = None
         while code != 0:
             counts.attempts += 1
             with self._search.running() as process:
                 if counts.kills == outage_at and not counts.outages:
-                    self._wait_for_requests(process)
+                    self._lives_until(process, self._endpoint.script.requests + 5)
                     self._outage()
-                if self._lasting:
-                    threading.Timer(self._draw.uniform(0, pause), self._fail_for_good).start()
-                if counts.kills < trouble.kills and self._survives(process, self._draw.uniform(0.2, 1.8) * pause):
+                if counts.kills < trouble.kills and self._lives_until(process, self._kills[counts.kills]):
+                    time.sleep(self._draw.uniform(0, 0.2))  # not always at a request
                     self._search.kill(process)
                     counts.kills += 1
                 code = process.wait()
@@ -323,7 +337,10 @@ class _Chaos:
             stored = False  # the store is away: the command cannot know either
         with self._lock:
             self._counts.asked_although_stored += stored
-            if self._draw.random() < self._trouble.fault_rate:
+            if self._lasting and self._endpoint.script.requests >= self._lasting[0][0]:
+                _, fault = self._lasting.pop(0)
+                self._endpoint.script.faults.append(self._counted(fault, "lasting_faults"))
+            elif self._draw.random() < self._trouble.fault_rate:
                 fault = self._draw.choice(list(PASSING_FAULTS.values()))
                 self._endpoint.script.faults.append(self._counted(fault, "passing_faults"))
 
@@ -332,11 +349,6 @@ class _Chaos:
         sampling = Sampling(max_tokens=SHORT_ANSWER_TOKENS, stop="\n")
         asked = Asked(endpoint=self._endpoint.base_url, model=faults.MODEL, api="chat", sampling=sampling)
         return self._stored.read(object_name(asked.answer_key(prompt))) is not None
-
-    def _fail_for_good(self) -> None:
-        with self._lock:
-            if self._lasting:
-                self._endpoint.script.faults.insert(0, self._counted(self._lasting.pop(), "lasting_faults"))
 
     def _counted(self, fault: faults.Fault, name: str) -> faults.Fault:
         """The fault, which counts when it strikes."""
@@ -348,23 +360,18 @@ class _Chaos:
 
         return strike
 
-    def _wait_for_requests(self, process: subprocess.Popen[bytes]) -> None:
-        before = self._endpoint.script.requests
-        while process.poll() is None and self._endpoint.script.requests < before + 5:
+    def _lives_until(self, process: subprocess.Popen[bytes], requests: float) -> bool:
+        while process.poll() is None:
+            if self._endpoint.script.requests >= requests:
+                return True
             time.sleep(0.02)
+        return False
 
     def _outage(self) -> None:
         self._store.kill()
         time.sleep(self._trouble.outage_seconds)
         self._store.start()
         self._counts.outages += 1
-
-    def _survives(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return True
-        return False
 
 
 if __name__ == "__main__":
