@@ -182,7 +182,7 @@ def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
                     f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
                     'df.to_dict("records"), of a pyarrow table table.to_pylist()'
                 )
-            file.write(json.dumps(dict(row), ensure_ascii=False, default=_as_json) + "\n")
+            file.write(json.dumps(dict(row), default=_as_json) + "\n")
     return {"task": "table", "task_uri": str(path)}
 
 

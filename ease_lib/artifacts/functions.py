@@ -5,10 +5,14 @@ It is the user's own code, and is run as such: a metric, or a function that answ
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import inspect
+import sys
 import tempfile
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +23,10 @@ SHOWN_CHARACTERS = 500
 """Of what a function was given."""
 NOT_ITS_OWN = "ease_lib", "concurrent", "asyncio"
 """Packages whose frames lead to a function."""
+
+
+OF_ONES_OWN = "of_ones_own"
+"""What the module of a file is called."""
 
 
 class LoadedFunction(NamedTuple):
@@ -58,13 +66,93 @@ def _loaded(place: str, source: bytes) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(place).name
         path.write_bytes(source)
-        spec = importlib.util.spec_from_file_location("of_ones_own", path)
+        spec = importlib.util.spec_from_file_location(OF_ONES_OWN, path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         module.__file__ = place
+        sys.modules[OF_ONES_OWN] = module  # dataclasses look there for the module that they are of
         spec.loader.exec_module(module)
     return module
+
+
+def made_of(function: Callable[..., Any]) -> bytes:
+    """What tells a function from another of its name, and does so in another process.
+
+    That is its source, or its code where it was typed into an interpreter; the values that it is closed over, that a
+    `partial` binds or that its object holds; and what it names of its own package, with what that is made of. Of other
+    packages and of objects without attributes the name counts.
+    """
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return "\n".join(_parts(function, {}, home=_package(inner))).encode(errors="surrogatepass")
+
+
+def _parts(value: Any, seen: dict[int, Any], home: str) -> Iterator[str]:
+    """Args: seen: by their ids, alive, so that no other takes one; home: the package that is looked into."""
+    if isinstance(value, str | bytes | int | float | complex | None):
+        yield repr(value)
+        return
+    if id(value) in seen:
+        return
+    seen[id(value)] = value
+    for part in _inner(value, home):
+        yield from [part.text] if isinstance(part, _Text) else _parts(part, seen, home)
+
+
+class _Text(NamedTuple):
+    text: str
+
+
+def _inner(value: Any, home: str) -> list[Any]:
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, Mapping):
+        return [part for item in sorted(value.items(), key=lambda item: repr(item[0])) for part in item]
+    named = _Text(getattr(value, "__qualname__", type(value).__qualname__))
+    if isinstance(value, types.ModuleType) or _package(value) != home:
+        return [named]
+    if isinstance(value, types.FunctionType):
+        named_in_it = {name: value.__globals__[name] for name in _names(value.__code__) & value.__globals__.keys()}
+        return [_Text(_source(value) or _code(value.__code__)), value.__defaults__, _closed_over(value), named_in_it]
+    if isinstance(value, type):
+        return [named, _Text(_source(value))]
+    return [named, type(value), getattr(value, "__dict__", None)]
+
+
+def _package(value: Any) -> str:
+    return str(getattr(value, "__module__", None)).partition(".")[0]
+
+
+def _source(value: Any) -> str:
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError):
+        return ""
+
+
+def _closed_over(function: types.FunctionType) -> list[Any]:
+    cells = function.__closure__ or ()
+    return [cell.cell_contents for cell in cells if cell != types.CellType()]
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Those that it reads, and functions within it."""
+    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _code(code: types.CodeType) -> str:
+    """Instructions, names and constants, of functions within it too."""
+    constants = [_code(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
 
 
 def note_what_was_given(error: Exception, name: str, given: object) -> None:

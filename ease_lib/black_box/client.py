@@ -31,10 +31,12 @@ from ease_lib import errors
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
 from ease_lib.black_box.transport import Transport
 from ease_lib.notes import Notes
-from ease_lib.prompts.messages import messages_of, without_reasoning
+from ease_lib.prompts.messages import as_answer, messages_of
 
 CHARACTERS_PER_TOKEN = 4
-"""Of English text, roughly; for estimates only."""
+"""Of ASCII, roughly; for estimates only."""
+BYTES_PER_TOKEN = 3
+"""Of other characters in UTF-8, likewise: a Chinese or Hindi one is a token, three Cyrillic or Arabic ones are two."""
 REMEDIES = Remedies(
     url="llm_base_url",
     model="llm_model",
@@ -262,7 +264,7 @@ class OpenAIClient:
                 f"check {self._remedies.url} (most end in /v1) and llm_api"
             ) from error
         completion = Completion(
-            text=without_reasoning(said),
+            text=as_answer(said),
             prompt_tokens=prompt_tokens or estimated_tokens(prompt),
             completion_tokens=completion_tokens or estimated_tokens(said + text_of(thoughts)),
             model=str(model or self._model),
@@ -355,7 +357,9 @@ def content_of(prompt: str, api: str) -> dict[str, Any]:
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text has."""
-    return max(1, round(len(text) / CHARACTERS_PER_TOKEN))
+    plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
+    others = 0 if text.isascii() else len(text.encode(errors="surrogatepass")) - plain
+    return max(1, round(plain / CHARACTERS_PER_TOKEN + others / BYTES_PER_TOKEN))
 
 
 def refused_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:

@@ -16,7 +16,7 @@ from ease_lib.artifacts.functions import note_what_was_given
 from ease_lib.black_box.client import REMEDIES, Completion, EmptyAnswers, estimated_tokens, paid_failure
 from ease_lib.black_box.failures import Refusal, named_failure
 from ease_lib.notes import Notes
-from ease_lib.prompts.messages import messages_of, without_reasoning
+from ease_lib.prompts.messages import as_answer, messages_of
 
 Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 """Messages to the answer's text."""
@@ -62,7 +62,7 @@ class FunctionClient:
         if not isinstance(text, str):
             raise errors.EndpointError(f"{self._own.name} returned {type(text).__name__}; return the answer's text")
         completion = Completion(
-            text=without_reasoning(text),
+            text=as_answer(text),
             prompt_tokens=estimated_tokens(prompt),
             completion_tokens=estimated_tokens(text),
             model=self._own.name,

@@ -5,8 +5,9 @@ What it is asked is the rubric (`judge_rubric`): a text, or YAML with
     scale       [1, 5], the worst and the best number, or words from the worst to the best: [wrong, partly, right]
     messages    - {role: user, content: "..."}, with {input}, {output} (what is expected), {answer}, columns of the row
 
-Its last number within the scale, or last word of it, is the score, from 0 to 1. A verdict that cannot be read, or that
-the endpoint refuses, is missing: the row has no score, as where the LLM's own answer was refused.
+Its last number within the scale, or the last word of it that is not negated, is the score, from 0 to 1. A verdict that
+cannot be read, or that the endpoint refuses, is missing: the row has no score, as where the LLM's own answer was
+refused.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ ANSWER = "answer"
 VERDICT_TOKENS = 40
 """Of a verdict with a sentence of reason, for estimates."""
 SHOWN_CHARACTERS = 80
+_NOT = r"(?:\b(?:not|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)(?:\s+(?!but\b)\w+)?\s+"
+"""A negation, with a word between: `not quite right`, `isn't the right`."""
 QUESTION = """<task>
 {input}
 </task>
@@ -115,15 +118,24 @@ class Rubric(MessageTemplate):
     def score(self, verdict: str) -> float | None:
         """The score, from 0 to 1; None where the verdict has none."""
         if not self._numbers:
-            steps = [step.lower() for step in self.scale]
-            words = "|".join(map(re.escape, sorted(steps, key=len, reverse=True)))
-            found = re.findall(rf"(?<!\w)(?:{words})(?!\w)", verdict.lower())
-            return steps.index(found[-1]) / (len(steps) - 1) if found else None
+            return self._last_step(verdict.lower())
         worst, best = self._numbers
         number = final_number(re.sub(rf"\s*(?:/|out of)\s*{float(best):g}\b", "", verdict))
         if not isinstance(number, Fraction | int) or not worst <= number <= best:
             return None
         return float((number - worst) / (best - worst))
+
+    def _last_step(self, verdict: str) -> float | None:
+        """That of the last word of the scale; of two steps "not right" is the other one, of more it is none."""
+        steps = [step.lower() for step in self.scale]
+        words = "|".join(map(re.escape, sorted(steps, key=len, reverse=True)))
+        found = list(re.finditer(rf"(?P<not>{_NOT})?(?<!\w)(?P<step>{words})(?!\w)", verdict))
+        if not found:
+            return None
+        place = steps.index(found[-1]["step"]) / (len(steps) - 1)
+        if found[-1]["not"] is None:
+            return place
+        return 1 - place if len(steps) == 2 else None
 
     @cached_property
     def _numbers(self) -> tuple[Fraction, ...]:

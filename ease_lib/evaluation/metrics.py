@@ -4,21 +4,25 @@
 `number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning.
 
 Normalisation differs from the authors' code where theirs changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
-sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. Of an answer its first line counts, as
-theirs; where an accepted output spans lines, the whole answer does.
+sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. What ends a sentence does so in any script.
+Of an answer its first line counts, as theirs, where it is compared as a whole; where an accepted output spans lines, or
+where words are looked for, the whole answer does. Words of scripts without blanks between them are their characters.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import regex as unicode_regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 from ease_lib.errors import DataError
@@ -28,8 +32,9 @@ Metric = Callable[[str, Sequence[str]], float]
 LABEL = "label"
 """The metric that knows the task's labels."""
 
-_QUOTES = "\"'`“”‘’«»"
-_TRAILING = ".,;:!?"
+_OPENING = unicode_regex.compile(r"""[\s"'`\p{Pi}\p{Pf}„‚「」『』《》〈〉〝〞〟¿¡]*+""")
+_CLOSING = unicode_regex.compile(r"""(?r)[\s"'`\p{Pi}\p{Pf}„‚「」『』《》〈〉〝〞〟\p{Terminal_Punctuation}]*""")
+"""Quotes of any script, and behind the text what ends sentences and their parts."""
 _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\u2150-\u215f]+")
 """All but superscripts, subscripts and vulgar fractions, whose compatible forms are other numbers: 5² is not 52."""
 _CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
@@ -38,7 +43,7 @@ _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 def normalise(text: str) -> str:
-    """NFKC, first line with text, lower case, no surrounding quotes or trailing punctuation, single blanks.
+    """NFKC, first line with text, lower case, no surrounding quotes or trailing punctuation (。 too), single blanks.
 
     A text of nothing but quotes and punctuation keeps them. Hidden reasoning and a code fence do not count.
     """
@@ -65,12 +70,10 @@ def _lines(text: str) -> list[str]:
 
 def _bare(text: str) -> str:
     """Without surrounding quotes and trailing punctuation, unless it is nothing else."""
-    whole = text
-    previous = None
-    while text != previous:
-        previous = text
-        text = text.strip(_QUOTES + " ").rstrip(_TRAILING)
-    return text or whole
+    begins, ends = _OPENING.match(text), _CLOSING.match(text)
+    assert begins is not None
+    assert ends is not None
+    return text[begins.end() : ends.start()] or text
 
 
 def _alike(answer: str, output: str) -> tuple[str, str]:
@@ -141,7 +144,8 @@ def fields_right(answer: str, outputs: Sequence[str]) -> dict[str, bool]:
 
 def rouge_l(answer: str, outputs: Sequence[str]) -> float:
     """F1 of the longest common subsequence of words (Lin, 2004); the best over the outputs."""
-    return max(_sequence_f1(_words(given), _words(wanted)) for given, wanted in _pairs(answer, outputs))
+    given = _words(answer)
+    return max(_sequence_f1(given, _words(output)) for output in outputs)
 
 
 def edit_similarity(answer: str, outputs: Sequence[str]) -> float:
@@ -150,10 +154,9 @@ def edit_similarity(answer: str, outputs: Sequence[str]) -> float:
 
 
 def contains(answer: str, outputs: Sequence[str]) -> float:
-    """1 when an output stands in the answer as whole words."""
-    return float(
-        any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", given) for given, wanted in _pairs(answer, outputs))
-    )
+    """1 when an output stands in the answer as whole words, in any of its lines."""
+    given = _running(answer)
+    return float(any(unicode_regex.search(_as_word(_running(output)), given) for output in outputs))
 
 
 def label(answer: str, outputs: Sequence[str], labels: Sequence[str] = ()) -> float:
@@ -167,7 +170,7 @@ def label(answer: str, outputs: Sequence[str], labels: Sequence[str] = ()) -> fl
     """
     known = {_shown(each): each for each in (*labels, *outputs)}
     every = "|".join(_as_word(each) for each in sorted(known, key=len, reverse=True) if each)
-    found = {match.group() for match in re.finditer(every, _shown(answer))} if every else set()
+    found = {match.group() for match in unicode_regex.finditer(every, _shown(answer))} if every else set()
     return float(bool(found) and found <= {_shown(output) for output in outputs})
 
 
@@ -180,21 +183,23 @@ def _shown(text: str) -> str:
     return " ".join(_characters(without_reasoning(text)).casefold().split())
 
 
-UNPARTED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""Scripts whose words are not parted by blanks, or that join endings to them, by the names of their characters."""
+_UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+"""Scripts whose words are not parted by blanks."""
+_NO_BOUNDARY = unicode_regex.compile(rf"[{_UNPARTED}\p{{Hangul}}]")
+"""Those, and one that joins endings to words."""
 
 
 def _as_word(wanted: str) -> str:
-    before, after = (
-        "" if unicodedata.name(edge, "").startswith(UNPARTED) else boundary
-        for edge, boundary in ((wanted[0], r"(?<![^\W_])"), (wanted[-1], r"(?![^\W_])"))
-    )
-    return f"{before}{re.escape(wanted)}{after}"
+    """A pattern of the text where no word goes on before or behind it; `_spam_` holds spam, `not_spam` does not."""
+    wanted_and_beyond = ((wanted[:1], r"(?<![^\W_]_?)"), (wanted[-1:], r"(?!_?[^\W_])"))
+    before, after = ("" if _NO_BOUNDARY.match(edge) else boundary for edge, boundary in wanted_and_beyond)
+    return f"{before}{unicode_regex.escape(wanted, special_only=True)}{after}"
 
 
 def token_f1(answer: str, outputs: Sequence[str]) -> float:
     """Harmonic mean of the precision and recall of words; the best over the outputs."""
-    return max(_f1(_words(given), _words(wanted)) for given, wanted in _pairs(answer, outputs))
+    given = _words(answer)
+    return max(_f1(given, _words(output)) for output in outputs)
 
 
 def _pairs(answer: str, outputs: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -246,7 +251,7 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _LARGEST_POWER = 400
-"""Of ten; beyond it nobody means a number."""
+"""Of ten, and most digits; beyond it nobody means a number, and Python reads none of 4 300 digits."""
 _VULGAR = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?)(\d+)\s*\}\s*\{\s*(\d+)\s*\}")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -295,6 +300,8 @@ def _last_quantity(text: str) -> Quantity | None:
 
 def _quantity(match: re.Match[str]) -> Quantity | None:
     parts = match.groupdict()
+    if len(match.group()) > _LARGEST_POWER:
+        return None
     if parts["stamp"] or parts["joined"]:
         return tuple(int(part) for part in re.findall(r"\d+", parts["stamp"] or parts["joined"]))
     sign = -1 if parts["minus"] or parts["inner"] else 1
@@ -402,6 +409,8 @@ def _plain_latex(text: str) -> str:
     text = text.strip()
     for pattern, replacement in _LATEX:
         text = re.sub(pattern, replacement, text) or text
+    if len(text) > _LARGEST_POWER:
+        return text
     if _PLAIN_NUMBER.fullmatch(text):
         return str(Fraction(text.replace(",", "").rstrip(".")))
     fraction = _PLAIN_FRACTION.fullmatch(text)
@@ -413,19 +422,34 @@ def _plain_latex(text: str) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
+MOST_NESTED = 100
+"""Levels of a JSON value that is compared."""
+
+
 def first_json(text: str) -> tuple[Any] | None:
-    """The first object or list in a text, alone in a tuple, for it may be false; else its whole as a value; or None."""
+    """The first object or list in a text, alone in a tuple, for it may be false; else its whole as a value; or None.
+
+    A value of more than `MOST_NESTED` levels is none.
+    """
     text = without_reasoning(text)
     decoder = json.JSONDecoder()
-    for start in re.finditer(r"[{\[]", text):
-        try:
-            return (decoder.raw_decode(text, start.start())[0],)
-        except ValueError:
-            continue
     try:
-        return (json.loads(text),)
-    except ValueError:
+        for start in re.finditer(r"[{\[]", text):
+            with suppress(ValueError):
+                return _flat_enough(decoder.raw_decode(text, start.start())[0])
+        return _flat_enough(json.loads(text))
+    except (ValueError, RecursionError):
         return None
+
+
+def _flat_enough(value: Any) -> tuple[Any] | None:
+    level = [value]
+    for _ in range(MOST_NESTED):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = list(itertools.chain.from_iterable(inner))
+        if not level:
+            return (value,)
+    return None
 
 
 def _json(outputs: Sequence[str]) -> Sequence[str]:
@@ -505,9 +529,24 @@ def metric_that_fits(answers: Sequence[tuple[str, Sequence[str]]]) -> tuple[str,
     return best, counts[best]
 
 
+_WORD = unicode_regex.compile(rf"[{_UNPARTED}]\p{{M}}*|[^{_UNPARTED}]+")
+
+
 def _words(text: str) -> list[str]:
-    """The words of a normalised text, without punctuation around; a comma parts words unless digits surround it."""
-    return [normalise(word) for word in re.sub(r",(?!\d)|(?<!\d),", " ", text).split()]
+    """The words of all lines of a text, as `normalise` writes them; a comma parts words unless digits surround it."""
+    parts = re.sub(r",(?!\d)|(?<!\d),", " ", _running(text)).split()
+    return [word for part in parts for word in _words_of(_bare(part))]
+
+
+def _words_of(part: str) -> Iterable[str]:
+    """Of a text without blanks: itself, or the characters of a script that parts no words, and what is between them."""
+    words = [_bare(word) for word in _WORD.findall(part)]
+    return words if len(words) == 1 else (word for word in words if any(map(str.isalnum, word)))
+
+
+def _running(text: str) -> str:
+    """As `normalise`, but of all lines one."""
+    return _bare(" ".join(" ".join(_lines(text)).lower().split()))
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -529,8 +568,16 @@ def _sequence_f1(answer: list[str], output: list[str]) -> float:
     return 2 * LCSseq.similarity(answer, output) / (len(answer) + len(output))
 
 
+MOST_COMPARED = 10_000
+"""Characters of a text that are compared one by one; the time goes with the square, and answers wait."""
+
+
 def _edit_similarity(one: str, other: str) -> float:
-    return 1 - Levenshtein.distance(one, other) / max(len(one), len(other), 1)
+    """What is beyond `MOST_COMPARED` is compared as a whole."""
+    beyond = one[MOST_COMPARED:], other[MOST_COMPARED:]
+    rest = max(map(len, beyond)) if beyond[0] != beyond[1] else 0
+    distance = Levenshtein.distance(one[:MOST_COMPARED], other[:MOST_COMPARED]) + rest
+    return 1 - distance / max(len(one), len(other), 1)
 
 
 def _f1(answer: list[str], output: list[str]) -> float:

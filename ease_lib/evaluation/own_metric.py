@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ease_lib.artifacts.functions import load_function, note_what_was_given
+from ease_lib.artifacts.functions import load_function, made_of, note_what_was_given
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError, DataError
@@ -67,7 +66,7 @@ def load_metric(name: str, sources: Sources, *, sha256: str = "", own: OwnMetric
         source = sources.read(name)
         return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
     if name.rpartition(":")[0] == FUNCTION and own is not None:
-        return LoadedMetric(_checked(name, own), _digest(name, _source(own), sha256))
+        return LoadedMetric(_checked(name, own), _digest(name, made_of(own), sha256))
     loaded = load_function(f"metric={name}", name, sources)
     return LoadedMetric(_checked(name, loaded.call), _digest(name, loaded.source, sha256))
 
@@ -117,15 +116,6 @@ def _by_costs(name: str, source: bytes) -> Metric:
 def name_of(function: Callable[..., Any]) -> str:
     """What a function of the caller's is called."""
     return getattr(function, "__name__", type(function).__name__)
-
-
-def _source(function: OwnMetric) -> bytes:
-    """Of a function that was typed into an interpreter its code; it changes with the function as a file does."""
-    try:
-        return inspect.getsource(function).encode()
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        return bytes(code.co_code) if code else b""
 
 
 def _checked(name: str, function: Callable[[str, list[str]], Any]) -> Metric:

@@ -31,6 +31,8 @@ def as_text(prompt: str) -> str:
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))
 
 
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""A lone surrogate, which no file and no request can hold."""
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 
@@ -43,3 +45,9 @@ def without_reasoning(text: str) -> str:
     if "<" not in text:
         return text
     return _REASONING_END.sub("", _REASONING.sub("", text))
+
+
+def as_answer(text: str) -> str:
+    """What an endpoint said, as it is kept: without reasoning, and U+FFFD for a character that was cut in two."""
+    said = without_reasoning(text)
+    return said if said.isascii() else HALF_CHARACTER.sub("\ufffd", said)

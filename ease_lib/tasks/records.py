@@ -43,6 +43,7 @@ READ_CHARACTERS = 2**20
 PARQUET_ROWS_AT_ONCE = 4096
 MARK = "\ufeff"
 """Byte order mark, as text."""
+_BETWEEN_ITEMS = re.compile(r"[\s,]*")
 _SURROGATE = re.compile("[\udc80-\udcff]")
 """What stands for a byte that could not be decoded."""
 csv.field_size_limit(2**31 - 1)
@@ -110,9 +111,9 @@ class RecordFile:
 
     @contextmanager
     def _text(self, content: IO[bytes], newline: str | None = None) -> Iterator[tuple[str, IO[str]]]:
-        """The first line, without a byte order mark, and what follows it."""
+        """The first line, without a byte order mark, and what follows it; of a long line its beginning."""
         with io.TextIOWrapper(content, text_encoding(content, self._encoding), newline=newline) as text:
-            yield text.readline().removeprefix(MARK), text
+            yield text.readline(READ_CHARACTERS).removeprefix(MARK), text
 
     def _undecodable(self, error: UnicodeError) -> str:
         with _opened(self._file) as content:
@@ -127,6 +128,7 @@ class RecordFile:
         with self._text(content, newline="") as (first_line, text):
             if not first_line:
                 return
+            first_line += text.readline() if not first_line.endswith(("\r", "\n")) else ""
             head = [first_line, *itertools.islice(text, HEAD_LINES - 1)]
             reader = csv.reader(itertools.chain(head, text), delimiter=delimiter_of(head, self._wanted))
             first = next(reader)
@@ -163,6 +165,7 @@ class RecordFile:
             if Path(self.name.lower().removesuffix(COMPRESSED)).suffix == ".json" and first.lstrip().startswith("["):
                 records = _array_items(first, text, self.name)
             else:
+                first += text.readline() if not first.endswith("\n") else ""
                 lines = enumerate(itertools.chain([first], text), 1)
                 records = (
                     (("line", number, 0), _json(line, self.name, number)) for number, line in lines if line.strip()
@@ -286,22 +289,24 @@ def _cells(head: Sequence[str], delimiter: str) -> list[list[str]]:
 def _array_items(first: str, text: IO[str], name: str) -> Iterator[tuple[Place, Any]]:
     """The items of an array, one after another, so that it need not fit into memory."""
     decoder = json.JSONDecoder()
-    left, number = first.lstrip()[1:], 0
+    read, place, number = first, first.index("[") + 1, 0
     while True:
-        left = left.lstrip(" \t\r\n,") if number else left.lstrip()
-        if left.startswith("]"):
-            return
+        place = _BETWEEN_ITEMS.match(read, place).end()  # type: ignore[union-attr]
         try:
-            item, end = decoder.raw_decode(left)
-        except json.JSONDecodeError as error:
+            if read.startswith("]", place):
+                return
+            item, place = decoder.raw_decode(read, place)
+        except (ValueError, RecursionError) as error:
+            if not isinstance(error, json.JSONDecodeError):
+                raise DataError(f"{name}, item {number + 1}: {_too_much(error)}") from error
+            left = read[place:]
             more = text.read(max(READ_CHARACTERS, len(left)))
             if not more:
                 raise DataError(f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it") from error
-            left += more
+            read, place = left + more, 0
             continue
         number += 1
         yield ("item", number, 0), item
-        left = left[end:]
 
 
 def _json(text: str, name: str, number: int) -> Any:
@@ -309,3 +314,11 @@ def _json(text: str, name: str, number: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{name}, line {number}: not valid JSON ({error.msg}); one object a line is needed") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{name}, line {number}: {_too_much(error)}") from error
+
+
+def _too_much(error: Exception) -> str:
+    """What is wrong with JSON that is valid, and cannot be read all the same."""
+    what = "brackets nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
+    return f"{what}; write it as a text, or remove the row"

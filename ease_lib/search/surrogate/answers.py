@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 
@@ -543,8 +543,11 @@ def _spread(numbers: Ints, count: int) -> Ints:
 def _principal(pool: NDArray[np.floating]) -> Floats:
     """(n, p) principal components of the embeddings, of mean square norm 1."""
     centred = pool.astype(np.float64) - pool.mean(axis=0)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    components = centred @ directions[:, -TEXT_DIMENSIONS:]
+    count, dimensions = centred.shape
+    products = centred @ centred.T if count < dimensions else centred.T @ centred
+    first = max(0, len(products) - TEXT_DIMENSIONS)
+    sizes, directions = eigh(products, subset_by_index=(first, len(products) - 1))
+    components = directions * np.sqrt(np.maximum(sizes, 0)) if count < dimensions else centred @ directions
     return np.asarray(components / max(float(np.sqrt(np.mean(np.sum(components**2, axis=1)))), 1e-9))
 
 

@@ -14,7 +14,7 @@ from ease_lib import errors
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import open_cache
-from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of
+from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of, estimated_tokens
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import Chat
@@ -364,3 +364,23 @@ def test_retry_after_is_read_as_seconds_and_as_date(as_date):
     with faulty_endpoint(lambda prompt: "never", refusal) as server, pytest.raises(errors.RateLimited) as caught:
         ask(server.base_url)
     assert caught.value.retry_after == pytest.approx(7, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("a lost parcel of mine", 5),
+        ("", 1),
+        ("我的包裹丢了", 6),
+        ("посылка потеряна", 10),
+        ("मेरा पार्सल", 10),
+        ("\ud83d", 1),
+    ],
+)
+def test_tokens_are_estimated_by_script(text, tokens):
+    assert estimated_tokens(text) == tokens
+
+
+def test_an_answer_that_was_cut_within_a_character_is_kept():
+    with faulty_endpoint(lambda prompt: "so \ud83d") as server:
+        assert ask(server.base_url).text == "so \ufffd"

@@ -43,6 +43,14 @@ def test_retry_after_is_kept():
     assert waits == [12.0]
 
 
+def test_a_wait_beyond_the_deadline_is_named():
+    failure = errors.RateLimited("HTTP 429", retry_after=3600.0)
+    with pytest.raises(
+        errors.RateLimited, match=r"HTTP 429; it asks to wait 3600 s, and llm_deadline_seconds=100 ends"
+    ):
+        retry(ScriptedClient(errors.Overloaded(""), failure, "yes"))
+
+
 def test_permanent_failures_are_not_tried_again():
     client = ScriptedClient(errors.AuthenticationFailed("no"), "yes")
     with pytest.raises(errors.AuthenticationFailed):

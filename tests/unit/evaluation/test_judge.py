@@ -45,6 +45,13 @@ def rubric(scale, content="{answer}"):
         (["incorrect", "correct"], "It is incorrect", 0),
         (["wrong", "partly right", "right"], "Not wrong, but only partly right!", 0.5),
         (["nein", "ja"], "Jawohl", None),
+        (["wrong", "right"], "This is not right.", 0),
+        (["wrong", "right"], "The answer isn't quite right", 0),
+        (["wrong", "right"], "It is not wrong, it is right", 1),
+        (["wrong", "right"], "Not wrong", 1),
+        (["wrong", "right"], "Whether or not it is short: right", 1),
+        (["wrong", "partly right", "right"], "It is not right", None),
+        (["falsch", "richtig"], "Das ist nicht ganz richtig", 0),
     ],
 )
 def test_the_verdict_is_the_last_step_of_the_scale_that_it_names(scale, verdict, score):

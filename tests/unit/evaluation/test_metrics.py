@@ -416,3 +416,69 @@ def test_the_metric_is_named_that_reads_what_answers_say():
     assert metric_that_fits([("Sure! It is billing.", ["billing"]), ("Sales.", ["sales"])]) == ("label", 2)
     assert metric_that_fits([("3 + 4 = 7 apples", ["#### 7"])] * 3) == ("number", 3)
     assert metric_that_fits([("no idea", ["billing"])])[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer", "output", "score"),
+    [
+        ("exact_match", "正面。", "正面", 1),  # Chinese
+        ("exact_match", "「正面」！", "正面", 1),
+        ("exact_match", "はい。", "はい", 1),  # Japanese
+        ("exact_match", "सकारात्मक।", "सकारात्मक", 1),  # Hindi, with a danda
+        ("exact_match", "ما هذا؟", "ما هذا", 1),  # Arabic
+        ("exact_match", "¿Sí?", "sí", 1),  # Spanish
+        ("exact_match", "«Да».", "да", 1),  # Russian
+        ("exact_match", "„Ja“", "ja", 1),  # German
+        ("exact_match", "አዎ።", "አዎ", 1),  # Amharic
+        ("exact_match", "Այո։", "այո", 1),  # Armenian
+        ("exact_match", "5‰", "5", 0),
+        ("exact_match", "负面。", "正面", 0),
+        ("contains", "答案是正面。", "正面", 1),
+        ("contains", "答えは東京です", "東京", 1),
+        ("contains", "คำตอบคือบวกครับ", "บวก", 1),  # Thai
+        ("contains", "긍정입니다", "긍정", 1),  # Korean
+        ("contains", "इसमें करी है", "कर", 0),  # a vowel sign goes on with the word
+        ("contains", "यह कर है", "कर", 1),
+        ("contains", "подсказка", "сказка", 0),
+        ("token_f1", "很好吃。", "很好", 0.8),
+        ("token_f1", "东京，日本", "日本东京", 1),
+        ("token_f1", "красная машина", "красная машина едет", 0.8),
+        ("rouge_l", "很好吃", "很不好", 2 / 3),
+        ("label", "यह सकारात्मक है।", "सकारात्मक", 1),
+    ],
+)
+def test_answers_in_all_scripts(metric, answer, output, score):
+    assert METRICS[metric](answer, [output]) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("metric", ["contains", "token_f1", "rouge_l"])
+def test_words_are_looked_for_in_all_lines(metric):
+    assert METRICS[metric]("Sure!\n\nThe red car", ["red car"]) > METRICS[metric]("Sure!\n\nThe", ["red car"])
+    assert METRICS["contains"]("Sure:\nnot_red", ["red"]) == 0, "an underscore joins words"
+    assert METRICS["contains"]("It is\n_red_", ["red"]) == 1, "but for emphasis"
+
+
+@pytest.mark.parametrize("metric", METRIC_NAMES)
+@pytest.mark.parametrize(
+    "answer", ["9" * 5000, "[" * 3000, "[" * 90_000, '{"a":' * 3000, "\\boxed{" + "9" * 5000, "!" * 50_000]
+)
+def test_an_answer_that_nobody_means_is_scored_at_once(metric, answer):
+    if metric in ("judge",):
+        pytest.skip("asks an LLM")
+    start = time.perf_counter()
+    assert METRICS[metric](answer, ["[7]"]) <= 0.5
+    assert time.perf_counter() - start < 2
+
+
+def test_deep_values_that_can_be_read_are_compared():
+    deep = "[" * 90 + "]" * 90
+    assert METRICS["json_equal"](deep, [deep]) == 1
+    assert METRICS["json_equal"]("[" * 500 + "]" * 500, ["[]"]) == 0
+
+
+def test_texts_of_any_length_are_compared_at_once():
+    start = time.perf_counter()
+    assert METRICS["edit_similarity"]("ab c" * 50_000, ["xa c" * 50_000]) < 0.1
+    assert METRICS["edit_similarity"]("ab c" * 5_000, ["ab c" * 5_000]) == 1
+    assert METRICS["edit_similarity"]("ab c", ["ab c" * 5_000]) == pytest.approx(4 / 20_000)
+    assert time.perf_counter() - start < 0.2

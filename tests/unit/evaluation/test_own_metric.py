@@ -1,6 +1,10 @@
 """Metrics of one's own."""
 
+import functools
 import hashlib
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -131,3 +135,80 @@ def test_an_output_without_a_line_is_named_and_a_changed_file_too(tmp_path):
     (tmp_path / "costs.csv").write_text(COSTS.replace("10", "11"))
     with pytest.raises(ConfigError, match="changed since the data was made"):
         load_metric(str(tmp_path / "costs.csv"), Sources(), sha256=metric.sha256)
+
+
+def test_a_file_may_hold_a_dataclass(metric_file):
+    imports = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    path = metric_file(
+        imports + "@dataclass\nclass Cost:\n    of: float = 0.5\ndef score(answer, outputs): return Cost().of"
+    )
+    assert load_metric(f"{path}:score", Sources()).score("a", ["b"]) == 0.5
+
+
+WEIGHT = 1.0
+
+
+def weighted(answer, outputs):
+    return sum(WEIGHT * (answer == output) for output in outputs)
+
+
+def closed(weight):
+    return lambda answer, outputs: weight * float(answer in outputs)
+
+
+class Scorer:
+    def __init__(self, weight):
+        self.weight = weight
+
+    def __call__(self, answer, outputs):
+        return self.weight
+
+    def score(self, answer, outputs):
+        return self.weight
+
+
+def typed_in(constant):
+    names = {}
+    exec(f"def score(answer, outputs): return {constant}", names)
+    return names["score"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        closed,
+        typed_in,
+        Scorer,
+        lambda weight: Scorer(weight).score,
+        lambda weight: functools.partial(weighted, weight=weight),
+        lambda weight: functools.partial(closed(weight)),
+    ],
+)
+def test_functions_of_one_name_are_told_apart_by_what_they_are_made_of(made):
+    digests = [load_metric("function:score", Sources(), own=made(weight)).sha256 for weight in (0.5, 0.5, 0.25)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_changed_value_of_its_module_is_another_metric(monkeypatch):
+    before = load_metric("function:weighted", Sources(), own=weighted).sha256
+    monkeypatch.setitem(weighted.__globals__, "WEIGHT", 0.5)
+    with pytest.raises(ConfigError, match="changed since the data was made"):
+        load_metric("function:weighted", Sources(), own=weighted, sha256=before)
+
+
+def test_a_function_is_known_again_by_another_process(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import logging\nLOG = logging.getLogger('x')\nNAMES = {'b', 'a', 'c'}\n"
+        "def score(answer, outputs):\n    LOG.info(answer)\n    return float(answer in NAMES)\n"
+    )
+    code = "from mine import score; from ease_lib.artifacts.functions import made_of; print(made_of(score))"
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(made) == 1

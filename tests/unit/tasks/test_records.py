@@ -2,6 +2,8 @@
 
 import codecs
 import gzip
+import json
+import time
 from datetime import date, datetime
 
 import openpyxl
@@ -122,3 +124,37 @@ def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
     pq.write_table(table, path.with_suffix(".parquet"))
     with pytest.raises(DataError, match=r"t\.parquet: 2 columns are named 'text'"):
         records(path.with_suffix(".parquet"), ("text",))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_json_on_long_lines(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr("ease_lib.tasks.records.READ_CHARACTERS", 7)
+    rows = [{"text": f"row {number} ]é", "label": "ab" * number} for number in range(20)]
+    text = json.dumps(rows, ensure_ascii=False) if suffix == ".json" else "\n".join(map(json.dumps, rows))
+    (tmp_path / f"t{suffix}").write_text(text, encoding="utf-8")
+    assert records(tmp_path / f"t{suffix}") == rows
+
+
+def test_an_array_on_one_line_is_read_in_time_that_goes_with_its_length(tmp_path):
+    row = json.dumps({"text": "a" * 80, "label": "b"})
+
+    def seconds(count):
+        (tmp_path / "t.json").write_text(f"[{', '.join([row] * count)}]", encoding="utf-8")
+        start = time.perf_counter()
+        assert sum(1 for _ in RecordFile(tmp_path / "t.json", ["text"]).records()) == count
+        return time.perf_counter() - start
+
+    assert seconds(80_000) < 20 * seconds(8_000) + 0.1, "ten times as much"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("[" * 100_000, "brackets nested too deep"), ("9" * 5000, "a number of thousands of digits")],
+)
+def test_json_that_cannot_be_held_is_named_by_its_place(tmp_path, value, message):
+    (tmp_path / "t.jsonl").write_text(f'{{"text": "a"}}\n{{"text": {value}}}', encoding="utf-8")
+    with pytest.raises(DataError, match=f"line 2: {message}"):
+        records(tmp_path / "t.jsonl")
+    (tmp_path / "t.json").write_text(f'[{{"text": "a"}}, {{"text": {value}}}]', encoding="utf-8")
+    with pytest.raises(DataError, match=f"item 2: {message}"):
+        records(tmp_path / "t.json")

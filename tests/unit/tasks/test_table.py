@@ -390,3 +390,11 @@ def test_groups_are_kept_beside_and_not_shown(write_csv):
     source = of_columns(path, group="customer")
     assert source.rows == [Row("a", ("x",), group="17")]
     assert source.notices == ("1 of 2 rows of t.csv were left out: column 'customer' is empty (first at line 3)",)
+
+
+@pytest.mark.parametrize("record", [{"text": "cut \ud83d here", "label": "b"}, {"text": "a", "label": ["b", "\ud83d"]}])
+def test_half_a_character_is_named_by_its_row(tmp_path, record):
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, [{"text": "whole \U0001f600", "label": "b"}, record])), encoding="utf-8")
+    with pytest.raises(DataError, match=r"t.jsonl, line 2: half a character \('\\ud83d'\)"):
+        read_rows(path, COLUMNS)

@@ -1,9 +1,10 @@
 """Baselines of the paper on objectives whose best sequence is known, and against brute force on a small pool."""
 
 import numpy as np
+import pytest
 
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.search.optimizers.baselines import Influence, Retrieval, influences, zero_shot
+from ease_lib.search.optimizers.baselines import Influence, Retrieval, influences, parse_selection, zero_shot
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.prefilter import bm25_similarities
@@ -69,3 +70,24 @@ def test_zero_shot_asks_once_and_shows_nothing():
     optimizer = zero_shot()
     assert optimizer.ask(0).sequence == ()
     assert optimizer.ask(1) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"),
+    [
+        (" 3, 17, 22, 4, 9", [3, 17, 22, 4, 9]),
+        ("The 5 best are: 3, 17, 22, 4 and 9.", [3, 17, 22, 4, 9]),
+        ("Of the 40 examples I would take these 3:\n\n**17**, **4**, **22**", [17, 4, 22]),
+        ("1. 17\n2. 4\n3. 22", [17, 4, 22]),
+        ("1. Example 17: it has 2 labels\n2. Example 4: short", [17, 4]),
+        ("17. It is short\n4. It is clear\n22. It has 2 labels", [17, 4, 22]),
+        ("- Example 17\n- Example 4", [17, 4]),
+        ("[3, 3, 41, 0, 5]", [3, 5]),
+        ("Example 7", [7]),
+        ("I cannot tell.", []),
+        ("", []),
+        ("9" * 5000, []),
+    ],
+)
+def test_the_list_of_an_answer_is_read_and_not_the_numbers_around_it(answer, numbers):
+    assert parse_selection(answer, 40) == [number - 1 for number in numbers]
