@@ -6,6 +6,7 @@ import email.utils
 import json
 import re
 import ssl
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
-import openai
 
 from ease_lib import errors
 
@@ -119,19 +119,21 @@ def named_failure(
         return errors.AuthenticationFailed(
             f"{where} shows a certificate that is not trusted here ({why}); set SSL_CERT_FILE to its authority's"
         )
-    match error:
-        case openai.APITimeoutError() | TimeoutError():
-            return errors.EndpointTimeout(f"{where} did not answer in time; {remedies.slow}")
-        case openai.APIConnectionError() | aiohttp.ClientError():
-            return errors.ConnectionFailed(
-                f"{where} cannot be reached or broke off; check {remedies.url} and that it runs"
-            )
+    if isinstance(error, TimeoutError) or is_of_openai(error, "APITimeoutError"):
+        return errors.EndpointTimeout(f"{where} did not answer in time; {remedies.slow}")
+    if isinstance(error, aiohttp.ClientError) or is_of_openai(error, "APIConnectionError"):
+        return errors.ConnectionFailed(f"{where} cannot be reached or broke off; check {remedies.url} and that it runs")
     if refusal := error if isinstance(error, Refusal) else Refusal.of_error(error):
         return _named_refusal(refusal, where, model, remedies, secrets)
-    match error:
-        case openai.APIResponseValidationError() | ValueError():
-            return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
+    if isinstance(error, ValueError) or is_of_openai(error, "APIResponseValidationError"):
+        return errors.GarbledAnswer(f"{where} answered something that is not JSON; check {remedies.url}")
     return errors.ConnectionFailed(f"{where}: the connection broke: {type(error).__name__}")
+
+
+def is_of_openai(error: Exception, kind: str = "OpenAIError") -> bool:
+    """Whether the library raised it. Its import takes most of a second, and is left to who sends something."""
+    openai = sys.modules.get("openai")
+    return openai is not None and isinstance(error, getattr(openai, kind))
 
 
 def _why_untrusted(error: BaseException | None) -> str:

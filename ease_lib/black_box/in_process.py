@@ -9,12 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import openai
-
 from ease_lib import errors
 from ease_lib.artifacts.functions import note_what_was_given
 from ease_lib.black_box.client import REMEDIES, Completion, EmptyAnswers, estimated_tokens, paid_failure
-from ease_lib.black_box.failures import Refusal, named_failure
+from ease_lib.black_box.failures import Refusal, is_of_openai, named_failure
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import as_answer, messages_of
 
@@ -56,7 +54,7 @@ class FunctionClient:
             raise
         except Exception as error:
             note_what_was_given(error, self._own.name, messages)
-            if isinstance(error, openai.OpenAIError | OSError) or Refusal.of_error(error):
+            if isinstance(error, OSError) or is_of_openai(error) or Refusal.of_error(error):
                 raise named_failure(error, where=self._own.name, model="", remedies=REMEDIES) from error
             raise errors.EndpointError(f"{self._own.name} failed: {type(error).__name__}: {error}") from error
         if not isinstance(text, str):

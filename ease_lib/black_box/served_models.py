@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import openai
-
 from ease_lib import errors
 from ease_lib.black_box.child import PROGRAMS
 from ease_lib.black_box.client import REMEDIES
@@ -24,6 +22,8 @@ async def list_models(
     Raises:
         EndpointError: when it cannot be reached, or refuses the key.
     """
+    import openai  # see `failures.is_of_openai`
+
     client = openai_client(base_url, key, timeout_seconds)
     shown = without_credentials(base_url)
 

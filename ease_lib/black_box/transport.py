@@ -12,15 +12,17 @@ import ssl
 import urllib.request
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 import certifi
-import openai
 
 from ease_lib.black_box.failures import NO_KEY, Refusal, without_credentials
 from ease_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    import openai
 
 KEPT_SECONDS = 4.0
 """How long an idle connection is kept: many servers close theirs after 5 s, perhaps with a request on its way."""
@@ -92,6 +94,8 @@ def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.Asy
     Raises:
         ConfigError: where the environment names a proxy that cannot be used.
     """
+    import openai  # see `failures.is_of_openai`
+
     parts = urlsplit(base_url)
     on_azure = (parts.hostname or "").endswith(".azure.com")
     return openai.AsyncOpenAI(

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import openai
 from numpy.typing import NDArray
 
 from ease_lib import errors
@@ -19,6 +18,9 @@ from ease_lib.black_box.retries import with_retries
 from ease_lib.config.sections import ENDPOINT_EMBEDDER
 from ease_lib.embedding.embedder import EmbeddingProgress, in_order
 from ease_lib.signals import open_event_loop
+
+if TYPE_CHECKING:
+    import openai
 
 FloatArray = NDArray[np.floating]
 
@@ -70,6 +72,8 @@ class EndpointEmbedder:
         return 0
 
     async def _embed_all(self, texts: Sequence[str], progress: EmbeddingProgress) -> list[FloatArray]:
+        import openai  # see `failures.is_of_openai`
+
         places = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def embedded(batch: list[str]) -> FloatArray:

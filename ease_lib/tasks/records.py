@@ -23,10 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from openpyxl.cell.cell import ERROR_CODES
 
 from ease_lib.errors import DataError
 from ease_lib.tasks.base import Readable
@@ -41,6 +39,8 @@ HEAD_LINES = 20
 """Of a CSV file, by which its delimiter is known."""
 READ_CHARACTERS = 2**20
 PARQUET_ROWS_AT_ONCE = 4096
+CELL_ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+"""What a spreadsheet shows where a formula has no value."""
 MARK = "\ufeff"
 """Byte order mark, as text."""
 _BETWEEN_ITEMS = re.compile(r"[\s,]*")
@@ -205,6 +205,8 @@ class RecordFile:
 
     def _sheet(self, content: IO[bytes]) -> Iterator[tuple[Any, ...]]:
         """Rows of the first sheet."""
+        import openpyxl  # takes 0.2 s, and few tables are spreadsheets
+
         try:
             with warnings.catch_warnings(action="ignore"):  # on styles and other things that are no values
                 sheet, *others = openpyxl.load_workbook(content, read_only=True, data_only=True).worksheets
@@ -235,7 +237,7 @@ def spreadsheet_value(value: Any) -> Any:
 
     An error (`#N/A`) is nothing.
     """
-    if value in ERROR_CODES:
+    if value in CELL_ERRORS:
         return None
     if isinstance(value, float) and value.is_integer():
         return int(value)

@@ -30,7 +30,6 @@ from typing import Any
 from zipfile import BadZipFile
 
 import markupsafe
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -161,6 +160,8 @@ def _in_gzip(name: str, content: bytes, row: str) -> Occurrence | None:
 
 def _in_spreadsheet(content: bytes, wanted: Wanted) -> Occurrence | None:
     """Nowhere, or an error that says where."""
+    import openpyxl  # see `records`
+
     try:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         rows = [

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
@@ -123,6 +122,8 @@ def _solve(chosen: IntArray, sets: IntArray, cost: FloatArray, exact: FloatArray
         for index in chosen:
             exact[index] = transport_cost(cost[sets[index]])
         return
+    from scipy.optimize import linear_sum_assignment  # half a second, likewise
+
     columns = np.repeat(cost, size // m, axis=1)  # a row of V for each exemplar that it takes a share of
     for index in chosen:
         square = np.repeat(columns[sets[index]], size // k, axis=0)
