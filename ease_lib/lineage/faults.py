@@ -13,6 +13,7 @@ from ease_lib.lineage.record import sha256_of
 CHANGED, MISSING, UNRECORDED, UNREADABLE = "changed", "missing", "never recorded", "cannot be read"
 FORGOTTEN, UNFINISHED = "removed on request", "removal unfinished"
 UNSIGNED, MISSIGNED = "not signed", "wrongly signed"
+UNPUBLISHED = "publication unfinished"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -20,7 +21,8 @@ class Fault:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
     `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with
-    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold.
+    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold. `UNPUBLISHED` is none: files of
+    a version that was never written whole, of a run that was killed for good.
 
     Args:
         reason: the same in a sentence, of a record that cannot be followed.
@@ -38,7 +40,7 @@ class Fault:
 
     @property
     def is_fault(self) -> bool:
-        return self.what not in (FORGOTTEN, UNSIGNED)
+        return self.what not in (FORGOTTEN, UNSIGNED, UNPUBLISHED)
 
 
 @dataclass(frozen=True, kw_only=True)

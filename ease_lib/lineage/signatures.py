@@ -67,7 +67,7 @@ class Signatures:
         for version in versions:
             envelope = contents[envelope_name(version)]
             where = store.address(envelope_name(version))
-            is_wanted = all_versions or version in expected
+            is_wanted = version in expected or (all_versions and contents[manifest_name(version)] is not None)
             if envelope is None and is_wanted:
                 self._problem(where, UNSIGNED, f"{version} has no signature")
             signed = self._opened(envelope, where, keep=is_wanted) if envelope is not None else None

@@ -19,8 +19,10 @@ from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import LATEST_FILE, VERSIONS, WITHDRAWN, Chain, Step, absolute, follow, versions_in
 from ease_lib.lineage.deletion.tombstones import Tombstones
-from ease_lib.lineage.faults import CHANGED, MISSING, Claim, Fault, faults_of, no_progress
+from ease_lib.lineage.faults import CHANGED, MISSING, UNPUBLISHED, Claim, Fault, faults_of, no_progress
 from ease_lib.lineage.publishing.versions import (
+    PROMPTS,
+    ROWS,
     latest_content,
     manifest_name,
     marks_of,
@@ -168,15 +170,19 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
     """
     store = open_store(uri)
     manifests: dict[str, tuple[Record, str]] = {}
-    versions = sorted(only) or versions_in(store.walk_names())
+    names = [] if only else store.walk_names()
+    versions = sorted(only) or versions_in(names)
+    marked = {name.rpartition("/")[2] for name in names if name.startswith((f"{ROWS}/", f"{PROMPTS}/"))}
     for version in versions:
         try:
             found = read_version(store, version)
         except LineageError as error:
             yield _of_version(store, version, CHANGED, str(error))
             continue
-        if found is None:
+        if found is None and (only or version in marked):
             yield _of_version(store, version, MISSING, "without it the version is none")
+        elif found is None:
+            yield _of_version(store, version, UNPUBLISHED, "a run was killed there, and published it no other time")
         else:
             manifests[version] = found
     if versions:

@@ -170,10 +170,10 @@ def _signing(key: Signer, store: Store, version: str, chain: Chain, results: Rec
 
 
 def _version_name(chain: Chain) -> str:
-    """Sorted by time; the same for every attempt of a run."""
-    record = chain.head.record
-    moment = record["ended"][:19].replace("-", "").replace(":", "")
-    return f"{moment}Z-{record['run']['id'][:8]}"
+    """By the start of the run and its id: the same for every attempt, also where report and test were made again."""
+    run = chain.head.record["run"]["id"]
+    started = min(step.record["started"] for step in chain.everything if step.record["run"]["id"] == run)
+    return f"{started[:19].replace('-', '').replace(':', '')}Z-{run[:8]}"
 
 
 def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:

@@ -1,10 +1,13 @@
 """Where a prompt comes from, asked of real runs: all stages in this process, recorded as a pipeline's tasks are."""
 
+import copy
 import hashlib
+import itertools
 import json
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,9 +25,10 @@ from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, m
 from ease_lib.lineage.record import decode
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import show_page, show_text
-from ease_lib.stages import build_dataset, prefilter, publish
+from ease_lib.stages import build_dataset, evaluate, prefilter, publish, report
 from ease_lib.tasks.base import row_hash
 from tests.recorded_run import STAGES, RecordedRun
+from tests.signing_keys import KeyPair
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
 
 
@@ -323,7 +327,7 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     assert (said["state"] == "published") == said["gate"]["evidence"]
     latest = read_latest(open_store(prompts))
     assert (latest.version == said["version"]) == (said["state"] == "published")
-    assert verify_place(prompts, all_versions=True).problems == ()
+    assert verify_place(str(prompts), all_versions=True).problems == ()
 
 
 @pytest.mark.parametrize("where", ["folder", "s3"])
@@ -525,7 +529,7 @@ def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_com
     text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
     assert forget(text, second.folder, prompts) == 0
     assert read_latest(open_store(prompts)).version == versions[0]
-    assert verify_place(prompts, all_versions=True).is_whole
+    assert verify_place(str(prompts), all_versions=True).is_whole
     third = RecordedRun(tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better")()
     assert versions[0] in json.loads(third.path("publication").read_text())["reason"]
     capsys.readouterr()
@@ -672,3 +676,60 @@ def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys
     assert "latest.json" in capsys.readouterr().out
     assert cli.main(["lineage", "show", str(tmp_path / "nothing")]) == 2
     assert "no lineage record is there" in capsys.readouterr().err
+
+
+def test_a_restart_of_all_that_concludes_a_run_publishes_no_second_version(tmp_path):
+    """The pod of tests, report and publication died behind its last write: its records are made anew."""
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    before = json.loads(run.path("publication").read_text())
+    run(evaluate, report, publish)
+    after = json.loads(run.path("publication").read_text())
+    assert [path.name for path in (tmp_path / "prompts" / "versions").iterdir()] == [before["version"]]
+    assert after["version"] == before["version"]
+    assert verify_place(prompts_of(run), all_versions=True).problems == ()
+
+
+def test_what_a_run_left_that_was_killed_for_good_is_no_fault_of_later_ones(published, tmp_path):
+    shutil.copytree(prompts_of(published), tmp_path / "prompts")
+    (version,) = (tmp_path / "prompts" / "versions").iterdir()
+    killed = tmp_path / "prompts" / "versions" / "20260101T000000Z-killed00"
+    shutil.copytree(version, killed)
+    (killed / "version.json").unlink()
+    found = verify_place(str(tmp_path / "prompts"), all_versions=True)
+    assert found.is_whole
+    assert {(problem.what, Path(problem.uri).parent.name) for problem in found.problems if "killed" in problem.uri} == {
+        ("publication unfinished", killed.name)
+    }
+    (version / "version.json").unlink()
+    assert not verify_place(str(tmp_path / "prompts"), all_versions=True).is_whole
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("signs", [False, True])
+def test_killed_at_any_write_the_next_attempt_publishes_one_version_that_holds(signs, tmp_path, monkeypatch):
+    if signs:
+        monkeypatch.setenv("EASE_SIGNING_KEY", KeyPair(tmp_path).private)
+    prompts, folder = tmp_path / "prompts", tmp_path / "run"
+    run = RecordedRun(folder, publish_uri=str(prompts))(*STAGES[:-1])
+    shutil.copytree(folder, tmp_path / "before")
+    for reached in itertools.count():
+        attempt = copy.deepcopy(run)  # with what it knows of its artifacts
+        with monkeypatch.context() as patched:
+            left = iter(range(reached))
+            for name in ("write", "swap"):
+                patched.setattr(FileStore, name, killed_when(left, getattr(FileStore, name)))
+            with suppress(Killed):
+                attempt(publish)
+                break
+        attempt(evaluate, report, publish)
+        assert len(list((prompts / "versions").iterdir())) == 1
+        assert verify_place(str(prompts), all_versions=True).problems == ()
+        shutil.rmtree(prompts)
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+    assert reached > 20
+
+
+def killed_when(left, real):
+    """As the real one, until nothing is left."""
+    return lambda *arguments: kill() if next(left, None) is None else real(*arguments)
