@@ -137,7 +137,7 @@ class Forger:
             root = path.parents[3]
             name = str(path.relative_to(root / SEALS))
             if (root / name).exists():
-                path.write_bytes(key.seal(name, (root / name).read_bytes()))
+                path.write_bytes(key.seal(name, str(root / name), (root / name).read_bytes()))
 
     def remove(self, path):
         """Remove a file, and its line in whatever lists it by name and digest."""

@@ -42,6 +42,10 @@ class Meter:
         self._requests, self._cost_usd = allowance.requests, allowance.cost_usd
 
     @property
+    def is_capped(self) -> bool:
+        return min(self._requests, self._cost_usd) < math.inf
+
+    @property
     def reached(self) -> str:
         """The cap that allows no further request, as `name=value`; empty where none does."""
         if self._requests < 1:

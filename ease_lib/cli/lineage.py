@@ -56,6 +56,8 @@ def add_options(lineage: argparse.ArgumentParser) -> None:
     verifying.add_argument("--public-key", dest="keys", action="append", default=[], metavar="FILE[@TIMES]", help=key)
     required = "exit code 4 where nothing is wrong and something is not signed"
     verifying.add_argument("--require-signature", action="store_true", help=required)
+    moved = "where what was signed lay before you moved it: signatures say of which folder they are; may be repeated"
+    verifying.add_argument("--moved-from", action="append", default=[], metavar="FOLDER", help=moved)
     plain = "in plain words: data, noise, prefilter, search, test, publication"
     _question(questions, "explain", lambda parsed: explain(follow(parsed.place, parsed.run)), plain)
     again = "the commands that give the same history again"
@@ -107,7 +109,8 @@ def _verify(parsed: argparse.Namespace) -> int:
     if parsed.require_signature and not parsed.keys:
         raise ConfigError("--require-signature needs a key to check signatures by; add --public-key FILE")
     keys = [read_public_key(key) for key in parsed.keys]
-    found = verify_place(parsed.place, parsed.run, all_versions=parsed.all, progress=_progress, keys=keys)
+    asked = {"all_versions": parsed.all, "keys": keys, "moved_from": parsed.moved_from, "progress": _progress}
+    found = verify_place(parsed.place, parsed.run, **asked)
     for fault in found.problems:
         why = f" ({fault.why})" if fault.why else ""
         stage = "" if fault.stage == STAGE else f"\n    first stage affected: {fault.stage}"

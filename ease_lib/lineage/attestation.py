@@ -5,7 +5,8 @@
 Keys are Ed25519, or ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
 (SubjectPublicKeyInfo, DER); it is a hint for people, every key that was given is tried.
 
-Two kinds of statements are signed:
+Every statement says where what it is of lies, so that a copy in another folder is none that was signed there. Two kinds
+are signed:
 
 provenance   of a run: what `exports/slsa.py` exports, with the time of the signature, all records of the run as
              byproducts, and of a published version its `version.json` as subject and the versions before it, with their
@@ -34,7 +35,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from ease_lib import keys
 from ease_lib.errors import ConfigError, LineageError
-from ease_lib.lineage.chain import Chain
+from ease_lib.lineage.chain import Chain, same_place
 from ease_lib.lineage.exports.slsa import (
     PREDICATE_TYPE,
     PUBLISH,
@@ -42,7 +43,7 @@ from ease_lib.lineage.exports.slsa import (
     provenance_statement,
     record_resources,
 )
-from ease_lib.lineage.record import Record, now, sha256_of
+from ease_lib.lineage.record import Record, now, resource_uri, sha256_of
 
 SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
@@ -88,11 +89,15 @@ class Signer:
         }
         return (json.dumps(envelope, indent=1) + "\n").encode()
 
-    def seal(self, name: str, content: bytes) -> bytes:
-        """The envelope that says that a file of a lineage root has this content."""
+    def seal(self, name: str, uri: str, content: bytes) -> bytes:
+        """The envelope that says that a file of a lineage root has this content.
+
+        Args:
+            name, uri: of the file in the root, and its whole address.
+        """
         statement = {
             "_type": STATEMENT_TYPE,
-            "subject": [{"name": name, "digest": {"sha256": sha256_of(content)}}],
+            "subject": [{"name": name, "uri": address_of(uri), "digest": {"sha256": sha256_of(content)}}],
             "predicateType": SEAL_TYPE,
             "predicate": {"signed_at": now()},
         }
@@ -144,6 +149,23 @@ class Signed:
     def subjects(self) -> dict[str, str]:
         """SHA-256 by name."""
         return {each["name"]: each["digest"]["sha256"] for each in self.statement["subject"]}
+
+    def strayed(self, name: str, uri: str, moved_from: Sequence[str] = ()) -> str:
+        """Why a subject is none of the file at this address; empty where it is.
+
+        Args:
+            moved_from: folders whose content may have been moved, to wherever its files lie now.
+        """
+        said = next((str(each.get("uri", "")) for each in self.statement["subject"] if each["name"] == name), "")
+        lies_at = address_of(uri)
+        if said == lies_at:
+            return ""
+        old = [f"{address_of(folder)}/" for folder in moved_from]
+        if any(said.startswith(folder) and lies_at.endswith(said[len(folder) - 1 :]) for folder in old):
+            return ""
+        if not said:
+            return "the signature does not say of which folder it is, as old ones do not: publish anew"
+        return f"signed as {said}: copied from there? Where you moved it yourself, say so by --moved-from"
 
     @property
     def run(self) -> str:
@@ -243,12 +265,25 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     return replace(signed, key=valid[0])
 
 
-def open_seal(content: bytes, name: str, sealed: bytes, accepted: Iterable[PublicKey]) -> Signed:
+def address_of(uri: str) -> str:
+    """How statements name a file or object: as a URI, of a local file by its real path."""
+    return resource_uri(same_place(uri))
+
+
+def open_seal(
+    content: bytes,
+    name: str,
+    uri: str,
+    sealed: bytes,
+    accepted: Iterable[PublicKey],
+    moved_from: Sequence[str] = (),
+) -> Signed:
     """The seal of a file of a lineage root.
 
     Args:
-        name: of the file in the root.
+        name, uri: of the file in the root, and where it lies.
         sealed: the content of the file.
+        moved_from: as of `Signed.strayed`.
 
     Raises:
         WrongSignature: as `open_envelope`, and when it is the seal of something else.
@@ -258,6 +293,8 @@ def open_seal(content: bytes, name: str, sealed: bytes, accepted: Iterable[Publi
         raise WrongSignature("signed, and the seal of something else")
     if signed.subjects[name] != sha256_of(sealed):
         raise WrongSignature("this is not the content that was signed")
+    if strayed := signed.strayed(name, uri, moved_from):
+        raise WrongSignature(strayed)
     return signed
 
 

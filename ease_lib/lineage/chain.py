@@ -60,6 +60,12 @@ class Place:
         moved = self._moved(uri) if content is None else ""
         return self._store.read(moved) if moved and self._store else content
 
+    def where(self, uri: str) -> str:
+        """The address that `read` finds it at."""
+        folder, name = open_file(uri)
+        moved = "" if self._store is None or folder.read(name) is not None else self._moved(uri)
+        return joined(self.uri, moved) if moved else uri
+
     def found(self, uri: str) -> bytes | None:
         """As `read`; None too where the store cannot be asked."""
         with suppress(StoreError):

@@ -21,8 +21,8 @@ class Fault:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
     `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with
-    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold. `UNPUBLISHED` is none: files of
-    a version that was never written whole, of a run that was killed for good.
+    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold. `UNPUBLISHED` is none, a run
+    that was killed for good left files of a version that never became one.
 
     Args:
         reason: the same in a sentence, of a record that cannot be followed.

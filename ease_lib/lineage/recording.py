@@ -94,8 +94,8 @@ class Attempt:
     Args:
         link: URI of the record in the root, or empty without a root.
         notes: what the stage meets beside its artifacts.
-        seal: makes the signature of the record, by its name in the root, when the stage has ended well; of a stage that
-            has a key.
+        seal: makes the signature of the record, by its name in the root, its address and its content, when the stage
+            has ended well; of a stage that has a key.
     """
 
     link: str
@@ -103,7 +103,7 @@ class Attempt:
     notes: Notes = field(default_factory=Notes)
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
-    seal: Callable[[str, bytes], bytes] | None = None
+    seal: Callable[[str, str, bytes], bytes] | None = None
 
     @property
     def sha256(self) -> str:
@@ -154,7 +154,7 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         raise
     end("complete", outputs=attempt.outputs)
     if store and attempt.seal:
-        store.write(f"{SEALS}/{name}", attempt.seal(name, attempt.content))
+        store.write(f"{SEALS}/{name}", attempt.seal(name, store.address(name), attempt.content))
 
 
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:

@@ -30,10 +30,12 @@ class Signatures:
     """What the signatures behind a chain say.
 
     Args:
+        moved_from: folders whose content may have been moved.
         holding: by URI, those that hold, of the run and the versions that a signature is expected of.
     """
 
     keys: Sequence[PublicKey]
+    moved_from: Sequence[str] = ()
     holding: dict[str, Signed] = field(default_factory=dict)
     problems: list[Fault] = field(default_factory=list)
 
@@ -74,8 +76,10 @@ class Signatures:
             if signed is None:
                 continue
             named = signed.subjects.get(manifest_name(version))
-            if named is None:
-                self._problem(where, MISSIGNED, "the signature of another version")
+            strayed = signed.strayed(manifest_name(version), store.address(manifest_name(version)), self.moved_from)
+            if named is None or strayed:
+                self._problem(where, MISSIGNED, "the signature of another version" if named is None else strayed)
+                self.holding.pop(where, None)
             elif self._is_same(store, manifest_name(version), contents, named, "the one that was signed"):
                 found[version] = signed
             for name, sha256 in signed.previous.items():
@@ -131,7 +135,8 @@ class Signatures:
                         open_envelope(seal or b"", self.keys)
                         self._problem(where, MISSING, "its signature is there")
                         continue
-                    signed = open_seal(seal or b"", f"runs/{run}/{name}", step.content, self.keys)
+                    uri = chain.place.where(where)
+                    signed = open_seal(seal or b"", f"runs/{run}/{name}", uri, step.content, self.keys, self.moved_from)
                 except WrongSignature as error:
                     self._problem(where, MISSIGNED, str(error))
                     continue

@@ -225,6 +225,7 @@ def verify_place(
     *,
     all_versions: bool = False,
     keys: Sequence[PublicKey] = (),
+    moved_from: Sequence[str] = (),
     progress: Callable[[int, int], None] = no_progress,
 ) -> Verification:
     """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
@@ -233,6 +234,7 @@ def verify_place(
         run: id of the run, where there are several; else the newest.
         all_versions: compare every version that was published beside it, not only its own and the latest.
         keys: public keys to check signatures by; none given, signatures are not looked at.
+        moved_from: folders whose content was moved to where it is now; signatures say where it lay.
 
     Raises:
         LineageError: when no record is there to start from.
@@ -243,8 +245,8 @@ def verify_place(
     published = _published_of(chain)
     folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
     others = [root for folder in folders for root in roots_of_versions(open_store(folder))] if all_versions else []
-    tombstones = Tombstones.of(chain, [*folders, *others], keys)
-    signatures = Signatures(keys=keys)
+    tombstones = Tombstones.of(chain, [*folders, *others], keys, moved_from)
+    signatures = Signatures(keys=keys, moved_from=moved_from)
     if keys:
         signatures.look_at(chain, folders, all_versions=all_versions)
     more = [*faults_of(list(_result_claims(chain, place)))]

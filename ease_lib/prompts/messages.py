@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterable
 
+from ease_lib.tasks.base import HALF_CHARACTER
+
 
 class Chat(str):
     """Messages of a prompt. As a text it is their JSON, which stands for it in caches, digests and estimates."""
@@ -31,8 +33,6 @@ def as_text(prompt: str) -> str:
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))
 
 
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-"""A lone surrogate, which no file and no request can hold."""
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 

@@ -78,7 +78,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         objectives = {
             name: task.objective(black_box, test, task.baseline if name == BASELINE else None) for name in questions
         }
-        evaluations = _evaluated(objectives, questions)
+        evaluations = _evaluated(objectives, questions, one_by_one=black_box.meter.is_capped)
     unasked = sum(each.unasked_rows for each in evaluations.values())
     if unasked:
         cap, every = black_box.meter.reached, len(evaluations) * len(test)
@@ -115,17 +115,25 @@ def _confusion(winner: Evaluation, test: Sequence[Exemplar]) -> Confusion | None
     return Confusion(categories=labels.columns, matrix=[rows.get(name, nothing) for name in labels.columns])
 
 
-def _evaluated(objectives: Mapping[str, Objective], questions: Mapping[str, Question]) -> dict[str, Evaluation]:
-    """All at once: the requests of the winner go first, and the endpoint is not idle between two sequences."""
+def _evaluated(
+    objectives: Mapping[str, Objective], questions: Mapping[str, Question], *, one_by_one: bool
+) -> dict[str, Evaluation]:
+    """All at once: the requests of the winner go first, and the endpoint is not idle between two sequences.
+
+    Args:
+        one_by_one: wait for the winner before the others: where a cap is near, its retries come before their requests.
+    """
     evaluations: dict[str, Evaluation] = {}
+    others = [name for name in objectives if name != BEST]
     try:
-        for name, objective in objectives.items():
-            objective.start(0, questions[name])
-        for name, objective in objectives.items():
-            _, evaluations[name] = objective.wait()
-            if name == BEST:
-                rows = len(evaluations[name].scores)
-                logger.info("test set of %d rows, best sequence: %.3f", rows, evaluations[name].score)
+        for together in ([BEST], others) if one_by_one else ([BEST, *others],):
+            for name in together:
+                objectives[name].start(0, questions[name])
+            for name in together:
+                _, evaluations[name] = objectives[name].wait()
+                if name == BEST:
+                    rows = len(evaluations[name].scores)
+                    logger.info("test set of %d rows, best sequence: %.3f", rows, evaluations[name].score)
     finally:
         for objective in objectives.values():
             objective.stop()

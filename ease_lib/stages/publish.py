@@ -9,7 +9,6 @@ the mean.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from ease_lib.config.sections import (
 from ease_lib.errors import CapReached, LineageError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
-from ease_lib.lineage.attestation import UNSIGNED, Signer, signed_provenance, signer
+from ease_lib.lineage.attestation import UNSIGNED, Signer, address_of, signed_provenance, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
 from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import gate
@@ -40,7 +39,7 @@ from ease_lib.lineage.publishing.versions import (
     read_latest,
     write_version,
 )
-from ease_lib.lineage.record import Record
+from ease_lib.lineage.record import Record, sha256_of
 from ease_lib.lineage.recording import Attempt
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.run import Run
@@ -162,7 +161,8 @@ def _signing(key: Signer, store: Store, version: str, chain: Chain, results: Rec
     """What `write_version` needs to sign."""
 
     def sign(content: bytes) -> bytes:
-        manifest = {"name": manifest_name(version), "digest": {"sha256": hashlib.sha256(content).hexdigest()}}
+        name = manifest_name(version)
+        manifest = {"name": name, "uri": address_of(store.address(name)), "digest": {"sha256": sha256_of(content)}}
         previous = newest_versions(store, key.public)
         return key.sign(signed_provenance(chain, results["files"], manifest=manifest, previous=previous))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -12,6 +13,8 @@ Fields = tuple[tuple[str, str], ...]
 """Columns of a row that the prompt names beside input and output, with their texts."""
 Moment = int | float | Decimal
 """What rows are ordered by in time."""
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""A lone surrogate, which no file and no request can hold."""
 NoiseRule = Callable[[str], str]
 """A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.prompts.messages import HALF_CHARACTER
-from ease_lib.tasks.base import Moment, Readable, Row, TaskSource
+from ease_lib.tasks.base import HALF_CHARACTER, Moment, Readable, Row, TaskSource
 from ease_lib.tasks.columns import Columns, moment_of
 from ease_lib.tasks.records import COMPRESSED, Place, Record, RecordFile, Records, shown
 from ease_lib.tasks.sample import Limit, Sample

@@ -204,10 +204,25 @@ def test_a_signed_run_that_was_moved_as_a_whole_holds(pair, tmp_path, monkeypatc
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
     RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts"))()
     shutil.move(tmp_path / "old", tmp_path / "new")
-    assert verified(tmp_path / "new", pair) == 0
+    assert verified(tmp_path / "new", pair) == NOT_AS_SIGNED, "nobody said that it was moved"
+    moved = ["--moved-from", str(tmp_path / "old")]
+    assert verified(tmp_path / "new", pair, more=moved) == 0
     (record,) = (tmp_path / "new" / "run" / "store" / "lineage" / "runs").glob("*/publish-*")
     record.write_bytes(encode({**json.loads(record.read_bytes()), "started": "2020-01-01T00:00:00.000+00:00"}))
-    assert verified(tmp_path / "new", pair) == NOT_AS_SIGNED
+    assert verified(tmp_path / "new", pair, more=moved) == NOT_AS_SIGNED
+
+
+def test_a_signed_version_in_a_folder_where_it_was_never_published_is_none(pair, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts-a"))()
+    shutil.copytree(tmp_path / "prompts-a", tmp_path / "prompts-b")
+    assert verified(tmp_path / "prompts-a", pair) == 0
+    capsys.readouterr()
+    assert verified(tmp_path / "prompts-b", pair) == NOT_AS_SIGNED
+    said = capsys.readouterr().out
+    assert f"wrongly signed: {tmp_path}/prompts-b/versions/" in said
+    assert f"signed as file://{tmp_path}/prompts-a/versions/" in said
+    assert verified(tmp_path / "prompts-b", pair, more=["--moved-from", str(tmp_path / "prompts-a")]) == 0
 
 
 def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefix, pair, tmp_path, monkeypatch):

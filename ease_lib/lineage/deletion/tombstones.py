@@ -52,7 +52,7 @@ class Tombstone:
         store = open_store(root)
         store.write(self.name, content)
         if key:
-            store.write(f"{SEALS}/{self.name}", key.seal(self.name, content))
+            store.write(f"{SEALS}/{self.name}", key.seal(self.name, store.address(self.name), content))
 
 
 def read_tombstone(content: bytes, where: str) -> Tombstone:
@@ -86,7 +86,9 @@ def is_sealed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
     return False
 
 
-def _has_seal(store: Store, name: str, content: bytes, keys: Sequence[PublicKey]) -> bool:
+def _has_seal(
+    store: Store, name: str, content: bytes, keys: Sequence[PublicKey], moved_from: Sequence[str] = ()
+) -> bool:
     """Whether a tombstone is signed.
 
     Raises:
@@ -94,7 +96,7 @@ def _has_seal(store: Store, name: str, content: bytes, keys: Sequence[PublicKey]
     """
     seal = store.read(f"{SEALS}/{name}")
     if seal is not None:
-        open_seal(seal, name, content, keys)
+        open_seal(seal, name, store.address(name), content, keys, moved_from)
     return seal is not None
 
 
@@ -115,18 +117,25 @@ class Tombstones:
     problems: list[Fault] = field(default_factory=list)
 
     @classmethod
-    def of(cls, chain: Chain, others: Iterable[str] = (), keys: Sequence[PublicKey] = ()) -> Tombstones:
+    def of(
+        cls,
+        chain: Chain,
+        others: Iterable[str] = (),
+        keys: Sequence[PublicKey] = (),
+        moved_from: Sequence[str] = (),
+    ) -> Tombstones:
         """Those in the roots that the records of a chain lie in, in the place that it was followed from, and in others.
 
         Args:
             others: more lineage roots, and folders of published prompts.
             keys: that tombstones must be signed by; none given, they are taken as they are.
+            moved_from: as of `Signed.strayed`.
         """
         links = {step.record["attempt"]["record"].rpartition("/runs/")[0] for step in chain.everything} | set(others)
         roots = {chain.place.store_of(root).uri.rstrip("/") for root in links - {""}} | ({chain.place.uri} - {""})
         found = cls()
         for root in sorted(roots):
-            found._read(open_store(root), keys)
+            found._read(open_store(root), keys, moved_from)
         return found
 
     def explained(self, problem: Fault) -> Fault:
@@ -137,7 +146,7 @@ class Tombstones:
             return replace(problem, what=UNSIGNED, why=why)
         return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}") if row else problem
 
-    def _read(self, root: Store, keys: Sequence[PublicKey]) -> None:
+    def _read(self, root: Store, keys: Sequence[PublicKey], moved_from: Sequence[str]) -> None:
         for below in open_store(joined(root.uri, FOLDER)).walk_names():
             name = f"{FOLDER}/{below}"
             where = root.address(name)
@@ -149,7 +158,7 @@ class Tombstones:
                 continue
             is_signed = not keys
             try:
-                is_signed = is_signed or _has_seal(root, name, content, keys)
+                is_signed = is_signed or _has_seal(root, name, content, keys, moved_from)
             except WrongSignature as error:
                 self._fault(where, MISSIGNED, str(error))
             if not is_signed:

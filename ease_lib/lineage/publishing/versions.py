@@ -151,7 +151,9 @@ def _take_over(store: Store, manifest: Record, manifest_sha256: str, notes: Note
 def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key: PublicKey) -> None:
     try:
         signed = open_envelope(store.read(envelope_name(version)) or b"", [key])
-        problem = "" if signed.subjects.get(manifest_name(version)) == manifest_sha256 else "of another version.json"
+        name = manifest_name(version)
+        is_same = signed.subjects.get(name) == manifest_sha256
+        problem = signed.strayed(name, store.address(name)) if is_same else "of another version.json"
     except WrongSignature as error:
         problem = str(error)
     if problem:

@@ -204,14 +204,18 @@ def test_what_a_key_signed_of_another_kind_is_no_statement(pair):
 
 def test_a_seal_holds_for_this_file_with_this_content_only(pair):
     key = signer()
-    seal = key.seal("runs/1/publish-1.json", b"content")
+    name = "runs/1/publish-1.json"
+    seal = key.seal(name, f"s3://bucket/root/{name}", b"content")
     keys = accepted(pair)
-    assert open_seal(seal, "runs/1/publish-1.json", b"content", keys).at
+    assert open_seal(seal, name, f"s3://bucket/root/{name}", b"content", keys).at
+    assert open_seal(seal, name, f"/new/root/{name}", b"content", keys, ["s3://bucket/root/"]).at
     with pytest.raises(WrongSignature, match="not the content that was signed"):
-        open_seal(seal, "runs/1/publish-1.json", b"Content", keys)
+        open_seal(seal, name, f"s3://bucket/root/{name}", b"Content", keys)
+    with pytest.raises(WrongSignature, match=r"signed as s3://bucket/root/runs/1/publish-1\.json: copied"):
+        open_seal(seal, name, f"s3://bucket/other/{name}", b"content", keys, ["s3://bucket/roo"])
     for content, name in ((seal, "runs/1/publish-2.json"), (key.sign(provenance()), "prompt.txt")):
         with pytest.raises(WrongSignature, match="the seal of something else"):
-            open_seal(content, name, b"content", keys)
+            open_seal(content, name, f"s3://bucket/root/{name}", b"content", keys)
 
 
 def test_without_a_key_nothing_is_signed(monkeypatch):
