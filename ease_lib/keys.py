@@ -13,6 +13,8 @@ SIGNING_KEY, SIGNING_KEY_FILE = "EASE_SIGNING_KEY", "EASE_SIGNING_KEY_FILE"
 SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
 """What a process that does not sign has in the place of the private key."""
 
+_as_headers: set[tuple[str, str]] = set()
+
 
 def endpoint_key(url: str, variable: str) -> str:
     """The key for an endpoint, or empty where there is none for it.
@@ -31,7 +33,14 @@ def header_value(variable: str) -> str:
 
     Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
     """
-    return os.environ.get(variable, "").strip()
+    value = os.environ.get(variable, "").strip()
+    _as_headers.add((variable, value))
+    return value
+
+
+def header_values() -> list[tuple[str, str]]:
+    """All that this process has taken so, by variable, whatever that is called: they are secrets."""
+    return sorted(_as_headers)
 
 
 def signing_key() -> tuple[bytes, str]:

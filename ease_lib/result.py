@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -17,8 +17,9 @@ from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
 from ease_lib.errors import DataError, EaseError
-from ease_lib.lineage.chain import Chain, follow
+from ease_lib.lineage.chain import Chain, Step, follow
 from ease_lib.lineage.publishing.versions import read_latest
+from ease_lib.lineage.record import sha256_of
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.search.search_artifacts import exemplar_of
@@ -41,6 +42,7 @@ class Result:
         page: the report as HTML.
         test_rows: those that the test score is of; none where they cannot be found any more.
         lineage_sha256: of the record of the stage that the result is of; empty where there is none.
+        dataset: the summary of the data, as the records say it; empty where they cannot be followed.
     """
 
     best: Mapping[str, Any]
@@ -51,6 +53,7 @@ class Result:
     page: str
     test_rows: Sequence[Exemplar] = ()
     lineage_sha256: str = ""
+    dataset: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """The verdict and the scores; the prompt is `prompt`, all numbers are in `report`."""
@@ -83,7 +86,7 @@ class Result:
             raise DataError(f"{uri} is no whole result: {missing[0]} is missing; run it again")
         best = json.loads(files[BEST_SEQUENCE] or b"")
         contracts.BEST_SEQUENCE.check(best, f"{uri}/{BEST_SEQUENCE}")
-        test_rows, sha256 = _recorded(f"{store.uri.rstrip('/')}/{folder}".rstrip("/"))
+        test_rows, dataset, sha256 = _recorded(f"{store.uri.rstrip('/')}/{folder}".rstrip("/"))
         return cls(
             best=best,
             report=json.loads(files[REPORT] or b""),
@@ -93,6 +96,7 @@ class Result:
             page=(files[PAGE] or b"").decode(),
             test_rows=test_rows,
             lineage_sha256=sha256,
+            dataset=dataset,
         )
 
     def messages(self, query: Query) -> list[dict[str, str]]:
@@ -186,22 +190,28 @@ def _version_folder(store: Store) -> str | None:
     return f"versions/{latest.version}/" if latest else None
 
 
-def _recorded(folder: str) -> tuple[list[Exemplar], str]:
-    """The test set, and the digest of the report's record; nothing where the records cannot be followed."""
+def _recorded(folder: str) -> tuple[list[Exemplar], dict[str, Any], str]:
+    """The test set, the summary of the data, and the digest of the report's record; nothing of what cannot be found."""
     try:
         chain = follow(folder)
     except EaseError:
-        return [], ""
-    report = chain.step_of("report")
-    return _test_rows(chain), report.sha256 if report else ""
+        return [], {}, ""
+    report, dataset = chain.step_of("report"), chain.step_of("build_dataset")
+    summary = _made(chain, dataset, "summary")
+    recorded = [part["sha256"] for part in dataset.record["outputs"] if part["name"] == "summary"] if dataset else []
+    said = json.loads(summary) if sha256_of(summary) in recorded else {}
+    return _test_rows(_made(chain, dataset, "test")), said, report.sha256 if report else ""
 
 
-def _test_rows(chain: Chain) -> list[Exemplar]:
-    dataset = chain.step_of("build_dataset")
+def _made(chain: Chain, step: Step | None, name: str) -> bytes:
+    """An artifact; empty where it is not there any more."""
     try:
-        content = chain.output(dataset, "test") if dataset else b""
+        return chain.output(step, name) if step else b""
     except EaseError:
-        return []
+        return b""
+
+
+def _test_rows(content: bytes) -> list[Exemplar]:
     if not content:
         return []
     with tempfile.TemporaryDirectory() as folder:

@@ -154,6 +154,22 @@ def test_what_a_library_cannot_take_is_said(run, result, tmp_path, capsys):
         write_export(named, "dspy", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("evil.py:score", "best_sequence.json names metric=evil.py:score, and the lineage of the run /"),
+        ("antigravity:fly", "names metric=antigravity:fly"),
+        ("judge", "is a judge that the run asked"),
+        ("function:score", "is a function of the program that searched"),
+    ],
+)
+def test_a_metric_that_is_not_the_one_of_the_lineage_is_not_exported(result, metric, message, tmp_path):
+    changed = replace(result, best={**result.best, "metric": metric})
+    with pytest.raises(ease_lib.errors.ConfigError, match=message):
+        write_export(changed, "promptfoo", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("library", "program"),

@@ -12,7 +12,8 @@ import inspect
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,29 +37,42 @@ class LoadedFunction(NamedTuple):
     source: bytes
 
 
-def load_function(parameter: str, named: str, sources: Sources) -> LoadedFunction:
+def load_function(
+    parameter: str, named: str, sources: Sources, check: Callable[[bytes], object] = lambda source: None
+) -> LoadedFunction:
     """The function that a parameter names.
 
     Args:
         parameter: `name=value`, for messages.
         named: the function, as above.
+        check: is given the source before any of it runs, and raises where it is not the one that may.
 
     Raises:
         ConfigError: when there is none, or its file or module cannot be loaded.
         StoreError: when the file cannot be read.
     """
     place, _, name = named.rpartition(":")
-    source = sources.read(place) if place.endswith(".py") else None
+    is_file = place.endswith(".py")
+    source = sources.read(place) if is_file else _installed(place)
+    check(source)
     try:
-        module = importlib.import_module(place) if source is None else _loaded(place, source)
+        module = _loaded(place, source) if is_file else importlib.import_module(place)
     except Exception as error:
         raise ConfigError(f"{parameter} cannot be loaded: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise ConfigError(f"{parameter}: {place} has no function {name}")
-    if source is None:
-        source = Path(module.__file__).read_bytes() if module.__file__ else b""
     return LoadedFunction(function, source)
+
+
+def _installed(module: str) -> bytes:
+    """The source of a module, found without importing it or what it is in; empty where there is none."""
+    path: Sequence[str] | None = None
+    names = module.split(".")
+    for number in range(1, len(names) + 1):
+        spec = PathFinder.find_spec(".".join(names[:number]), path)
+        path = spec.submodule_search_locations if spec else []
+    return Path(spec.origin).read_bytes() if spec and spec.has_location and spec.origin else b""
 
 
 def _loaded(place: str, source: bytes) -> Any:

@@ -67,7 +67,7 @@ def load_metric(name: str, sources: Sources, *, sha256: str = "", own: OwnMetric
         return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
     if name.rpartition(":")[0] == FUNCTION and own is not None:
         return LoadedMetric(_checked(name, own), _digest(name, made_of(own), sha256))
-    loaded = load_function(f"metric={name}", name, sources)
+    loaded = load_function(f"metric={name}", name, sources, lambda source: _digest(name, source, sha256))
     return LoadedMetric(_checked(name, loaded.call), _digest(name, loaded.source, sha256))
 
 

@@ -35,6 +35,14 @@ def same_place(uri: str) -> str:
     return uri if "://" in uri else os.path.realpath(uri)
 
 
+def shipped(uri: str) -> bytes | None:
+    """The content of a file that a package of ours carries; None for any other. Nothing is imported for it."""
+    package, _, path = uri.removeprefix(PACKAGE).partition("/")
+    root = Path(str(resources.files("ease_lib"))).resolve()
+    file = root.parent.joinpath(*package.split("."), path).resolve()
+    return file.read_bytes() if file.is_relative_to(root) and file.is_file() else None
+
+
 class Place:
     """Where to look for what records name: at its own URI, or below the folder that was asked for if that was moved.
 
@@ -53,8 +61,9 @@ class Place:
             StoreError: when the store cannot be asked.
         """
         if uri.startswith(PACKAGE):
-            package, _, path = uri.removeprefix(PACKAGE).partition("/")
-            return resources.files(package).joinpath(path).read_bytes()
+            return shipped(uri)
+        if "://" not in uri and Path(uri).exists() and not Path(uri).is_file():
+            return None  # a device or a pipe that a record names would never end
         folder, name = open_file(uri)
         content = folder.read(name)
         moved = self._moved(uri) if content is None else ""

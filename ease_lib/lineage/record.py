@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.errors import LineageError
+from ease_lib.lineage.shapes import SHAPES, misfit
 
 CONTRACT = "lineage_record/1"
 Record = dict[str, Any]
@@ -37,12 +38,14 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     """
     try:
         record = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LineageError(f"{where} is damaged: not JSON") from error
     if not isinstance(record, dict) or record.get("contract") != contract:
         raise LineageError(f"{where} is no {contract}")
     if encode(record, contract) != content:
         raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
+    if wrong := misfit(record, SHAPES[contract.partition("/")[0]]):
+        raise LineageError(f"{where} is damaged: {wrong}")
     return record
 
 

@@ -22,9 +22,10 @@ from typing import Any
 from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
+from ease_lib.keys import header_values
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
-from ease_lib.lineage.redaction import redacted_document
+from ease_lib.lineage.redaction import redacted_document, secrets_of
 from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
@@ -130,7 +131,7 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         store.write(mark_name(record), mark_content(record, name))
 
     def keep(state: str, **more: Any) -> None:
-        record.update(redacted_document({"state": state, **more}, context.secrets))
+        record.update(redacted_document({"state": state, **more}, _secrets(context)))
         attempt.content = encode(record)
         if store:
             store.write(name, attempt.content)
@@ -158,7 +159,7 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
 
 
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
-    parameters = redacted_document(dict(work.parameters), context.secrets)
+    parameters = redacted_document(dict(work.parameters), _secrets(context))
     files = [[part["name"], part["sha256"]] for part in attempt.inputs]
     deciding = {"stage": work.stage, "parameters": parameters, "inputs": files}
     record: Record = {
@@ -182,7 +183,12 @@ def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -
         "defaults": sorted(work.defaults),
         "software": _software(context),
     }
-    return dict(redacted_document(record, context.secrets))
+    return dict(redacted_document(record, _secrets(context)))
+
+
+def _secrets(context: RunContext) -> tuple[str, ...]:
+    """Those of the environment, and what was sent as a header since."""
+    return (*context.secrets, *secrets_of((), header_values()))
 
 
 def _software(context: RunContext) -> Record:

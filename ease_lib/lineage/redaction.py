@@ -31,8 +31,18 @@ _URL_QUERY = re.compile(r"(?P<url>\b[a-z][a-z0-9+.-]*://[^\s?#\"'<>]*)\?(?P<quer
 _KEYED = re.compile(r"(s3|minio|file):", re.IGNORECASE)
 """Schemes whose names may hold a question mark; what follows it is a query only as `name=value`."""
 _AUTHORISATION = re.compile(
-    r"(?P<head>\bauthorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic)\s+)?)(?P<value>[^\s\"',;]+)", re.IGNORECASE
+    r"(?P<head>\bauthorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|key|apikey|digest|aws4-hmac-sha256)\s+)?)"
+    r"(?P<value>[^\s\"',;]+)",
+    re.IGNORECASE,
 )
+_KEY_HEADER = re.compile(
+    r"(?P<head>\b(?:x-)?(?:[a-z]+-)?(?:api-?key|auth-?token|access-?token|secret)[\"']?\s*[:=]\s*[\"']?)"
+    r"(?P<value>[^\s\"',;&]+)"
+    r"|(?P<head2>\b(?:set-)?cookie[\"']?\s*[:=]\s*[\"']?)(?P<value2>[^\s\"']+=[^\r\n\"']*)"
+    r"|(?P<head3>\bsignature=)(?P<value3>[^\s\"',;&]+)",
+    re.IGNORECASE,
+)
+"""Headers that hold a key, cookies to the line's end, and signatures of requests."""
 _SCHEME = re.compile(r"\b(?P<kind>bearer|basic)(?P<space>\s+)(?P<value>[a-z0-9._~+/=-]{8,})", re.IGNORECASE)
 _NO_WORD = re.compile("[^A-Za-z._/: -]")
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -46,12 +56,16 @@ _PREFIXES = "sk|pk|rk|hf|gh[opsur]|github_pat|glpat|xox[abeprs]|gsk|xai|nvapi|r8
 _PREFIXED = re.compile(rf"{_START}(?P<prefix>(?:{_PREFIXES})[-_])(?P<rest>[A-Za-z0-9_-]{{8,}})")
 
 
-def secrets_of(environment: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def secrets_of(environment: Iterable[tuple[str, str]], headers: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
     """Values of the variables whose names say that they are secret and that look it, the longest first.
 
     Of several lines, as a key in PEM has, each is a secret too.
+
+    Args:
+        headers: variables that were sent as headers, whatever they are called; of `Token abc` the last word is one too.
     """
     named = {value for name, value in environment if SECRET_NAMES.search(name) and not ADDRESS_NAMES.search(name)}
+    named |= {secret for _, value in headers for secret in (value, value.rpartition(" ")[2])}
     lines = {line for value in named for line in value.splitlines() if not line.startswith("-----")}  # of keys in PEM
     values = {value for value in named | lines if looks_secret(value)}
     return tuple(sorted(values, key=len, reverse=True))
@@ -75,6 +89,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     text = _URL_USER.sub(r"\g<scheme>", text)
     text = _URL_QUERY.sub(_without_query, text)
     text = _AUTHORISATION.sub(_without_header, text)
+    text = _KEY_HEADER.sub(_without_key, text)
     text = _SCHEME.sub(_without_credentials, text)
     text = _KEY.sub(HIDDEN, text)
     return _PREFIXED.sub(lambda found: HIDDEN if _is_key(found["prefix"], found["rest"]) else found[0], text)
@@ -105,8 +120,14 @@ def _without_query(found: re.Match[str]) -> str:
 
 
 def _without_header(found: re.Match[str]) -> str:
-    names_scheme = found["head"][-1].isspace() and re.search(r"(bearer|basic)\s+$", found["head"], re.IGNORECASE)
+    names_scheme = found["head"][-1].isspace() and re.search(r"[\w-]\s+$", found["head"])
     return f"{found['head']}{HIDDEN}" if names_scheme or looks_secret(found["value"]) else found[0]
+
+
+def _without_key(found: re.Match[str]) -> str:
+    if found["value"] and not looks_secret(found["value"]):
+        return found[0]
+    return f"{found['head'] or found['head2'] or found['head3']}{HIDDEN}"
 
 
 def _without_credentials(found: re.Match[str]) -> str:

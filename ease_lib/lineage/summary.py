@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
+import re
 
 from ease_lib.lineage.record import Record
 
+_WORDS = re.compile(r"(?!www\.)(?:[^\W_]|[ .,:()%+-])*")
 SHORT = 12
 """Digits of a digest that people compare."""
 
@@ -66,6 +67,10 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Parameters and names are untrusted: no markup, no cell borders."""
-    text = html.escape(str(value).replace("\n", " "), quote=False)
-    return "".join(f"\\{character}" if character in "|`*_[]!" else character for character in text)
+    """Parameters and names are untrusted: what is more than words stands as code, where nothing is markup or a link."""
+    text = " ".join(str(value).split())
+    if _WORDS.fullmatch(text):
+        return text
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    edge = " " if "`" in (text[0], text[-1]) else ""
+    return f"{fence}{edge}{text.replace('|', chr(92) + '|')}{edge}{fence}"

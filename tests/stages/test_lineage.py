@@ -4,7 +4,9 @@ import copy
 import hashlib
 import itertools
 import json
+import os
 import shutil
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,16 +19,17 @@ import pytest
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
-from ease_lib.lineage.chain import follow
+from ease_lib.lineage.chain import Place, follow
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
 from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, make_latest, read_latest
-from ease_lib.lineage.record import decode
+from ease_lib.lineage.record import decode, encode
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import show_page, show_text
 from ease_lib.stages import build_dataset, evaluate, prefilter, publish, report
 from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.catalog import SHIPPED
 from tests.recorded_run import STAGES, RecordedRun
 from tests.signing_keys import KeyPair
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
@@ -702,6 +705,50 @@ def test_what_a_run_left_that_was_killed_for_good_is_no_fault_of_later_ones(publ
     }
     (version / "version.json").unlink()
     assert not verify_place(str(tmp_path / "prompts"), all_versions=True).is_whole
+
+
+def values_in(value, path=()):
+    """Every place in a JSON value, as the keys and numbers that lead there."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        if key not in ("parameters", "packages"):
+            yield from values_in(inner, (*path, key))
+
+
+def test_no_value_of_a_hostile_record_breaks_the_verification(published, tmp_path):
+    """Each in turn is of another type; who wrote it has recomputed its digest and that of the page beside it."""
+    record = next(each for each in records(published) if each["stage"] == "evaluate")
+    for path in values_in(record):
+        for wrong in (None, 7, "x", [], {}, [7], {"a": 7}, True):
+            hostile = json.loads(json.dumps(record))
+            inside = hostile
+            for key in path[:-1]:
+                inside = inside[key]
+            if path:
+                inside[path[-1]] = wrong
+            else:
+                hostile = wrong if isinstance(wrong, dict) else {}
+            (tmp_path / "lineage.json").write_bytes(encode(hostile))
+            with suppress(LineageError):
+                verify_place(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["package:this/x", "package:ease_lib/../../etc/passwd", "package:antigravity/a", "package:ease_lib.nothing/a"],
+)
+def test_nothing_that_a_record_names_is_imported_or_read_outside_of_our_own_package(uri, tmp_path):
+    before = set(sys.modules)
+    assert Place().read(uri) is None
+    assert set(sys.modules) == before
+
+
+def test_a_device_or_a_pipe_that_a_record_names_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert Place().read(str(tmp_path / "pipe")) is None
+    assert Place().read("/dev/zero") is None
+    assert Place().read(f"package:{SHIPPED}").startswith(b"text,kind")
 
 
 @pytest.mark.long

@@ -16,7 +16,10 @@ from typing import Any
 
 import yaml
 
+from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.own_metric import FUNCTION
 from ease_lib.prompts.messages import messages_of
 from ease_lib.result import Result
 
@@ -69,6 +72,8 @@ def prompt_document(result: Result) -> dict[str, Any]:
         "fields": fields,
         "messages": _with_fields(result, fields),
         "metric": best["metric"],
+        "metric_sha256": result.dataset.get("metric_sha256", ""),
+        "labels": sorted(result.dataset.get("classes", ())),
         "scores": {
             "test": result.test_score,
             "test_interval": list(result.test_interval),
@@ -100,6 +105,7 @@ def _promptfoo(result: Result) -> dict[str, str]:
     document = prompt_document(result)
     if not result.test_rows:
         raise ConfigError("the test rows of this run cannot be found any more; export it where its artifacts are")
+    _check_metric(result)
     if "://" not in document["endpoint"]:
         raise ConfigError(f"promptfoo asks a URL, and this prompt was found with llm_base_url={document['endpoint']}")
     kind = "chat" if document["api"] == "chat" else "completion"
@@ -120,6 +126,25 @@ def _promptfoo(result: Result) -> dict[str, str]:
     }
     written = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     return {"promptfooconfig.yaml": written, "tests.json": _json(cases)}
+
+
+def _check_metric(result: Result) -> None:
+    """Refuse a metric that promptfoo cannot have, or that is not the one of the lineage: its code would run.
+
+    Raises:
+        ConfigError: saying which.
+    """
+    named, recorded = str(result.best["metric"]), str(result.dataset.get("metric", ""))
+    if named == JUDGE or named.startswith(f"{FUNCTION}:"):
+        what = "a judge that the run asked" if named == JUDGE else "a function of the program that searched"
+        raise ConfigError(
+            f"metric={named} is {what}; promptfoo takes the built-in metrics, and those of a file or module"
+        )
+    if named not in METRICS and named != recorded:
+        raise ConfigError(
+            f"best_sequence.json names metric={named}, and the lineage of the run {recorded or 'none'}: it was "
+            "changed, or its records cannot be found; `ease lineage verify` says which"
+        )
 
 
 def _as_is(text: str) -> str:

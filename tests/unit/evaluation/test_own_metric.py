@@ -212,3 +212,14 @@ def test_a_function_is_known_again_by_another_process(tmp_path):
         for seed in ("1", "2", "3")
     }
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_code_that_is_another_one_does_not_run(as_module, tmp_path, monkeypatch):
+    (tmp_path / "inner_of_nobody").mkdir()
+    (tmp_path / "inner_of_nobody" / "__init__.py").write_text("raise SystemExit('ran')")
+    file = tmp_path / "inner_of_nobody" / "evil.py"
+    file.write_text("raise SystemExit('ran')\ndef score(answer, outputs): return 1.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="changed since the data was made"):
+        load_metric("inner_of_nobody.evil:score" if as_module else f"{file}:score", Sources(), sha256="0" * 64)

@@ -8,10 +8,33 @@ from ease_lib.errors import LineageError
 from ease_lib.lineage.record import decode, described, encode
 from ease_lib.tasks.base import row_hash
 
+TOMBSTONE = {
+    "row": "a",
+    "when": "now",
+    "reason": "Straße “quoted”\n",
+    "state": "done",
+    "removed": [],
+    "more": [1.5, None],
+}
+
 
 def test_a_record_is_read_back_as_it_was_written():
-    record = {"stage": "embed", "text": "Straße “quoted”\n", "list": [1.5, None]}
-    assert decode(encode(record), "x") == decode(encode(decode(encode(record), "x")), "x")
+    content = encode(TOMBSTONE, "tombstone/2")
+    assert encode(decode(content, "x", "tombstone/2"), "tombstone/2") == content
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"row": 1}, "row is int"),
+        ({"removed": [None]}, r"removed\[\] is NoneType"),
+        ({"removed": [{"uri": "a", "kind": "b", "before_sha256": "c"}]}, r"removed\[\].after_sha256 is missing"),
+        ({"reason": True}, "reason is bool"),
+    ],
+)
+def test_a_record_of_another_shape_is_damaged_whatever_its_digest(changes, wrong):
+    with pytest.raises(LineageError, match=f"x is damaged: {wrong}"):
+        decode(encode({**TOMBSTONE, **changes}, "tombstone/2"), "x", "tombstone/2")
 
 
 @pytest.mark.parametrize(

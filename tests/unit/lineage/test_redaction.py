@@ -48,6 +48,16 @@ KEY_SHAPES = {
         ("authorization: k3ySecret", f"authorization: {HIDDEN}"),
         (f"sent Basic {base64.b64encode(b'user:pw').decode()}", f"sent Basic {HIDDEN}"),
         ("s3://b/key?X-Amz-Signature=abc", "s3://b/key"),
+        ("Authorization: Token 3f9abc12", f"Authorization: Token {HIDDEN}"),
+        ("{'x-api-key': 'k3ySecret-1'}", f"{{'x-api-key': '{HIDDEN}'}}"),
+        ("X-Auth-Token: k3ySecret-1, sent", f"X-Auth-Token: {HIDDEN}, sent"),
+        ("Cookie: session=abc; csrf=def\nHost: h", f"Cookie: {HIDDEN}\nHost: h"),
+        ("set-cookie=a=b", f"set-cookie={HIDDEN}"),
+        (
+            "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=0a1b2c",
+            f"AWS4-HMAC-SHA256 SignedHeaders=host, Signature={HIDDEN}",
+        ),
+        ("api_key: none, a cookie: sweet, the signature of it", "api_key: none, a cookie: sweet, the signature of it"),
         (r"'line\nsk-abcdefghijklmnop'", rf"'line\n{HIDDEN}'"),
         ("What is 2 + 2? Ask me @ noon: https://host/page", "What is 2 + 2? Ask me @ noon: https://host/page"),
         ("s3://bucket/key/part-0.parquet", "s3://bucket/key/part-0.parquet"),
@@ -129,3 +139,5 @@ def test_the_environment_names_its_secrets():
         "HOME": "/home/someone",
     }
     assert secrets_of(environment.items()) == ("l0nger-than-that", "l0ng-enough")
+    headers = [("GATEWAY", "Token s3nt-as-header")]
+    assert secrets_of([], headers) == ("Token s3nt-as-header", "s3nt-as-header")
