@@ -226,7 +226,7 @@ def _function(
     own: OwnFunction, endpoint: str, config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str
 ) -> _Wire:
     asked = Asked(endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra)
-    asked = _of_generation(asked, generation, EndpointNotes(around.store, asked))
+    asked = _of_generation(asked, generation, EndpointNotes(around.store, asked, around.sources.notes))
     return _Wire(asked, FunctionClient(own, config.llm_concurrency, around.sources.notes))
 
 
@@ -245,7 +245,7 @@ def _served(
         sampling=sampling,
         extra=config.extra,
     )
-    kept = EndpointNotes(around.store, asked)
+    kept = EndpointNotes(around.store, asked, around.sources.notes)
     client = OpenAIClient(
         base_url=url,
         model=asked.model,

@@ -3,21 +3,29 @@
 Kept answers belong to a generation. A new one begins when the model behind the name is another one, as its own revision
 says, or as `llm_refresh` asks for: then nothing that was answered before is used. Older generations stay where they
 are, for the lineage of the runs that rest on them.
+
+A note carries its own digest and those of all that stood there before, so that who changed one by hand is told of it,
+and lineage, which has the digest of what a run went by, knows the later ones of later runs.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ease_lib.artifacts.store import Store
 from ease_lib.black_box.asked import FIRST, Asked
 from ease_lib.errors import StoreError
+from ease_lib.notes import Notes
 
 FOLDER = "endpoints"
 MOST_TRIES = 20
+MOST_EARLIER = 1000
+"""Notes before one whose digests it holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +48,15 @@ class Known:
 
 
 class EndpointNotes:
-    """The notes about one model behind one endpoint; without a store they are empty and nothing is kept."""
+    """The notes about one model behind one endpoint; without a store they are empty and nothing is kept.
 
-    def __init__(self, store: Store | None, asked: Asked) -> None:
+    Args:
+        met: notes of the stage, for its lineage record.
+    """
+
+    def __init__(self, store: Store | None, asked: Asked, met: Notes) -> None:
         self._store = store
+        self._met = met
         self._asked = asked.endpoint_identity
         self._name = f"{FOLDER}/{asked.endpoint_key}.json"
 
@@ -76,11 +89,14 @@ class EndpointNotes:
         content = self._store.read(self._name) if self._store else None
         try:
             found = json.loads(content) if content else asdict(Known())
+            if found.get("digest", "") != (_digest(found) if "digest" in found else ""):
+                raise ValueError
+            self._goes_by(content)
             notes = Known(**{name: found[name] for name in asdict(Known())})
             return replace(notes, left_out=tuple(notes.left_out)), content
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(
-                f"{self._name} in store_uri is damaged; remove it, and the endpoint is met anew"
+                f"{self._name} in store_uri is damaged, or was changed by hand; remove it, and the endpoint is met anew"
             ) from error
 
     def _change(self, change: Callable[[Known], Known]) -> Known:
@@ -90,10 +106,35 @@ class EndpointNotes:
             changed = change(notes)
             if self._store is None or (before and changed == notes):
                 return changed
-            content = json.dumps({**self._asked, **asdict(changed)}).encode()
+            earlier = [*_earlier(before), hashlib.sha256(before).hexdigest()] if before else []
+            said = {**self._asked, **asdict(changed), "before": earlier[-MOST_EARLIER:]}
+            content = json.dumps({**said, "digest": _digest(said)}).encode()
             if self._store.swap(self._name, content, before):
+                self._goes_by(content)
                 return changed
         raise StoreError(f"{self._name} in store_uri changes all the time; another run writes it, try again")
+
+    def _goes_by(self, content: bytes | None) -> None:
+        if self._store and content:
+            self._met.entry(self._store.uri, self._name, content)
+
+
+def _digest(said: Mapping[str, Any]) -> str:
+    canonical = json.dumps({name: said[name] for name in sorted(said) if name != "digest"}, sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _earlier(content: bytes) -> list[str]:
+    return list(json.loads(content).get("before", ()))
+
+
+def stood_there(content: bytes, sha256: str) -> bool:
+    """Whether a note whole and unchanged says that another one of this digest stood there before it."""
+    try:
+        said = json.loads(content)
+        return bool(said["digest"] == _digest(said) and sha256 in said["before"])
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def _is_due(notes: Known, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:

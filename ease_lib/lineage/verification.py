@@ -14,6 +14,7 @@ from functools import cache, partial
 from threading import Lock
 
 from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.black_box import endpoint_notes
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
@@ -70,6 +71,7 @@ def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) 
 def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
     """Everything that one record names, the record itself and its copies included."""
     record = step.record
+    noted: set[str] = set()
     named = _record_digests(step)
     for part in record["outputs"]:
         files = part.get("files")
@@ -85,8 +87,10 @@ def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
                 yield Claim(stage=step.stage, uri=f"{holder}#{name}", sha256=sha256, read=read)
         else:
             named |= {joined(holder, name): sha256 for name, sha256 in entries.items()}
+            noted |= {joined(holder, name) for name in entries if name.startswith(f"{endpoint_notes.FOLDER}/")}
     for uri, sha256 in named.items():
-        yield Claim(stage=step.stage, uri=uri, sha256=sha256, read=partial(chain.place.read, uri))
+        later = {"follows": endpoint_notes.stood_there} if uri in noted else {}
+        yield Claim(stage=step.stage, uri=uri, sha256=sha256, read=partial(chain.place.read, uri), **later)
 
 
 def _record_digests(step: Step) -> dict[str, str]:

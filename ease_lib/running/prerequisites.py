@@ -125,7 +125,7 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
     if not is_url(endpoint.llm_base_url) and endpoint.llm_refresh == "never":
         return ""
     with run.trial(replace(endpoint, llm_failures="skip"), PROBE_SAMPLING) as black_box:
-        notes, model = EndpointNotes(run.store, black_box.asked), black_box.asked.model
+        notes, model = EndpointNotes(run.store, black_box.asked, run.notes), black_box.asked.model
         probe: dict[str, str] = {}
         if endpoint.llm_refresh == "probe":
             probe = black_box.loop.run(_probed(black_box.client))

@@ -11,6 +11,9 @@ from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.config.parsing import parse_parameters
+from ease_lib.errors import StoreError
+from ease_lib.lineage.verification import verify_place
+from ease_lib.notes import Notes
 from ease_lib.running.graph import modules_between
 from ease_lib.running.under_way import ended
 from ease_lib.stages import evaluate, optimize
@@ -24,7 +27,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 @pytest.fixture
 def notes(tmp_path):
     asked = Asked(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
-    return EndpointNotes(open_store(str(tmp_path)), asked)
+    return EndpointNotes(open_store(str(tmp_path)), asked, Notes())
 
 
 def refreshed(notes, policy, revision="", probe=(), days=0):
@@ -196,3 +199,17 @@ def test_the_test_set_of_an_endpoint_that_answers_nothing_obeys_the_cap_too(serv
         run(evaluate)
     assert "max_llm_requests=93 does not allow another request" in capfd.readouterr().err
     assert server.script.requests - asked <= 60 + 3
+
+
+def test_a_note_of_an_endpoint_that_was_changed_is_found_and_that_of_a_later_run_is_none(server, tmp_path):
+    first = recorded(server, tmp_path, "first", llm_refresh="always")()
+    (note,) = (tmp_path / "store" / "endpoints").iterdir()
+    recorded(server, tmp_path, "later", llm_refresh="always", seed=1)()
+    assert verify_place(first.parameters.lineage_root, run=first.run_id).problems == ()
+    whole = note.read_bytes()
+    said = json.loads(whole)
+    note.write_text(json.dumps({**said, "left_out": ["temperature"]}))
+    (problem,) = verify_place(first.parameters.lineage_root, run=first.run_id).problems
+    assert (problem.what, problem.uri) == ("changed", str(note))
+    with pytest.raises(StoreError, match="is damaged, or was changed by hand"):
+        recorded(server, tmp_path, "after")

@@ -10,6 +10,7 @@ from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.config.sections import EndpointConfig, JudgeConfig
+from ease_lib.notes import Notes
 from ease_lib.prompts.messages import Chat
 from ease_lib.running import run
 from ease_lib.running.run import Caller
@@ -64,7 +65,7 @@ def keys(monkeypatch, tmp_path):
 
     asked = Asked(endpoint=URL, model=MODEL, api="chat", sampling=SAMPLING)
     ask.kept = kept
-    ask.notes = EndpointNotes(open_store(str(tmp_path)), asked)
+    ask.notes = EndpointNotes(open_store(str(tmp_path)), asked, Notes())
     return ask
 
 

@@ -26,7 +26,9 @@ def test_no_value_becomes_markup(value):
 
 
 def test_a_cell_stays_one_cell():
-    html = MarkdownIt("commonmark").enable("table").render(f"| a | b |\n| --- | --- |\n| {_text('x|y [z](u)|')} | 1 |\n")
+    html = (
+        MarkdownIt("commonmark").enable("table").render(f"| a | b |\n| --- | --- |\n| {_text('x|y [z](u)|')} | 1 |\n")
+    )
     assert html.count("<td>") == 2
     assert "<code>x|y [z](u)|</code>" in html
 
