@@ -109,6 +109,10 @@ class Store(Protocol):
         """Remove a file; none is no error."""
         ...
 
+    def drop_earlier(self, name: str) -> None:
+        """Remove what a versioned bucket keeps of an object beside its current version."""
+        ...
+
 
 def open_store(uri: str, *, patience_seconds: float = 0.0) -> Store:
     """The store at a path, `file://` or `s3://bucket/prefix`; Kubeflow's `minio://` is S3 too.
@@ -255,6 +259,9 @@ class FileStore:
         with _named_os_errors(path, "cannot be removed"):
             path.unlink(missing_ok=True)
 
+    def drop_earlier(self, name: str) -> None:
+        """A folder keeps none."""
+
 
 @contextmanager
 def _named_os_errors(path: Path, what: str) -> Iterator[None]:
@@ -393,6 +400,26 @@ class S3Store:
 
     def delete(self, name: str) -> None:
         self._ask(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name), name)
+
+    def drop_earlier(self, name: str) -> None:
+        """
+        Raises:
+            StoreError: when the bucket keeps versions, and does not let them be removed.
+        """
+        for version in self._earlier(name) if self._keeps_versions else ():
+            key = {"Bucket": self._bucket, "Key": self._prefix + name, "VersionId": version}
+            self._ask(functools.partial(self._client.delete_object, **key), f"{name} (version {version})")
+
+    @functools.cached_property
+    def _keeps_versions(self) -> bool:
+        asked = self._ask(lambda: self._client.get_bucket_versioning(Bucket=self._bucket), "")
+        return asked.get("Status", "") in ("Enabled", "Suspended")
+
+    def _earlier(self, name: str) -> list[str]:
+        key = self._prefix + name
+        pages = self._client.get_paginator("list_object_versions").paginate(Bucket=self._bucket, Prefix=key)
+        kept = self._ask(lambda: [each for page in pages for each in page.get("Versions", ())], name)
+        return [each["VersionId"] for each in kept if each["Key"] == key and not each["IsLatest"]]
 
     def check(self) -> None:
         """Try on a probe object what a run rests on: to write, read, list, delete, and to create only what is absent.

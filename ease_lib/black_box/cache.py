@@ -35,6 +35,7 @@ from ease_lib.notes import Notes
 FILE = "responses.sqlite"
 FOLDER = "responses"
 LOCK_SECONDS = 120.0
+CHECKPOINT_TRIES = 30
 """How long a process waits for others that write."""
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
@@ -294,7 +295,12 @@ def remove_entries(path: Path, keys: Iterable[str]) -> None:
         database.execute("PRAGMA secure_delete = ON")
         with database:
             database.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for _ in range(CHECKPOINT_TRIES):  # others that read hold it up
+            busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return
+            time.sleep(1)
+    raise StoreError(f"{path}-wal may still hold what was deleted: another process uses it; stop that, and try again")
 
 
 def _encoded(completion: Completion) -> str:

@@ -37,6 +37,8 @@ CHARACTERS_PER_TOKEN = 4
 """Of ASCII, roughly; for estimates only."""
 BYTES_PER_TOKEN = 3
 """Of other characters in UTF-8, likewise: a Chinese or Hindi one is a token, three Cyrillic or Arabic ones are two."""
+ABOUT = " about "
+"""In the account of an answer: what follows is the hash of the row that it is about, so that it goes with the row."""
 REMEDIES = Remedies(
     url="llm_base_url",
     model="llm_model",

@@ -8,21 +8,27 @@ import shlex
 from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
-from ease_lib.lineage.publishing import versions as finding
+from ease_lib.lineage.deletion.wanted import Asked
 
 __doc__ = forgetting.__doc__
 EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
+  ease forget --where customer=C045 --in tickets.csv --in runs/tickets --remove
   ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
 afterwards run the commands that it prints, one for each run that is affected: the same search without the row, also
-while the task's own data still has it. Stopped or killed, the same command continues; exit codes: 0 done, 2 an error
+while the task's own data still has it. Stopped or killed, the same command continues.
+Exit codes: 0 done, 2 an error, 3 done, and something that is listed is left
 """
 
 
 def add_options(forget: argparse.ArgumentParser) -> None:
     """Which row, where, and whether it goes."""
-    forget.add_argument("--row", required=True, metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
+    which = forget.add_mutually_exclusive_group(required=True)
+    text = "input text of the row, or one of the cells that it is made of, or the SHA-256 of the input text"
+    which.add_argument("--row", metavar="TEXT|HASH", help=text)
+    condition = "rows that have this value in a column of a table there, or of one that a run there read"
+    which.add_argument("--where", metavar="COLUMN=VALUE", help=condition)
     place = "folder, file or s3:// to search, whatever lies there; may be repeated"
     forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
     forget.add_argument("--remove", action="store_true", help="remove it; without this nothing is changed")
@@ -31,27 +37,38 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     forget.add_argument("--root", default="", metavar="URI", help=root)
 
 
+EXIT_LEFT = 3
+
+
 def answer(parsed: argparse.Namespace) -> int:
-    """List what holds the row; with --remove, remove it and say what to do next."""
-    row = finding.as_row_hash(parsed.row)
-    text = "" if parsed.row == row else parsed.row
-    removal = forgetting.plan(parsed.places, row, text=text, root=parsed.root)
-    _print_found(removal, parsed.places)
-    if not text:
+    """List what holds the rows; with --remove, remove it, look at every byte again, and say what to do next."""
+    asked = Asked.where(parsed.where) if parsed.where else Asked.of(parsed.row)
+    rows = forgetting.rows_asked_for(parsed.places, asked)
+    removals = [forgetting.plan(parsed.places, wanted, root=parsed.root) for wanted in rows]
+    for removal in removals:
+        _print_found(removal, parsed.places)
+    if not any(wanted.texts for wanted in rows):
         print("notice: only the hash is known, so what quotes the text within other text is not listed")
-    if parsed.remove and not removal.is_needed:
+    needed = [removal for removal in removals if removal.is_needed]
+    if parsed.remove and not needed:
         print("nothing had to be removed")
-    if removal.is_needed and not parsed.remove:
+    if needed and not parsed.remove:
         print("nothing was changed; --remove removes it")
-    if not (removal.is_needed and parsed.remove):
+    if not (needed and parsed.remove):
         return 0
     key = signer()  # a damaged one is an error before anything is removed
-    again = forgetting.search_commands(removal)
-    for tombstone in removal.carry_out(parsed.reason, key):
-        print(f"removed; tombstone {tombstone}")
+    again = forgetting.search_commands(needed)
+    for wanted in rows:  # anew, for what one row changed the next one meets changed
+        removal = forgetting.plan(parsed.places, wanted, root=parsed.root)
+        for tombstone in removal.carry_out(parsed.reason, key) if removal.is_needed else ():
+            print(f"removed; tombstone {tombstone}")
+    left = forgetting.left_behind(parsed.places, rows)
+    for uri in left:
+        print(f"notice: its text is still in {uri}")
     for command, runs in again.items():
         print(f"search again without it, as run {', '.join(runs)}:\n{command}")
-    return 0
+    not_searched = any(forgetting.not_searched(removal, parsed.places) for removal in removals)
+    return EXIT_LEFT if left or not_searched or any(removal.quoting for removal in removals) else 0
 
 
 def _print_found(removal: forgetting.Removal, places: list[str]) -> None:

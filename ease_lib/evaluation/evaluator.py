@@ -10,7 +10,7 @@ from functools import partial
 from itertools import takewhile
 
 from ease_lib import errors
-from ease_lib.black_box.client import CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
+from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
@@ -170,8 +170,9 @@ class Evaluator:
         async def ask(position: int) -> _Row:
             row = self._rows[position]
             prompt = self._prompt(question, position)
+            account = f"{question.account}{ABOUT}{row_hash(row.input)}" if question.account else ""
             try:
-                completion = await self._client.complete(prompt, question.account)
+                completion = await self._client.complete(prompt, account)
             except errors.EndpointError as error:
                 if not error.of_prompt:
                     raise
@@ -182,7 +183,7 @@ class Evaluator:
                     raise _at_row(error, row) from error
                 return refused
             if self._judge:
-                verdict = await self._judge.verdict(row, completion.text, question.account)
+                verdict = await self._judge.verdict(row, completion.text, account)
                 scored = _Row(prompt, completion, verdict.score, verdict.failure, verdict)
             else:
                 scored = _Row(prompt, completion, self._metric(completion.text, row.outputs))

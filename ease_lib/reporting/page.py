@@ -44,6 +44,7 @@ def render_page(
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
     mistakes = [row for row in scored if row["score"] < 1][:MOST_MISTAKES]
+    refused = [row for row in answered if row["failure"]]
     return page_template("page.html.j2").render(
         report=report,
         history=history,
@@ -53,6 +54,7 @@ def render_page(
         rows=sorted(
             {row_hash(text) for text in _shown(report["best"], mistakes, [*harmful, *mislabelled]) if text.strip()}
         ),
+        test_rows=sorted({row["exemplar_id"] for row in [*mistakes, *refused]}),
         harmful=harmful,
         mislabelled=mislabelled,
         labels=labels_of(scored),
@@ -60,7 +62,7 @@ def render_page(
         cut_too_often=cut_too_often(report),
         mistakes=mistakes,
         wrong=sum(row["score"] < 1 for row in scored),
-        refused=[row for row in answered if row["failure"]],
+        refused=refused,
         front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
         version=__version__,
     )

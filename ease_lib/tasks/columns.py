@@ -112,7 +112,11 @@ class Columns:
         fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
         group = trimmed(cell_text(record[self.group])) if self.group else ""
         outputs = tuple(dict.fromkeys(map(trimmed, self._outputs(record))))
-        return Row(trimmed(_filled(self.input, record)), outputs, fields=fields, group=group, moment=moment)
+        return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment)
+
+    def input_text(self, record: Record) -> str:
+        """What the cells of a record make as input."""
+        return trimmed(_filled(self.input, record))
 
     def _outputs(self, record: Record) -> list[str]:
         if self.is_object:

@@ -1,6 +1,7 @@
 """Where a prompt comes from, asked of real runs: all stages in this process, recorded as a pipeline's tasks are."""
 
 import copy
+import csv
 import hashlib
 import itertools
 import json
@@ -17,9 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
+from ease_lib.black_box.cache import kept_entries
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Place, follow
+from ease_lib.lineage.deletion.occurrences import quotes
 from ease_lib.lineage.difference import difference
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
@@ -468,6 +471,9 @@ def test_names_that_our_own_files_use_are_no_rows(published, capsys):
         assert "0 files and objects hold row" in capsys.readouterr().out, name
 
 
+LEFT_ELSEWHERE = 3
+
+
 def forget(text, *places, more=("--remove",)):
     return cli.main(["forget", "--row", text, *(word for place in places for word in ("--in", str(place))), *more])
 
@@ -481,7 +487,7 @@ def test_a_row_is_removed_from_prompts_that_are_written_in_another_way(tmp_path)
     text = texts_of(run)[0]
     shown = [path for path in tmp_path.rglob("*") if path.is_file() and text in path.read_text(errors="ignore")]
     assert {"prompt.txt", "messages.json", "request.json", "report.html"} <= {path.name for path in shown}
-    assert forget(text, run.folder, tmp_path / "prompts") == 0
+    assert forget(text, run.folder, tmp_path / "prompts") == LEFT_ELSEWHERE
     assert not [path for path in shown if path.exists() and text in path.read_text(errors="ignore")]
 
 
@@ -530,7 +536,7 @@ def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_com
     second = RecordedRun(tmp_path / "second", **common, seed=2)()
     versions = [json.loads(run.path("publication").read_text())["version"] for run in (first, second)]
     text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
-    assert forget(text, second.folder, prompts) == 0
+    assert forget(text, second.folder, prompts) == LEFT_ELSEWHERE
     assert read_latest(open_store(prompts)).version == versions[0]
     assert verify_place(str(prompts), all_versions=True).is_whole
     third = RecordedRun(tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better")()
@@ -546,7 +552,10 @@ def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_com
 def test_a_retry_of_publishing_does_not_bring_back_a_prompt_that_was_removed(tmp_path):
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
     kept = shutil.copytree(run.folder, tmp_path / "kept")
-    assert forget(texts_of(run)[0], prompts_of(run), more=("--remove", "--root", run.parameters.lineage_root)) == 0
+    assert (
+        forget(texts_of(run)[0], prompts_of(run), more=("--remove", "--root", run.parameters.lineage_root))
+        == LEFT_ELSEWHERE
+    )
     run(publish)
     assert kept.exists()
     assert "was removed since an earlier attempt" in json.loads(run.path("publication").read_text())["reason"]
@@ -586,7 +595,7 @@ def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(
     with pytest.raises(Killed):
         forget(text, run.folder, prompts_of(run))
     monkeypatch.undo()
-    assert forget(text, run.parameters.lineage_root) == 0
+    assert forget(text, run.parameters.lineage_root) == LEFT_ELSEWHERE
     assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
     assert verify_place(prompts_of(run)).is_whole
 
@@ -616,9 +625,9 @@ def test_raw_data_loses_the_row_only_and_what_quotes_it_is_listed_and_left(tmp_p
     raw.write_text("\n".join(["text,label", *rows, "they wrote: text number 7,bad"]))
     table = {"task": "table", "task_uri": str(raw), "input_columns": "text", "output_column": "label"}
     run = RecordedRun(tmp_path / "run", **table)(*STAGES[:2])
-    assert forget("text number 7", run.folder) == 0
+    assert forget("text number 7", run.folder) == LEFT_ELSEWHERE
     assert f"not searched: {raw}; add --in {raw}" in capsys.readouterr().out
-    assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == 0
+    assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == LEFT_ELSEWHERE
     assert f"left alone, quotes it: {raw}" in capsys.readouterr().out
     rows.remove("text number 7,good")
     assert raw.read_text() == "\n".join(["text,label", *rows, "they wrote: text number 7,bad"])
@@ -630,7 +639,7 @@ def test_answers_that_repeat_a_row_are_deleted_for_good_and_asked_again(where, r
     store = str(tmp_path / "store") if where == "folder" else request.getfixturevalue("s3_prefix")
     run = RecordedRun(tmp_path / "run", store_uri=store)()
     answer = next(iter(set(pq.read_table(run.path("predictions"))["prediction"].to_pylist())))
-    assert forget(answer, store) == 0
+    assert forget(answer, store) == LEFT_ELSEWHERE
     places = open_store(store)
     kept = [name for name in places.walk_names() if f'"{answer}"'.encode() in (places.read(name) or b"")]
     assert kept == []
@@ -649,6 +658,78 @@ def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
         assert {problem.what for problem in verdict.problems} == {"removed on request"}
     assert forget(texts_of(first)[0], first.folder, s3_prefix) == 0
     assert read_latest(open_store(prompts_of(first))) is None
+
+
+def tickets(tmp_path, **values):
+    """A run on a table whose input is two columns beside a customer's number."""
+    with (tmp_path / "tickets.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["customer", "subject", "body", "team"])
+        writer.writerows(
+            (f"C{number:03}", f"subject of ticket {number}", f"the long body of ticket {number}", "ab"[number % 2])
+            for number in range(60)
+        )
+    where = {"task": "table", "task_uri": str(tmp_path / "tickets.csv"), "publish_uri": str(tmp_path / "prompts")}
+    columns = {"input_columns": "subject,body", "output_column": "team", "method": "best_of_n"}
+    return RecordedRun(tmp_path / "run", **where, **columns, **values)()
+
+
+def held_in(folder, *texts):
+    """Names of files that hold one of these texts, in their bytes or, of Parquet, in their values."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.name for path in files if any(quotes(path.read_bytes(), text) for text in texts)}
+
+
+@pytest.mark.parametrize("split", ["exemplar", "validation", "test"])
+@pytest.mark.parametrize("named", ["--where", "by a cell", "by the input"])
+def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named, tmp_path, capsys):
+    run = tickets(tmp_path)
+    best = json.loads(run.path("best_sequence").read_text())
+    rows = {
+        "exemplar": best["exemplars"],
+        **{name: pq.read_table(run.path(name)).to_pylist() for name in ("validation", "test")},
+    }
+    text = rows[split][0]["input"]
+    number = int(text.split()[-1])
+    subject, body = f"subject of ticket {number}", f"the long body of ticket {number}"
+    assert "tickets.csv" in held_in(tmp_path, body + ",")
+    how = {
+        "--where": ["--where", f"customer=C{number:03}"],
+        "by a cell": ["--row", body],
+        "by the input": ["--row", text],
+    }
+    before = kept_answers(run)
+    assert cli.main(["forget", *how[named], "--in", str(tmp_path), "--remove"]) == 0
+    out = capsys.readouterr().out
+    assert f"--exclude-rows {row_hash(text)}" in out
+    assert held_in(tmp_path, f"{subject}\n", f"{body}\n", f"{body},", text) == set()
+    assert f"C{number:03}" not in (tmp_path / "tickets.csv").read_text()
+    assert len((tmp_path / "tickets.csv").read_text().splitlines()) == 60
+    if split == "exemplar":
+        assert list((tmp_path / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
+    if split == "test":
+        ids = {rows["test"][0]["exemplar_id"]}
+        assert not ids & set(pq.read_table(run.path("predictions"))["exemplar_id"].to_pylist())
+        assert not ids & set(pq.read_table(run.path("embeddings"))["exemplar_id"].to_pylist())
+    if split != "exemplar":
+        assert {account.rpartition(" about ")[2] for account in before} - {
+            account.rpartition(" about ")[2] for account in kept_answers(run)
+        } == {row_hash(text)}
+    assert verify_place(prompts_of(run), all_versions=True).is_whole
+
+
+def kept_answers(run):
+    """Accounts of the answers in the store."""
+    entries = kept_entries(run.folder / "store" / "responses.sqlite")
+    return [json.loads(entry.partition(b"\n")[2])["account"] for _, entry in entries]
+
+
+def test_a_condition_that_no_row_fits_is_said(tmp_path, capsys):
+    run = tickets(tmp_path)
+    assert cli.main(["forget", "--where", "customer=C999", "--in", str(tmp_path)]) == 2
+    assert "no row has customer=C999 in the tables there" in capsys.readouterr().err
+    assert cli.main(["forget", "--where", "customer", "--in", str(run.folder)]) == 2
+    assert "write COLUMN=VALUE" in capsys.readouterr().err
 
 
 def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):

@@ -12,9 +12,10 @@ continues a removal that was killed.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,19 +50,29 @@ from ease_lib.lineage.deletion.occurrences import (
     quotes,
 )
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
+from ease_lib.lineage.deletion.wanted import (
+    Asked,
+    Wanted,
+    columns_of_run,
+    fields_of,
+    found_rows,
+    numbers_of,
+)
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
 from ease_lib.lineage.record import Record, now, sha256_of
 from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
-from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.columns import Columns
+from ease_lib.tasks.records import TABLE_NAMES
 
 _RECORD = re.compile(r"^(?P<root>.*?/?)runs/(?P<run>[^/]+)/[a-z_]+-[0-9a-f-]{36}\.json$")
 _OF_PROMPT = (PROMPT_TEXT, BEST_SEQUENCE)
-LEAST_CHARACTERS = 12
-"""A shorter text is quoted by everything."""
+DATA_FILES = ("pool", "validation", "test", "kept")
+"""Artifacts with rows, by name."""
 LATEST, ANSWER = "latest", "cached answer"
 """Kinds in a tombstone: of latest.json, and of an answer in a cache that is one file."""
+Numbers = dict[str, frozenset[int]]
 Files = tuple[Store, list[str]]
 """What lies in a place that is searched."""
 
@@ -87,11 +98,23 @@ class RunAt:
         claims = (claim for step in self.chain.everything for claim in claims_of(step, self.chain))
         return any(claim.sha256 in digests or claim.uri in uris for claim in claims)
 
+    @property
+    def artifacts(self) -> str:
+        """The folder of its artifacts; empty where they have none in common."""
+        return common_folder([str(part["uri"]) for step in self.chain.everything for part in step.record["outputs"]])
+
+    def data_sets(self) -> dict[str, bytes]:
+        """The tables of its rows, by address, as far as they are there."""
+        step = self.chain.step_of("build_dataset")
+        uris = [str(part["uri"]) for part in step.record["outputs"] if part["name"] in DATA_FILES] if step else []
+        found = {uri: self.chain.place.found(uri) for uri in uris}
+        return {uri: content for uri, content in found.items() if content is not None}
+
     def sources(self) -> set[str]:
         """Folders and files that it read or wrote and that may hold rows: raw data, artifacts, answers, prompts."""
         records = [step.record for step in self.chain.everything]
         holders = {holder for record in records for key in ("entries", "written") for holder in record.get(key, {})}
-        artifacts = {common_folder([str(part["uri"]) for record in records for part in record["outputs"]])}
+        artifacts = {self.artifacts}
         read = {str(file["uri"]) for record in records for file in record.get("files_read", [])}
         return {uri.rstrip("/") for uri in artifacts | holders | read if _may_hold_rows(uri)}
 
@@ -182,19 +205,24 @@ class Holder:
             return [_item(f"{self.uri}#{key}", ANSWER, sha256, None) for key, sha256 in self.answers.items()]
         return [_item(self.uri, self.kind, self.before, self.after)]
 
-    def remove(self, row: str) -> list[Record]:
-        """Take the row out of it, as it is now; what a tombstone says of that."""
+    def remove(self, wanted: Wanted) -> list[Record]:
+        """Take the row out of it, as it is now; what a tombstone says of that.
+
+        Raises:
+            StoreError: when others keep the text of what was removed, or a bucket keeps its earlier versions.
+        """
         if self.answers:
             remove_entries(Path(self.uri), self.answers)
             return self.items()
         content = self.store.read(self.name)
-        found = _occurrence(self.store, self.name, content, row) if content is not None else None
+        found = _occurrence(self.store, self.name, content, wanted) if content is not None else None
         if content is None or found is None:
             return self.items()  # somebody else did it
         if found.left is None:
             self.store.delete(self.name)
         else:
             self.store.write(self.name, found.left)
+        self.store.drop_earlier(self.name)
         return Holder.of(self.store, self.name, content, found).items()
 
 
@@ -203,7 +231,7 @@ class Removal:
     """What removing a row takes.
 
     Args:
-        row: its hash.
+        wanted: the row.
         holders: everything that holds it.
         publications: folders of published prompts whose latest.json has to move, with what it will be.
         losing: published versions that lose their prompt.
@@ -214,7 +242,7 @@ class Removal:
         quoting: what shows the text within other text, is a spreadsheet with the row, or cannot be read; it stays.
     """
 
-    row: str
+    wanted: Wanted
     holders: list[Holder]
     publications: list[tuple[Store, Move]]
     losing: frozenset[str]
@@ -223,6 +251,10 @@ class Removal:
     begun: list[tuple[str, Tombstone]]
     items: list[Record]
     quoting: list[str]
+
+    @property
+    def row(self) -> str:
+        return self.wanted.row
 
     @property
     def is_needed(self) -> bool:
@@ -249,7 +281,7 @@ class Removal:
             tombstone.write(root, key)
         moves = [(store, move_latest(store, self.row, self.losing)) for store, _ in self.publications]
         removed = [_moved(store, move) for store, move in moves if move is not None]
-        removed += [item for holder in self.holders for item in holder.remove(self.row)]
+        removed += [item for holder in self.holders for item in holder.remove(self.wanted)]
         done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, removed))
         for root, begun in self.begun:
             if begun.when != when:
@@ -259,19 +291,69 @@ class Removal:
         return [f"{root}/{done.name}" for root in self.roots]
 
 
-def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> Removal:
+def rows_asked_for(places: Sequence[str], asked: Asked) -> list[Wanted]:
+    """The rows that are meant, with all that the tables and runs in these places, and what those read, say of them.
+
+    Raises:
+        LineageError: when a place holds nothing, or no row fits the condition.
+    """
+    files = [_files_in(place) for place in places]
+    runs = _runs_at(files)
+    data = {run.id: run.data_sets() for run in runs}
+    columns = tuple(filter(None, (_columns_of(run, data[run.id]) for run in runs)))
+    lying = [(store.address(name), store.read(name)) for store, names in files for name in names if _may_be_table(name)]
+    read = {uri for run in runs for uri in run.sources() if _may_be_table(uri)} - {uri for uri, _ in lying}
+    elsewhere = [(uri, Place().found(uri)) for uri in sorted(read)]
+    tables = [(uri, content) for uri, content in [*lying, *elsewhere] if content is not None]
+    tables += [(uri, content) for contents in data.values() for uri, content in contents.items()]
+    found = found_rows(asked, tables, columns)
+    if not found:
+        known = "" if columns else "; no run there says which columns make the input: add --in RUN"
+        raise LineageError(f"no row has {asked.column}={asked.value} in the tables there{known}")
+    folders = _folders_of_runs(files, runs)
+    return [replace(wanted, ids=_numbers(wanted.row, data, folders)) for wanted in found]
+
+
+def _may_be_table(uri: str) -> bool:
+    return uri.lower().endswith(TABLE_NAMES)
+
+
+def _columns_of(run: RunAt, data: Mapping[str, bytes]) -> Columns | None:
+    step = run.chain.step_of("build_dataset")
+    fields = next((names for content in data.values() if (names := fields_of(content))), [])
+    return columns_of_run(step.record["parameters"], fields) if step else None
+
+
+def _folders_of_runs(files: Sequence[Files], runs: Sequence[RunAt]) -> dict[str, list[str]]:
+    """Where files of a run lie, by its id: its artifacts, its results, the versions that it published."""
+    folders = {run.id: [run.artifacts] for run in runs if run.artifacts}
+    for store, names in files:
+        for name in names:
+            if name.rpartition("/")[2] in (RECORD_FILE, VERSION_FILE):
+                with suppress(ValueError, KeyError, TypeError):
+                    run = str(json.loads(store.read(name) or b"")["run"]["id"])
+                    folders.setdefault(run, []).append(store.address(name).rpartition("/")[0])
+    return folders
+
+
+def _numbers(row: str, data: Mapping[str, Mapping[str, bytes]], folders: Mapping[str, Sequence[str]]) -> Numbers:
+    numbers: Numbers = {}
+    for run, contents in data.items():
+        ids = frozenset().union(*(numbers_of(content, row) for content in contents.values()))
+        numbers |= {folder: numbers.get(folder, frozenset()) | ids for folder in folders.get(run, ()) if ids}
+    return numbers
+
+
+def plan(places: Sequence[str], wanted: Wanted, *, root: str = "") -> Removal:
     """What removing a row from places takes; nothing is changed.
 
     Args:
-        row: hash of its input text.
-        text: its input text, where it is known: only then can be said what quotes it.
         root: another lineage root for the tombstone.
 
     Raises:
-        LineageError: when a place holds nothing, a cache cannot be read, or text and hash are of two rows.
+        LineageError: when a place holds nothing, or a cache cannot be read.
     """
-    if text and row_hash(text) != row:
-        raise LineageError("the text given is not that of the hash given; check both")
+    row = wanted.row
     files = [_files_in(place) for place in places]
     runs = _runs_at(files)
     named = {absolute(root)} if root else set()
@@ -281,10 +363,10 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     quoting: list[str] = []
     for store, name in [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]:
         place = same_place(store.address(name))
-        holder = _holder(store, name, row, quoting, text) if place not in holders else None
+        holder = _holder(store, name, wanted, quoting) if place not in holders else None
         if holder is not None:
             holders[place] = holder
-    found = sorted(holders.values(), key=lambda holder: holder.kind != PROMPT)  # before what says whose they are
+    found = sorted(holders.values(), key=_turn)
     losing = frozenset(_version_of(holder.name) for holder in found) - {""}
     moves = [(store, move_without(store, row, losing)) for store in _publications(files)]
     publications = [(store, move) for store, move in moves if move is not None]
@@ -295,7 +377,7 @@ def plan(places: Sequence[str], row: str, *, text: str = "", root: str = "") -> 
     uris = {item["uri"] for item in items if item["kind"] != LATEST}
     affected = [run for run in runs if run.names(digests, uris)]
     return Removal(
-        row=row,
+        wanted=wanted,
         holders=found,
         publications=publications,
         losing=losing,
@@ -314,12 +396,26 @@ def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
     return sorted(source for source in sources if not f"{same_place(source)}/".startswith(searched))
 
 
-def search_commands(removal: Removal) -> dict[str, list[str]]:
-    """Commands that search without the row, by command the runs that it stands for."""
+def search_commands(removals: Sequence[Removal]) -> dict[str, list[str]]:
+    """Commands that search without the rows, by command the runs that it stands for."""
+    runs = {run.id: run for removal in removals for run in removal.runs}
     found: dict[str, list[str]] = {}
-    for run in removal.runs:
-        options = run_options(run.chain, leave_out=parameters_of(internal=True), exclude_rows=removal.row)
+    for run in runs.values():
+        rows = ",".join(removal.row for removal in removals if run.id in {each.id for each in removal.runs})
+        options = run_options(run.chain, leave_out=parameters_of(internal=True), exclude_rows=rows)
         found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
+    return found
+
+
+def left_behind(places: Sequence[str], rows: Sequence[Wanted]) -> list[str]:
+    """Files whose bytes still hold a text of a row, of all that lie in these places, whatever they are."""
+    texts = sorted({text for wanted in rows for text in wanted.quotable})
+    found = []
+    for store, names in map(_files_in, places) if texts else ():
+        for name in names:
+            content = store.read(name) or b""
+            if any(quotes(content, text) or text.encode("utf-16-le") in content for text in texts):
+                found.append(store.address(name))
     return found
 
 
@@ -343,37 +439,42 @@ def _begun_elsewhere(begun: Sequence[tuple[str, Tombstone]]) -> Iterator[tuple[S
             yield open_file(uri.rpartition("#")[0] if item["kind"] == ANSWER else uri)
 
 
-def _holder(store: Store, name: str, row: str, quoting: list[str], text: str) -> Holder | None:
+def _turn(holder: Holder) -> int:
+    """Prompts before what says whose they are, and the data sets last, which say the numbers of rows."""
+    return 0 if holder.kind == PROMPT else 2 if holder.name.rpartition("/")[2] in DATA_FILES else 1
+
+
+def _holder(store: Store, name: str, wanted: Wanted, quoting: list[str]) -> Holder | None:
     content = store.read(name)
     if content is None:
         return None
     if name.endswith(CACHE_FILE) and isinstance(store, FileStore):
-        return _cache(store, name, row)
+        return _cache(store, name, wanted)
     try:
-        found = _occurrence(store, name, content, row)
+        found = _occurrence(store, name, content, wanted)
     except LineageError as error:
         quoting.append(f"{store.address(name)}: {error}")
         return None
     left = content if found is None else found.left
-    if left and len(text) >= LEAST_CHARACTERS and quotes(left, text):
+    if left and any(quotes(left, text) for text in wanted.quotable):
         quoting.append(f"quotes it: {store.address(name)}")
     return None if found is None else Holder.of(store, name, content, found)
 
 
-def _occurrence(store: Store, name: str, content: bytes, row: str) -> Occurrence | None:
-    found = occurrence(store.address(name), content, row)
+def _occurrence(store: Store, name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
+    found = occurrence(store.address(name), content, wanted)
     sequence = names_its_rows_elsewhere(name) if found is None else ""
     beside = store.read(sequence) if sequence else None
-    if beside is not None and occurrence(store.address(sequence), beside, row):
+    if beside is not None and occurrence(store.address(sequence), beside, wanted):
         return Occurrence(kind=PROMPT)
     return found
 
 
-def _cache(store: Store, name: str, row: str) -> Holder | None:
-    """Answers that repeat the row; questions are kept as hashes only."""
+def _cache(store: Store, name: str, wanted: Wanted) -> Holder | None:
+    """Answers that are about the row or repeat it; questions are kept as hashes only."""
     path = Path(store.address(name))
     try:
-        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, row)}
+        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, wanted)}
     except sqlite3.Error as error:
         raise LineageError(f"{path} cannot be searched: {error}; mend it or move it away") from error
     return Holder(store=store, name=name, kind="answers", rows=len(found), answers=found) if found else None

@@ -15,6 +15,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars, write_table
 from ease_lib.errors import LineageError
 from ease_lib.lineage.deletion.occurrences import occurrence, quotes
+from ease_lib.lineage.deletion.wanted import Wanted
 from ease_lib.lineage.record import encode
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -23,7 +24,7 @@ PROMPT = f"Instruction: Say what it is.\n\nInput: {TEXT}\nOutput: complaint\n\nI
 
 
 def found_in(name, content, row=TEXT):
-    return occurrence(name, content if isinstance(content, bytes) else content.encode(), row_hash(row))
+    return occurrence(name, content if isinstance(content, bytes) else content.encode(), Wanted(row_hash(row), (row,)))
 
 
 def csv_of(*rows, **style):
@@ -195,7 +196,7 @@ def test_prompts_reports_and_answers_go_whole():
     page = f'<!doctype html><meta charset="utf-8"><meta name="ease-rows" content="{"0" * 64} {row_hash(TEXT)}">'
     for name, content, kind in (
         ("prompt.txt", PROMPT, "prompt"),
-        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "document"),
+        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "prompt"),
         ("chat.json", json.dumps([{"role": "system", "content": "x"}, {"role": "user", "content": TEXT}]), "document"),
         ("report.html", page, "page"),
         ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT}), "answer"),
