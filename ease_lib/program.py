@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import yaml
 from tqdm.auto import tqdm
 
+from ease_lib.artifacts.functions import LoadedFunction, made_of
 from ease_lib.black_box.chain import FUNCTION
 from ease_lib.black_box.in_process import Function, OwnFunction
 from ease_lib.config.parsing import parse_parameters
@@ -96,7 +97,7 @@ def optimize(
         name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
         caller = Caller(
             llm=OwnFunction(name, llm) if callable(llm) else None,
-            metric=None if isinstance(metric, str) else metric,
+            metric=None if isinstance(metric, str) else LoadedFunction(metric, made_of(metric)),
         )
         checked = parse_parameters(values)
         shown = stack.enter_context(_Bar()) if progress else SILENT

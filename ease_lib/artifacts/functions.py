@@ -5,14 +5,14 @@ It is the user's own code, and is run as such: a metric, or a function that answ
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import importlib
 import importlib.util
-import inspect
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,70 +91,89 @@ def _loaded(place: str, source: bytes) -> Any:
 
 
 def made_of(function: Callable[..., Any]) -> bytes:
-    """What tells a function from another of its name, and does so in another process.
+    """What tells a function from another of its name, and does so in another process of the same Python.
 
-    That is its source, or its code where it was typed into an interpreter; the values that it is closed over, that a
-    `partial` binds or that its object holds; and what it names of its own package, with what that is made of. Of other
-    packages and of objects without attributes the name counts.
+    That is its code; the values that it is closed over, that a `partial` binds or that its object holds; and what it
+    and what it calls name of their own package. Of other packages functions and classes count by name, and objects by
+    what `pickle` would keep of them, or by their class where that is refused.
+
+    Raises:
+        ConfigError: when values within it are nested too deep.
     """
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    return "\n".join(_parts(function, {}, home=_package(inner))).encode(errors="surrogatepass")
+    try:
+        return "\n".join(_parts(function, {}, home=_package(inner))).encode(errors="surrogatepass")
+    except RecursionError as error:
+        raise ConfigError(f"{function!r} holds values that are nested too deep to tell it from others") from error
 
 
-def _parts(value: Any, seen: dict[int, Any], home: str) -> Iterator[str]:
-    """Args: seen: by their ids, alive, so that no other takes one; home: the package that is looked into."""
-    if isinstance(value, str | bytes | int | float | complex | None):
+def _parts(value: Any, seen: dict[int, tuple[int, Any]], home: str) -> Iterator[str]:
+    """Args: seen: by ids, with the objects, so that no other takes one; home: the package that is looked into."""
+    if value is None or type(value) in (str, bytes, int, float, complex, bool):
         yield repr(value)
         return
     if id(value) in seen:
+        yield f"#{seen[id(value)][0]}"
         return
-    seen[id(value)] = value
-    for part in _inner(value, home):
-        yield from [part.text] if isinstance(part, _Text) else _parts(part, seen, home)
-
-
-class _Text(NamedTuple):
-    text: str
+    seen[id(value)] = len(seen), value
+    inner = _inner(value, home)
+    yield f"{type(value).__qualname__}({len(inner)}"
+    for part in inner:
+        yield from _parts(part, seen, home)
 
 
 def _inner(value: Any, home: str) -> list[Any]:
-    if isinstance(value, functools.partial):
-        return [value.func, value.args, value.keywords]
     if isinstance(value, types.MethodType):
         return [value.__func__, value.__self__]
-    if isinstance(value, list | tuple):
+    if isinstance(value, staticmethod | classmethod):
+        return [value.__func__]
+    if isinstance(value, property):
+        return [value.fget, value.fset]
+    if isinstance(value, types.CodeType):
+        return [value.co_code, value.co_names, value.co_varnames, value.co_consts]
+    if type(value) in (list, tuple):
         return list(value)
-    if isinstance(value, set | frozenset):
+    if type(value) in (set, frozenset):
         return sorted(value, key=repr)
-    if isinstance(value, Mapping):
+    if type(value) in (dict, types.MappingProxyType):
         return [part for item in sorted(value.items(), key=lambda item: repr(item[0])) for part in item]
-    named = _Text(getattr(value, "__qualname__", type(value).__qualname__))
-    if isinstance(value, types.ModuleType) or _package(value) != home:
-        return [named]
-    if isinstance(value, types.FunctionType):
-        named_in_it = {name: value.__globals__[name] for name in _names(value.__code__) & value.__globals__.keys()}
-        return [_Text(_source(value) or _code(value.__code__)), value.__defaults__, _closed_over(value), named_in_it]
-    if isinstance(value, type):
-        return [named, _Text(_source(value))]
-    return [named, type(value), getattr(value, "__dict__", None)]
+    name = [getattr(value, "__module__", ""), getattr(value, "__qualname__", getattr(value, "__name__", ""))]
+    if isinstance(value, types.FunctionType | type) and _package(value) == home:
+        return [*name, *(_of_function(value) if isinstance(value, types.FunctionType) else _of_class(value))]
+    if isinstance(value, types.ModuleType | type | types.FunctionType | types.BuiltinFunctionType):
+        return name
+    return [type(value), *_kept(value)]
 
 
-def _package(value: Any) -> str:
-    return str(getattr(value, "__module__", None)).partition(".")[0]
+def _of_function(function: types.FunctionType) -> list[Any]:
+    named = {name: function.__globals__[name] for name in _names(function.__code__) & function.__globals__.keys()}
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    return [function.__code__, function.__defaults__, function.__kwdefaults__, cells, named]
 
 
-def _source(value: Any) -> str:
+def _of_class(each: type) -> list[Any]:
+    """Its bases, its methods, and the values that it holds."""
+    methods = (types.FunctionType, staticmethod, classmethod, property)
+    own = {
+        name: part
+        for name, part in vars(each).items()
+        if isinstance(part, methods) or not (name.startswith("__") or isinstance(part, types.MemberDescriptorType))
+    }
+    return [each.__bases__, own]
+
+
+def _kept(value: Any) -> list[Any]:
+    """What `pickle` would keep of an object beside its class; nothing of one that holds a lock or a connection."""
+    own = copyreg.dispatch_table.get(type(value))
     try:
-        return inspect.getsource(value)
-    except (OSError, TypeError):
-        return ""
-
-
-def _closed_over(function: types.FunctionType) -> list[Any]:
-    cells = function.__closure__ or ()
-    return [cell.cell_contents for cell in cells if cell != types.CellType()]
+        reduced: Any = own(value) if own else value.__reduce_ex__(4)
+    except Exception:  # whatever its class raises
+        return []
+    if isinstance(reduced, str):
+        return [reduced]
+    return [list(part) if isinstance(part, Iterator) else part for part in reduced]
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -163,10 +182,8 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _code(code: types.CodeType) -> str:
-    """Instructions, names and constants, of functions within it too."""
-    constants = [_code(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))
+def _package(value: Any) -> str:
+    return str(getattr(value, "__module__", None)).partition(".")[0]
 
 
 def note_what_was_given(error: Exception, name: str, given: object) -> None:

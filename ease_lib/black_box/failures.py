@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import math
 import re
 import ssl
 import sys
@@ -194,7 +195,8 @@ def _retry_after(header: str | None) -> float | None:
     if not header:
         return None
     try:
-        return max(0.0, float(header))
+        seconds = float(header)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:

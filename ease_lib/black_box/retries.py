@@ -52,7 +52,7 @@ async def with_retries(
                     error.retries = len(failures)
                     error.prompt_tokens += sum(each.prompt_tokens for each in failures)
                     error.completion_tokens += sum(each.completion_tokens for each in failures)
-                if error.retryable and (error.retry_after or 0.0) > deadline_seconds:
+                if error.retryable and clock() + (error.retry_after or 0.0) > end:
                     raise _beyond(error, deadline_seconds) from error
                 raise
             failures.append(error)
@@ -63,8 +63,8 @@ def _beyond(error: errors.EndpointError, deadline_seconds: float) -> errors.Endp
     """The failure, with why it is not tried again."""
     said = copy.copy(error)
     said.args = (
-        f"{error}; it asks to wait {error.retry_after:.0f} s, and llm_deadline_seconds={deadline_seconds:g} ends "
-        "before: raise that, or run again later, which goes on from here",
+        f"{error}; it asks to wait {error.retry_after:g} s, and llm_deadline_seconds={deadline_seconds:g} after the "
+        "first failure ends before: raise that, or run again later, which goes on from here",
     )
     return said
 

@@ -35,8 +35,9 @@ ANSWER = "answer"
 VERDICT_TOKENS = 40
 """Of a verdict with a sentence of reason, for estimates."""
 SHOWN_CHARACTERS = 80
-_NOT = r"(?:\b(?:not|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)(?:\s+(?!but\b)\w+)?\s+"
-"""A negation, with a word between: `not quite right`, `isn't the right`."""
+_NO = r"(?:\b(?:not(?!\s+(?:only|just|merely))|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)"
+_NOT = rf"{_NO}(?:\s+(?!but\b)\w+){{0,4}}\s+"
+"""A negation, with some words between: `not quite right`, `isn't at all the right`; `not only right` is none."""
 QUESTION = """<task>
 {input}
 </task>
@@ -118,9 +119,9 @@ class Rubric(MessageTemplate):
     def score(self, verdict: str) -> float | None:
         """The score, from 0 to 1; None where the verdict has none."""
         if not self._numbers:
-            return self._last_step(verdict.lower())
+            return self._last_step(re.sub(r"[*_`\"“”«»']+(?!t\b)", "", verdict.lower()))
         worst, best = self._numbers
-        number = final_number(re.sub(rf"\s*(?:/|out of)\s*{float(best):g}\b", "", verdict))
+        number = final_number(re.sub(rf"\s*(?:/|(?:out )?of)\s*{float(best):g}\b", "", verdict))
         if not isinstance(number, Fraction | int) or not worst <= number <= best:
             return None
         return float((number - worst) / (best - worst))

@@ -455,9 +455,17 @@ def _flat_enough(value: Any) -> tuple[Any] | None:
 def _json(outputs: Sequence[str]) -> Sequence[str]:
     for output in outputs:
         try:
-            json.loads(output)
-        except ValueError as error:
-            raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+            is_flat = _flat_enough(json.loads(output)) is not None
+        except (ValueError, RecursionError) as error:
+            if "int_max_str_digits" in str(error):
+                raise DataError("an output has a number of thousands of digits; write it as a text") from error
+            is_flat = not isinstance(error, RecursionError)
+            if is_flat:
+                raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+        if not is_flat:
+            raise DataError(
+                f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it"
+            )
     return outputs
 
 

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ease_lib.artifacts.functions import load_function, made_of, note_what_was_given
+from ease_lib.artifacts.functions import LoadedFunction, load_function, note_what_was_given
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError, DataError
@@ -47,12 +47,13 @@ class LoadedMetric(NamedTuple):
     sha256: str = ""
 
 
-def load_metric(name: str, sources: Sources, *, sha256: str = "", own: OwnMetric | None = None) -> LoadedMetric:
+def load_metric(name: str, sources: Sources, *, sha256: str = "", own: LoadedFunction | None = None) -> LoadedMetric:
     """A metric by its name, or of a file or module.
 
     Args:
         sha256: that its file must have; empty takes any.
-        own: the function that a metric of the module `function` is.
+        own: the function that a metric of the module `function` is, and what it was made of before it was called: it
+            may remember something.
 
     Raises:
         ConfigError: when there is none, or its file changed.
@@ -66,7 +67,7 @@ def load_metric(name: str, sources: Sources, *, sha256: str = "", own: OwnMetric
         source = sources.read(name)
         return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
     if name.rpartition(":")[0] == FUNCTION and own is not None:
-        return LoadedMetric(_checked(name, own), _digest(name, made_of(own), sha256))
+        return LoadedMetric(_checked(name, own.call), _digest(name, own.source, sha256))
     loaded = load_function(f"metric={name}", name, sources, lambda source: _digest(name, source, sha256))
     return LoadedMetric(_checked(name, loaded.call), _digest(name, loaded.source, sha256))
 

@@ -6,7 +6,7 @@ import re
 
 from ease_lib.lineage.record import Record
 
-_WORDS = re.compile(r"(?!www\.)(?:[^\W_]|[ .,:()%+-])*")
+_WORDS = re.compile(r"(?!.*www\.)(?:[^\W_]|[ .,:()%+-])*", re.IGNORECASE)
 SHORT = 12
 """Digits of a digest that people compare."""
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.black_box.cache import ResponseCache, open_cache
@@ -26,7 +27,7 @@ from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.black_box.meter import Meter
 from ease_lib.config.sections import Asks, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
-from ease_lib.evaluation.own_metric import LoadedMetric, OwnMetric, load_metric
+from ease_lib.evaluation.own_metric import LoadedMetric, load_metric
 from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
 from ease_lib.machine import few_collections
 from ease_lib.notes import Notes
@@ -114,7 +115,7 @@ class Caller:
     """Functions that were given to `ease_lib.optimize`."""
 
     llm: OwnFunction | None = None
-    metric: OwnMetric | None = None
+    metric: LoadedFunction | None = None
 
 
 class _Kept:

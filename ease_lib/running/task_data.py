@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import JUDGE, TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.judge import read_rubric
-from ease_lib.evaluation.own_metric import OwnMetric, load_metric
+from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.notes import PACKAGE
 from ease_lib.prompts.baseline import read_baseline
 from ease_lib.prompts.template import read_template
@@ -37,7 +38,7 @@ MOST_GENERATED = 10_000
 """Likewise of rows that a task makes."""
 
 
-def check_data(task: TaskConfig, sources: Sources, own_metric: OwnMetric | None = None) -> None:
+def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | None = None) -> None:
     """Look at the task's data as a run will: at all of it where that is quick, else at its first rows.
 
     Raises:
@@ -78,7 +79,7 @@ def columns_of(task: TaskConfig, sources: Sources) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for columns in named for column in columns))
 
 
-def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: OwnMetric | None = None) -> TaskData:
+def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedFunction | None = None) -> TaskData:
     """The three sets; files are read where they are, record by record, and noted as what the work rests on.
 
     Args:

@@ -290,19 +290,26 @@ def selection_prompt(exemplars: Sequence[str], k: int) -> str:
     )
 
 
+_AND = r"and|then|plus|or|und|et|y|e|en|och|или|и"
+_NUMBER = re.compile(rf"(?<!\d)\d{{1,9}}(?!\d)(?!\s+(?!(?:{_AND})\b)[^\W\d_])", re.IGNORECASE)
+"""One that no noun follows."""
+
+
 def parse_selection(answer: str, n: int) -> list[int]:
     """Positions in a pool of n that the answer names, each once, in its order.
 
-    Numbers that stand together are a list, and the longest is taken, so that the 5 of "The 5 best are 3, 17 and 22" is
-    none of it. Where lines begin with numbers, those are the list; but where they only count the lines, what follows.
+    A number before a noun is a count and none of them ("the 5 best are 3, 17 and 22", "it has 2 labels"), and so is one
+    that says how many follow it ("these 3: ..."). Where numbers only count the lines, what follows them is the list.
     """
     counted = re.findall(r"^\W*(\d{1,9})[.):]\s+(?:example\s+)?\W*(\d{1,9})\b", answer, re.MULTILINE | re.IGNORECASE)
-    lines = re.findall(r"^\W*(?:example\s+)?(\d{1,9})\b", answer, re.MULTILINE | re.IGNORECASE)
-    runs = re.findall(r"\d{1,9}(?:(?:[^\w.!?:]|and|then)+\d{1,9})*", answer)
-    together = [re.findall(r"\d{1,9}", run) for run in runs]
     if len(counted) > 1 and [int(number) for number, _ in counted] == list(range(1, len(counted) + 1)):
         numbers = [number for _, number in counted]
     else:
-        numbers = max([*reversed(together), lines], key=len, default=[])
+        found = list(_NUMBER.finditer(answer))
+        numbers = [
+            match.group()
+            for place, match in enumerate(found, 1)
+            if not (answer[match.end() : match.end() + 1] == ":" and int(match.group()) == len(found) - place)
+        ]
     positions = dict.fromkeys(int(number) - 1 for number in numbers)
     return [position for position in positions if 0 <= position < n]

@@ -474,6 +474,11 @@ def test_deep_values_that_can_be_read_are_compared():
     deep = "[" * 90 + "]" * 90
     assert METRICS["json_equal"](deep, [deep]) == 1
     assert METRICS["json_equal"]("[" * 500 + "]" * 500, ["[]"]) == 0
+    for levels in (150, 5000):
+        with pytest.raises(DataError, match="more than 100 levels"):
+            METRICS["json_equal"]("[]", ["[" * levels + "]" * levels])
+    with pytest.raises(DataError, match="thousands of digits"):
+        METRICS["json_equal"]("[]", ["9" * 5000])
 
 
 def test_texts_of_any_length_are_compared_at_once():

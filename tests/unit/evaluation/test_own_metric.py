@@ -3,11 +3,16 @@
 import functools
 import hashlib
 import os
+import re
 import subprocess
 import sys
+from decimal import Decimal
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ease_lib.artifacts.functions import LoadedFunction, made_of
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
@@ -156,6 +161,10 @@ def closed(weight):
     return lambda answer, outputs: weight * float(answer in outputs)
 
 
+def own(function):
+    return LoadedFunction(function, made_of(function))
+
+
 class Scorer:
     def __init__(self, weight):
         self.weight = weight
@@ -173,9 +182,44 @@ def typed_in(constant):
     return names["score"]
 
 
+class Base:
+    constant = 1.0
+
+    def __call__(self, answer, outputs):
+        return self.constant
+
+
+def keyword_only(weight):
+    def score(answer, outputs, *, weight=weight):
+        return weight
+
+    return score
+
+
+def wrapped(weight):
+    def wrap(function):
+        return functools.wraps(function)(lambda answer, outputs: weight * function(answer, outputs))
+
+    return wrap(weighted)
+
+
+def on_one_line(weight):
+    return [lambda answer, outputs: 0.5, lambda answer, outputs: 0.25][weight == 0.25]
+
+
 @pytest.mark.parametrize(
     "made",
     [
+        keyword_only,
+        wrapped,
+        on_one_line,
+        lambda weight: type("Inner", (Base,), {"constant": weight})(),
+        lambda weight: closed([1, [weight]]),
+        lambda weight: closed([[1], weight]),
+        lambda weight: closed(Decimal(str(weight))),
+        lambda weight: closed(re.compile(str(weight))),
+        lambda weight: closed(np.array([weight])),
+        lambda weight: closed(Path(str(weight))),
         closed,
         typed_in,
         Scorer,
@@ -185,21 +229,47 @@ def typed_in(constant):
     ],
 )
 def test_functions_of_one_name_are_told_apart_by_what_they_are_made_of(made):
-    digests = [load_metric("function:score", Sources(), own=made(weight)).sha256 for weight in (0.5, 0.5, 0.25)]
+    digests = [load_metric("function:score", Sources(), own=own(made(weight))).sha256 for weight in (0.5, 0.5, 0.25)]
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_nesting_and_repetition_tell_apart():
+    one, other = [1], [2]
+    values = [[1, 2], [[1], 2], [one, other, one], [one, other, other], [one, [other, one]]]
+    assert len({made_of(closed(value)) for value in values}) == len(values)
+
+
+def test_a_metric_that_remembers_something_stays_the_same_metric():
+    memo = {}
+
+    def score(answer, outputs):
+        return memo.setdefault((answer, *outputs), float(answer in outputs))
+
+    given = own(score)
+    before = load_metric("function:score", Sources(), own=given)
+    assert before.score("a", ["a"]) == 1
+    assert load_metric("function:score", Sources(), own=given, sha256=before.sha256).score("b", ["a"]) == 0
+
+
+def test_values_that_are_nested_too_deep_are_refused():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ConfigError, match="nested too deep"):
+        made_of(closed(deep))
+
+
 def test_a_changed_value_of_its_module_is_another_metric(monkeypatch):
-    before = load_metric("function:weighted", Sources(), own=weighted).sha256
+    before = load_metric("function:weighted", Sources(), own=own(weighted)).sha256
     monkeypatch.setitem(weighted.__globals__, "WEIGHT", 0.5)
     with pytest.raises(ConfigError, match="changed since the data was made"):
-        load_metric("function:weighted", Sources(), own=weighted, sha256=before)
+        load_metric("function:weighted", Sources(), own=own(weighted), sha256=before)
 
 
 def test_a_function_is_known_again_by_another_process(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import logging\nLOG = logging.getLogger('x')\nNAMES = {'b', 'a', 'c'}\n"
-        "def score(answer, outputs):\n    LOG.info(answer)\n    return float(answer in NAMES)\n"
+        "def score(answer, outputs):\n    LOG.info(answer)\n    return float(answer in NAMES or answer in {'x', 'y'})\n"
     )
     code = "from mine import score; from ease_lib.artifacts.functions import made_of; print(made_of(score))"
     made = {

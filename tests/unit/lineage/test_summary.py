@@ -10,6 +10,7 @@ HOSTILE = (
     "[see](https://evil.example)",
     "https://evil.example/x",
     "www.evil.example",
+    "see (WWW.evil.example)",
     "<a href='https://evil.example'>x</a><script>",
     "a `tick` and ``two`` `",
     "`",
