@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +14,9 @@ SIGNING_KEY, SIGNING_KEY_FILE = "EASE_SIGNING_KEY", "EASE_SIGNING_KEY_FILE"
 SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
 """What a process that does not sign has in the place of the private key."""
 
-_as_headers: set[tuple[str, str]] = set()
+_OF_KEYS = re.compile("auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
+"""In the name of a header: `X-Team` and `anthropic-version` hold no secret."""
+_secret_headers: set[tuple[str, str]] = set()
 
 
 def endpoint_key(url: str, variable: str) -> str:
@@ -33,14 +36,20 @@ def header_value(variable: str) -> str:
 
     Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
     """
-    value = os.environ.get(variable, "").strip()
-    _as_headers.add((variable, value))
+    return os.environ.get(variable, "").strip()
+
+
+def sent_header(name: str, variable: str) -> str:
+    """As `header_value`, of a header of this name; where that is one of keys, the value is a secret from now on."""
+    value = header_value(variable)
+    if _OF_KEYS.search(name):
+        _secret_headers.add((variable, value))
     return value
 
 
-def header_values() -> list[tuple[str, str]]:
-    """All that this process has taken so, by variable, whatever that is called: they are secrets."""
-    return sorted(_as_headers)
+def secret_headers() -> list[tuple[str, str]]:
+    """What this process has taken from variables as headers of keys, whatever those are called."""
+    return sorted(_secret_headers)
 
 
 def signing_key() -> tuple[bytes, str]:

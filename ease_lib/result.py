@@ -84,12 +84,15 @@ class Result:
         missing = [name for name, content in files.items() if content is None]
         if missing:
             raise DataError(f"{uri} is no whole result: {missing[0]} is missing; run it again")
-        best = json.loads(files[BEST_SEQUENCE] or b"")
+        best = _document(files, BEST_SEQUENCE, uri)
         contracts.BEST_SEQUENCE.check(best, f"{uri}/{BEST_SEQUENCE}")
+        report = _document(files, REPORT, uri)
+        if not isinstance(report.get("best"), dict) or not isinstance(report.get("verdict"), dict):
+            raise DataError(f"{uri}/{REPORT} is damaged; run it again")
         test_rows, dataset, sha256 = _recorded(f"{store.uri.rstrip('/')}/{folder}".rstrip("/"))
         return cls(
             best=best,
-            report=json.loads(files[REPORT] or b""),
+            report=report,
             history=table_of(files[HISTORY] or b"").to_pylist(),
             harmful=json.loads(files[HARMFUL] or b""),
             mislabelled=json.loads(store.read(folder + MISLABELLED) or b"[]"),  # older results have none
@@ -185,6 +188,16 @@ class Result:
         )
 
 
+def _document(files: Mapping[str, bytes | None], name: str, uri: str) -> dict[str, Any]:
+    try:
+        read = json.loads(files[name] or b"")
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{uri}/{name} is damaged; run it again") from error
+    if not isinstance(read, dict):
+        raise DataError(f"{uri}/{name} is damaged; run it again")
+    return read
+
+
 def _version_folder(store: Store) -> str | None:
     latest = read_latest(store)
     return f"versions/{latest.version}/" if latest else None
@@ -200,7 +213,10 @@ def _recorded(folder: str) -> tuple[list[Exemplar], dict[str, Any], str]:
     summary = _made(chain, dataset, "summary")
     recorded = [part["sha256"] for part in dataset.record["outputs"] if part["name"] == "summary"] if dataset else []
     said = json.loads(summary) if sha256_of(summary) in recorded else {}
-    return _test_rows(_made(chain, dataset, "test")), said, report.sha256 if report else ""
+    if said:  # all labels that the search knew
+        kept = _rows_of(_made(chain, chain.step_of("prefilter"), "kept"), contracts.EXEMPLAR_POOL)
+        said["labels"] = sorted({*said["classes"], *(output for row in kept for output in row.outputs)})
+    return _rows_of(_made(chain, dataset, "test"), contracts.TEST_SET), said, report.sha256 if report else ""
 
 
 def _made(chain: Chain, step: Step | None, name: str) -> bytes:
@@ -211,10 +227,10 @@ def _made(chain: Chain, step: Step | None, name: str) -> bytes:
         return b""
 
 
-def _test_rows(content: bytes) -> list[Exemplar]:
+def _rows_of(content: bytes, contract: contracts.TableContract) -> list[Exemplar]:
     if not content:
         return []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "test"
+        path = Path(folder) / "rows"
         path.write_bytes(content)
-        return read_exemplars(path, contracts.TEST_SET)
+        return list(read_exemplars(path, contract))

@@ -60,12 +60,20 @@ class Sources:
     def document(self, parameter: str, uri: str) -> Any:
         """What a small file in YAML or JSON holds; raises as `text`."""
         text = self.text(parameter, uri)
+        read: Any = None
         if uri.endswith(".json"):
             with suppress(ValueError):  # read as YAML too, which has JSON in it but for tabs
-                return json.loads(text)
+                read = json.loads(text)
         try:
-            return yaml.safe_load(text)
-        except (ValueError, yaml.YAMLError) as error:
+            read = yaml.safe_load(text) if read is None else read
+            json.dumps(read, ensure_ascii=False, default=str).encode()
+            return read
+        except UnicodeEncodeError as error:
+            half = error.object[error.start : error.end]
+            raise DataError(
+                f"{parameter}={uri} has half a character ({half!a}); correct the text that was cut"
+            ) from error
+        except (ValueError, RecursionError, yaml.YAMLError) as error:
             raise DataError(f"{parameter}={uri} is not YAML or JSON: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:

@@ -44,7 +44,7 @@ from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
 from ease_lib.config.sections import EndpointConfig, JudgeConfig
 from ease_lib.errors import ConfigError
-from ease_lib.keys import endpoint_key, header_value
+from ease_lib.keys import endpoint_key, sent_header
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
 LOCAL, FUNCTION, PYTHON = "local", "function", "python:"
@@ -272,7 +272,7 @@ def _headers(config: EndpointConfig) -> Mapping[str, str]:
     Raises:
         ConfigError: where a variable is not set.
     """
-    values = {name: header_value(variable) for name, variable in config.headers.items()}
+    values = {name: sent_header(name, variable) for name, variable in config.headers.items()}
     missing = [name for name, value in values.items() if not value]
     if missing:
         variable = config.headers[missing[0]]

@@ -4,14 +4,15 @@ Kept answers belong to a generation. A new one begins when the model behind the 
 says, or as `llm_refresh` asks for: then nothing that was answered before is used. Older generations stay where they
 are, for the lineage of the runs that rest on them.
 
-A note carries its own digest and those of all that stood there before, so that who changed one by hand is told of it,
-and lineage, which has the digest of what a run went by, knows the later ones of later runs.
+A note carries its own digest, so who changed one by hand is told of it, by the next run and by `lineage verify`. Later
+runs change it by right.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,8 +25,7 @@ from ease_lib.notes import Notes
 
 FOLDER = "endpoints"
 MOST_TRIES = 20
-MOST_EARLIER = 1000
-"""Notes before one whose digests it holds."""
+logger = logging.getLogger("ease")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +89,16 @@ class EndpointNotes:
         content = self._store.read(self._name) if self._store else None
         try:
             found = json.loads(content) if content else asdict(Known())
-            if found.get("digest", "") != (_digest(found) if "digest" in found else ""):
+            if content and "digest" not in found:
+                logger.info(
+                    "notice: %s in store_uri has no digest: an older version of EASE wrote it, or somebody", self._name
+                )
+            elif content and not is_whole(content):
                 raise ValueError
             self._goes_by(content)
             notes = Known(**{name: found[name] for name in asdict(Known())})
             return replace(notes, left_out=tuple(notes.left_out)), content
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise StoreError(
                 f"{self._name} in store_uri is damaged, or was changed by hand; remove it, and the endpoint is met anew"
             ) from error
@@ -106,8 +110,7 @@ class EndpointNotes:
             changed = change(notes)
             if self._store is None or (before and changed == notes):
                 return changed
-            earlier = [*_earlier(before), hashlib.sha256(before).hexdigest()] if before else []
-            said = {**self._asked, **asdict(changed), "before": earlier[-MOST_EARLIER:]}
+            said = {**self._asked, **asdict(changed)}
             content = json.dumps({**said, "digest": _digest(said)}).encode()
             if self._store.swap(self._name, content, before):
                 self._goes_by(content)
@@ -124,16 +127,12 @@ def _digest(said: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _earlier(content: bytes) -> list[str]:
-    return list(json.loads(content).get("before", ()))
-
-
-def stood_there(content: bytes, sha256: str) -> bool:
-    """Whether a note whole and unchanged says that another one of this digest stood there before it."""
+def is_whole(content: bytes) -> bool:
+    """Whether a note is as one of us wrote it."""
     try:
         said = json.loads(content)
-        return bool(said["digest"] == _digest(said) and sha256 in said["before"])
-    except (ValueError, TypeError, KeyError):
+        return bool(said["digest"] == _digest(said))
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
 
 

@@ -52,7 +52,7 @@ async def with_retries(
                     error.retries = len(failures)
                     error.prompt_tokens += sum(each.prompt_tokens for each in failures)
                     error.completion_tokens += sum(each.completion_tokens for each in failures)
-                if error.retryable and clock() + (error.retry_after or 0.0) > end:
+                if error.retryable and error.retry_after and clock() + error.retry_after > end:
                     raise _beyond(error, deadline_seconds) from error
                 raise
             failures.append(error)

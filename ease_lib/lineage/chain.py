@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,10 +48,12 @@ class Place:
 
     Args:
         uri: the folder that was asked for; empty when there was none.
+        moved_from: folders whose content was moved to it.
     """
 
-    def __init__(self, uri: str = "") -> None:
+    def __init__(self, uri: str = "", moved_from: Sequence[str] = ()) -> None:
         self.uri = uri
+        self._moved_from = [absolute(folder) for folder in moved_from]
         self._store = open_store(uri) if uri else None
 
     def read(self, uri: str) -> bytes | None:
@@ -65,7 +67,10 @@ class Place:
         if "://" not in uri and Path(uri).exists() and not Path(uri).is_file():
             return None  # a device or a pipe that a record names would never end
         folder, name = open_file(uri)
-        content = folder.read(name)
+        try:
+            content = folder.read(name)
+        except (ValueError, OSError) as error:
+            raise LineageError(f"{uri[:200]!r} cannot be read: {error}") from error
         moved = self._moved(uri) if content is None else ""
         return self._store.read(moved) if moved and self._store else content
 
@@ -83,6 +88,8 @@ class Place:
 
     def store_of(self, uri: str) -> Store:
         """The folder of this URI, or the one that it was moved to."""
+        if absolute(uri) in self._moved_from:
+            return open_store(self.uri)
         moved = "" if "://" in uri or Path(uri).exists() else self._moved(uri, folder=True)
         return open_store(joined(self.uri, moved) if moved else uri)
 
@@ -207,25 +214,28 @@ class Chain:
         Raises:
             LineageError: when it is gone.
         """
-        uri = next(part["uri"] for part in step.record["outputs"] if part["name"] == name)
+        uri = next((str(part["uri"]) for part in step.record["outputs"] if part["name"] == name), "")
+        if not uri:
+            raise LineageError(f"the record of {step.stage} names no {name}: {step.uri}")
         content = self.place.read(uri)
         if content is None:
             raise LineageError(f"{uri}, which {step.stage} made, is gone; retention may have deleted it")
         return content
 
 
-def follow(uri: str, run: str = "") -> Chain:
+def follow(uri: str, run: str = "", moved_from: Sequence[str] = ()) -> Chain:
     """The chain of a run's folder, a published prompt, a lineage root or a record.
 
     Args:
         uri: folder or s3://.
         run: id of the run, where the place holds several; else the newest.
+        moved_from: folders whose content was moved there.
 
     Raises:
         LineageError: when no record is there.
     """
     uri = absolute(uri)
-    chain = Chain(place=Place(uri), steps=[])
+    chain = Chain(place=Place(uri, moved_from), steps=[])
     store = open_store(uri)
     chain.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, chain)
     copies = _copies(version) if version else {}
@@ -342,7 +352,7 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
         version = latest["version"] if latest["version"] in versions else None
         manifest = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}") or b""
         is_whole = not manifest or sha256_of(manifest) == latest["sha256"] or _is_damaged(manifest)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         version, is_whole = None, False
     if not (version and is_whole):
         kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")

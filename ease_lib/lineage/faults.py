@@ -48,14 +48,14 @@ class Claim:
     """That what `read` gives has this digest, of which stage, and where it lies.
 
     Args:
-        follows: of a digest and what is there: whether that took its place rightly.
+        follows: whether what is there took the place of another one rightly, as a note that later runs write.
     """
 
     stage: str
     uri: str
     sha256: str
     read: Callable[[], bytes | None]
-    follows: Callable[[bytes, str], bool] = lambda content, sha256: False
+    follows: Callable[[bytes], bool] = lambda content: False
 
     def fault(self) -> Fault | None:
         """What is wrong with it, if something is."""
@@ -64,7 +64,7 @@ class Claim:
         except (StoreError, LineageError, OSError, sqlite3.Error) as error:
             return Fault(stage=self.stage, uri=self.uri, what=UNREADABLE, why=str(error))
         found = sha256_of(content) if content is not None else None
-        if found == self.sha256 or (content is not None and self.follows(content, self.sha256)):
+        if found == self.sha256 or (content is not None and self.follows(content)):
             return None
         what = CHANGED if found else MISSING
         return Fault(stage=self.stage, uri=self.uri, what=what, found_sha256=found or "", expected_sha256=self.sha256)

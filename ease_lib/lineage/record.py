@@ -42,7 +42,11 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
         raise LineageError(f"{where} is damaged: not JSON") from error
     if not isinstance(record, dict) or record.get("contract") != contract:
         raise LineageError(f"{where} is no {contract}")
-    if encode(record, contract) != content:
+    try:
+        is_same = encode(record, contract) == content
+    except ValueError as error:  # half a character, or a number that JSON does not have
+        raise LineageError(f"{where} is damaged: {error}") from error
+    if not is_same:
         raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
     if wrong := misfit(record, SHAPES[contract.partition("/")[0]]):
         raise LineageError(f"{where} is damaged: {wrong}")

@@ -22,7 +22,7 @@ from typing import Any
 from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
-from ease_lib.keys import header_values
+from ease_lib.keys import secret_headers
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
 from ease_lib.lineage.redaction import redacted_document, secrets_of
@@ -188,7 +188,7 @@ def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -
 
 def _secrets(context: RunContext) -> tuple[str, ...]:
     """Those of the environment, and what was sent as a header since."""
-    return (*context.secrets, *secrets_of((), header_values()))
+    return (*context.secrets, *secrets_of((), secret_headers()))
 
 
 def _software(context: RunContext) -> Record:

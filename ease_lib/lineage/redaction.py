@@ -35,14 +35,18 @@ _AUTHORISATION = re.compile(
     r"(?P<value>[^\s\"',;]+)",
     re.IGNORECASE,
 )
+_AUTHORISATION_FIELDS = re.compile(
+    r"(?P<head>\bauthorization[\"']?\s*[:=]\s*[\"']?[A-Za-z][\w-]*\s+)(?P<value>[\w-]+=[^\r\n]*)", re.IGNORECASE
+)
+"""A scheme with fields, as Digest has."""
 _KEY_HEADER = re.compile(
-    r"(?P<head>\b(?:x-)?(?:[a-z]+-)?(?:api-?key|auth-?token|access-?token|secret)[\"']?\s*[:=]\s*[\"']?)"
+    r"(?P<head>\b(?:api[-_]?key|(?:[a-z]+-)+(?:key|token|secret)|password|sig)[\"']?\s*[:=]\s*[\"']?)"
     r"(?P<value>[^\s\"',;&]+)"
     r"|(?P<head2>\b(?:set-)?cookie[\"']?\s*[:=]\s*[\"']?)(?P<value2>[^\s\"']+=[^\r\n\"']*)"
     r"|(?P<head3>\bsignature=)(?P<value3>[^\s\"',;&]+)",
     re.IGNORECASE,
 )
-"""Headers that hold a key, cookies to the line's end, and signatures of requests."""
+"""Headers that hold a key, whatever their service calls them, cookies to the line's end, and signatures of requests."""
 _SCHEME = re.compile(r"\b(?P<kind>bearer|basic)(?P<space>\s+)(?P<value>[a-z0-9._~+/=-]{8,})", re.IGNORECASE)
 _NO_WORD = re.compile("[^A-Za-z._/: -]")
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -88,6 +92,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
         text = _without(text, secret)
     text = _URL_USER.sub(r"\g<scheme>", text)
     text = _URL_QUERY.sub(_without_query, text)
+    text = _AUTHORISATION_FIELDS.sub(rf"\g<head>{HIDDEN}", text)
     text = _AUTHORISATION.sub(_without_header, text)
     text = _KEY_HEADER.sub(_without_key, text)
     text = _SCHEME.sub(_without_credentials, text)

@@ -7,9 +7,12 @@ be.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 Shape = Any
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(Z|\+00:00)")
+"""A pattern is the shape of a text that it fits."""
 
 _DIGESTS: Shape = {"*": {"*": str}}
 _PART: Shape = {
@@ -32,8 +35,8 @@ RECORD: Shape = {
         **dict.fromkeys(("id", "work", "record", "pod"), str),
         **{"copies": {"*": str}, "earlier": [str], "retry": int},
     },
-    "started": str,
-    "ended": (str, None),
+    "started": _MOMENT,
+    "ended": (_MOMENT, None),
     "error": (str, None),
     "inputs": [_PART],
     "outputs": [_PART],
@@ -67,6 +70,8 @@ def misfit(value: Any, shape: Shape, name: str = "") -> str:
     """The first name whose value is not of the shape, with what it is instead; empty where all fit."""
     if shape is object:
         return ""
+    if isinstance(shape, re.Pattern):
+        return "" if isinstance(value, str) and shape.fullmatch(value) else f"{name} is {str(value)[:40]!r}"
     if isinstance(shape, tuple):
         return "" if any(not misfit(value, each) for each in shape) else _is(name, value)
     if isinstance(shape, list) and isinstance(value, list):

@@ -89,7 +89,7 @@ def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
             named |= {joined(holder, name): sha256 for name, sha256 in entries.items()}
             noted |= {joined(holder, name) for name in entries if name.startswith(f"{endpoint_notes.FOLDER}/")}
     for uri, sha256 in named.items():
-        later = {"follows": endpoint_notes.stood_there} if uri in noted else {}
+        later = {"follows": endpoint_notes.is_whole} if uri in noted else {}
         yield Claim(stage=step.stage, uri=uri, sha256=sha256, read=partial(chain.place.read, uri), **later)
 
 
@@ -174,6 +174,7 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
     """
     store = open_store(uri)
     manifests: dict[str, tuple[Record, str]] = {}
+    gone: list[str] = []
     names = [] if only else store.walk_names()
     versions = sorted(only) or versions_in(names)
     marked = {name.rpartition("/")[2] for name in names if name.startswith((f"{ROWS}/", f"{PROMPTS}/"))}
@@ -183,12 +184,17 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
         except LineageError as error:
             yield _of_version(store, version, CHANGED, str(error))
             continue
-        if found is None and (only or version in marked):
-            yield _of_version(store, version, MISSING, "without it the version is none")
-        elif found is None:
-            yield _of_version(store, version, UNPUBLISHED, "a run was killed there, and published it no other time")
+        if found is None:
+            gone.append(version)
         else:
             manifests[version] = found
+    followed = {str((manifest.get("previous") or {}).get("version")) for manifest, _ in manifests.values()}
+    for version in gone:
+        if only or version in marked | followed | {_named_latest(store)}:
+            yield _of_version(store, version, MISSING, "without it the version is none")
+        else:
+            why = "nothing says that it was one: a run was killed there, or somebody removed all that did"
+            yield _of_version(store, version, UNPUBLISHED, why)
     if versions:
         yield from _latest_faults(store, manifests)
     for version, (manifest, _) in manifests.items():
@@ -198,6 +204,13 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
         digests = {f"{VERSIONS}/{version}/{name}": file["sha256"] for name, file in manifest["files"].items()}
         digests |= {name: sha256_of(content) for name, content in marks_of(manifest).items()}
         yield from faults_of([_claim("publish", store, name, sha256) for name, sha256 in digests.items()])
+
+
+def _named_latest(store: Store) -> str:
+    """The version that latest.json names; empty where it names none."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        return str(json.loads(store.read(LATEST_FILE) or b"")["version"])
+    return ""
 
 
 def _of_version(store: Store, version: str, what: str, why: str) -> Fault:
@@ -210,9 +223,8 @@ def _latest_faults(store: Store, manifests: dict[str, tuple[Record, str]]) -> It
     if content is None or content == WITHDRAWN:
         yield fault(what=MISSING)
         return
-    try:
-        version = str(json.loads(content)["version"])
-    except (ValueError, KeyError, TypeError):
+    version = _named_latest(store)
+    if not version:
         yield fault(what=CHANGED)
         return
     with suppress(LineageError):  # a damaged one is named as such
@@ -238,13 +250,13 @@ def verify_place(
         run: id of the run, where there are several; else the newest.
         all_versions: compare every version that was published beside it, not only its own and the latest.
         keys: public keys to check signatures by; none given, signatures are not looked at.
-        moved_from: folders whose content was moved to where it is now; signatures say where it lay.
+        moved_from: folders whose content was moved to this place; records and signatures say where it lay.
 
     Raises:
         LineageError: when no record is there to start from.
     """
     place = absolute(place)
-    chain = follow(place, run)
+    chain = follow(place, run, moved_from)
     compared = verify(chain, progress=progress)
     published = _published_of(chain)
     folders = {folder: set[str]() for folder in published or [place]} if all_versions else published
@@ -270,7 +282,7 @@ def _published_of(chain: Chain) -> dict[str, set[str]]:
         for published, names in step.record.get("written", {}).items() if step.stage == "publish" else ():
             parts = [name.split("/") for name in names]
             versions = found.setdefault(chain.place.store_of(published).uri.rstrip("/"), set())
-            versions |= {part[1] for part in parts if part[0] == VERSIONS}
+            versions |= {part[1] for part in parts if part[0] == VERSIONS and len(part) > 1}
     if chain.version:
         folder, _, version = chain.version.rpartition(f"/{VERSIONS}/")
         found.setdefault(folder, set()).add(version)

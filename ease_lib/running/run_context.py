@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ease_lib.keys import header_values
+from ease_lib.keys import secret_headers
 from ease_lib.lineage.recording import RunContext
 from ease_lib.lineage.redaction import secrets_of
 from ease_lib.machine import children_have
@@ -77,7 +77,7 @@ def is_last_attempt() -> bool:
 
 def secrets() -> tuple[str, ...]:
     """Values of secret variables, which nothing that is kept or shown may hold."""
-    return secrets_of(os.environ.items(), header_values())
+    return secrets_of(os.environ.items(), secret_headers())
 
 
 def _checkout_revision() -> str:

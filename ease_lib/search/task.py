@@ -154,7 +154,7 @@ def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
     exemplars = read_exemplars(Path(pool), contracts.EXEMPLAR_POOL)
     metric = metric_of(said["metric"], said["metric_sha256"]).score
     if said["metric"] == LABEL:
-        metric = label_metric(output for row in exemplars for output in row.outputs)
+        metric = label_metric((*said["classes"], *(output for row in exemplars for output in row.outputs)))
     return ScoredTask(pool=exemplars, summary=said, metric=metric)
 
 

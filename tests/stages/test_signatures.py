@@ -223,6 +223,8 @@ def test_a_signed_version_in_a_folder_where_it_was_never_published_is_none(pair,
     assert f"wrongly signed: {tmp_path}/prompts-b/versions/" in said
     assert f"signed as file://{tmp_path}/prompts-a/versions/" in said
     assert verified(tmp_path / "prompts-b", pair, more=["--moved-from", str(tmp_path / "prompts-a")]) == 0
+    shutil.rmtree(tmp_path / "prompts-a")
+    assert verified(tmp_path / "prompts-b", pair, more=["--moved-from", str(tmp_path / "prompts-a"), "--all"]) == 0
 
 
 def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefix, pair, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ import yaml
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.evaluation.own_metric import FUNCTION
+from ease_lib.evaluation.own_metric import FUNCTION, file_of
 from ease_lib.prompts.messages import messages_of
 from ease_lib.result import Result
 
@@ -71,9 +71,9 @@ def prompt_document(result: Result) -> dict[str, Any]:
         "sampling": settings,
         "fields": fields,
         "messages": _with_fields(result, fields),
-        "metric": best["metric"],
+        "metric": _absolute(str(best["metric"])),
         "metric_sha256": result.dataset.get("metric_sha256", ""),
-        "labels": sorted(result.dataset.get("classes", ())),
+        "labels": result.dataset.get("labels", []),
         "scores": {
             "test": result.test_score,
             "test_interval": list(result.test_interval),
@@ -145,6 +145,12 @@ def _check_metric(result: Result) -> None:
             f"best_sequence.json names metric={named}, and the lineage of the run {recorded or 'none'}: it was "
             "changed, or its records cannot be found; `ease lineage verify` says which"
         )
+
+
+def _absolute(metric: str) -> str:
+    """A metric of a file by its whole path: what is exported is used in another folder."""
+    place = file_of(metric)
+    return metric.replace(place, str(Path(place).absolute()), 1) if place and "://" not in place else metric
 
 
 def _as_is(text: str) -> str:

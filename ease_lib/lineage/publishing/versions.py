@@ -56,7 +56,7 @@ def read_latest(store: Store) -> Latest | None:
         return None
     try:
         version = str(json.loads(content)["version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LineageError(f"{store.uri}/{LATEST_FILE} is damaged; `ease lineage verify` has more") from error
     if content == WITHDRAWN:
         raise LineageError(f"{store.uri}/{LATEST_FILE} is being removed; run the `ease forget` that did not end again")

@@ -51,6 +51,11 @@ KEY_SHAPES = {
         ("Authorization: Token 3f9abc12", f"Authorization: Token {HIDDEN}"),
         ("{'x-api-key': 'k3ySecret-1'}", f"{{'x-api-key': '{HIDDEN}'}}"),
         ("X-Auth-Token: k3ySecret-1, sent", f"X-Auth-Token: {HIDDEN}, sent"),
+        ('{"api_key": "k3ySecret-1"}', f'{{"api_key": "{HIDDEN}"}}'),
+        ("Ocp-Apim-Subscription-Key: k3ySecret-1", f"Ocp-Apim-Subscription-Key: {HIDDEN}"),
+        ("X-Vault-Token: k3ySecret-1", f"X-Vault-Token: {HIDDEN}"),
+        ('Authorization: Digest username="u", response="k3y"', f"Authorization: Digest {HIDDEN}"),
+        ("Authorization: GoogleLogin auth=k3y", f"Authorization: {HIDDEN} {HIDDEN}"),
         ("Cookie: session=abc; csrf=def\nHost: h", f"Cookie: {HIDDEN}\nHost: h"),
         ("set-cookie=a=b", f"set-cookie={HIDDEN}"),
         (
