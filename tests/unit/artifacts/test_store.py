@@ -85,6 +85,24 @@ def test_s3_objects_are_written_read_and_deleted(s3_prefix):
     assert store.find_names() == []
 
 
+def test_of_a_bucket_that_keeps_versions_earlier_ones_go_and_those_of_other_objects_stay(s3):
+    s3.create_bucket(Bucket="keeps-versions")
+    s3.put_bucket_versioning(Bucket="keeps-versions", VersioningConfiguration={"Status": "Enabled"})
+    store = S3Store("s3://keeps-versions/a")
+    for name, content in (("x", b"one"), ("x", b"two"), ("xy", b"one"), ("xy", b"two")):
+        store.write(name, content)
+
+    def kept():
+        versions = s3.list_object_versions(Bucket="keeps-versions")["Versions"]
+        return sorted(each["Key"] for each in versions)
+
+    store.drop_earlier("x")
+    assert (kept(), store.read("x")) == (["a/x", "a/xy", "a/xy"], b"two")
+    store.delete("x")
+    store.drop_earlier("x")
+    assert (kept(), store.read("x")) == (["a/xy", "a/xy"], None)
+
+
 def test_names_are_listed_over_pages(s3_prefix):
     store = S3Store(s3_prefix)
     with ThreadPoolExecutor(8) as writers:
