@@ -189,3 +189,8 @@ def _check(table: pa.Table, contract: TableContract, path: Path) -> None:
         problem = check(table)
         if problem:
             raise ContractError(f"{path} ({contract.stamp}) {problem}")
+
+
+def stamp_of(table: pa.Table) -> str:
+    """The name of the contract that a table of ours was written by; empty for any other table."""
+    return str((table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0])

@@ -35,8 +35,9 @@ from ease_lib.notes import Notes
 FILE = "responses.sqlite"
 FOLDER = "responses"
 LOCK_SECONDS = 120.0
-CHECKPOINT_TRIES = 30
 """How long a process waits for others that write."""
+CHECKPOINT_TRIES = 30
+"""A second each, for others that read what is to be deleted for good."""
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 

@@ -58,8 +58,9 @@ def answer(parsed: argparse.Namespace) -> int:
         return 0
     key = signer()  # a damaged one is an error before anything is removed
     again = forgetting.search_commands(needed)
-    for wanted in rows:  # anew, for what one row changed the next one meets changed
-        removal = forgetting.plan(parsed.places, wanted, root=parsed.root)
+    for number, removal in enumerate(removals):
+        if number:  # what one row changed the next one meets changed
+            removal = forgetting.plan(parsed.places, removal.wanted, root=parsed.root)
         for tombstone in removal.carry_out(parsed.reason, key) if removal.is_needed else ():
             print(f"removed; tombstone {tombstone}")
     left = forgetting.left_behind(parsed.places, rows)

@@ -456,12 +456,12 @@ def _json(outputs: Sequence[str]) -> Sequence[str]:
     for output in outputs:
         try:
             is_flat = _flat_enough(json.loads(output)) is not None
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            is_flat = False
+        except ValueError as error:
             if "int_max_str_digits" in str(error):
                 raise DataError("an output has a number of thousands of digits; write it as a text") from error
-            is_flat = not isinstance(error, RecursionError)
-            if is_flat:
-                raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+            raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
         if not is_flat:
             raise DataError(
                 f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it"

@@ -141,9 +141,9 @@ def load_source(
         case "instruction_induction":
             return instruction_induction(config.task_name, locate)
         case "table" if is_hub(config):
-            return table.hub_source(config.task_name, _columns(config, fields))
+            return table.hub_source(config.task_name, columns_of_table(config, fields))
         case "table":
-            columns = _columns(config, fields)
+            columns = columns_of_table(config, fields)
             name = config.task_name or Path(config.task_uri.rstrip("/")).stem
             files = _files(config.task_uri, locate, list_files, apart)
             return table.table_source(name, files, columns, limits=_limits(config, seed), encoding=config.encoding)
@@ -164,7 +164,7 @@ def task_tables(
     return _files(config.task_uri, locate, list_files, apart) if config.task in ("table", *REASONING_TASKS) else None
 
 
-def _columns(config: TaskConfig, fields: Sequence[str]) -> Columns:
+def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
     """Of a table. Where nothing says what the input is made of, it is what the prompt names."""
     given = config.input_columns
     inputs = ",".join(fields) if fields and given == TaskConfig.input_columns else given
@@ -185,7 +185,7 @@ def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Seque
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    columns = reasoning_columns(config.task) if config.task in REASONING_TASKS else _columns(config, fields)
+    columns = reasoning_columns(config.task) if config.task in REASONING_TASKS else columns_of_table(config, fields)
     counts = [table.check_head(file, columns, HEAD_ROWS, config.encoding) for file in files.values()]
     if None not in counts:
         _check_count(config, ", ".join(file.name for file in files.values()), sum(filter(None, counts)))
@@ -197,7 +197,7 @@ def check_hub_task(config: TaskConfig, fields: Sequence[str]) -> None:
     Raises:
         ConfigError, DataError: as `table.hub_source`.
     """
-    columns = _columns(config, fields)
+    columns = columns_of_table(config, fields)
     count = table.check_hub(config.task_name, columns)
     if count is not None:
         _check_count(config, config.task_name, count)

@@ -569,11 +569,8 @@ def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(ch
     text = texts_of(run)[0]
     left = iter(range(changes + 1))  # the tombstone is written first
 
-    def until_killed(real):
-        return lambda *arguments: kill() if next(left, None) is None else real(*arguments)
-
     for name in ("write", "delete"):
-        monkeypatch.setattr(FileStore, name, until_killed(getattr(FileStore, name)))
+        monkeypatch.setattr(FileStore, name, killed_when(left, getattr(FileStore, name)))
     with pytest.raises(Killed):
         forget(text, run.folder, prompts_of(run))
     monkeypatch.undo()

@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DOCUMENTS, TABLES
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
-from ease_lib.artifacts.tables import STAMP, table_of
+from ease_lib.artifacts.tables import stamp_of, table_of
 from ease_lib.black_box.client import ABOUT
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
@@ -260,9 +260,9 @@ def _in_parquet(name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
     kept = [True] * table.num_rows
     for values in _texts_of(table):
         kept = [keep and not _is_in_record(value, wanted) for keep, value in zip(kept, values, strict=True)]
-    if wanted.columns and _stamp_of(table) not in TABLES:
+    if wanted.columns and stamp_of(table) not in TABLES:
         kept = [keep and not wanted.is_record(record) for keep, record in zip(kept, table.to_pylist(), strict=True)]
-    ids = wanted.ids_at(name) if _stamp_of(table) in _BY_NUMBER else ()
+    ids = wanted.ids_at(name) if stamp_of(table) in _BY_NUMBER else ()
     if ids:
         kept = [keep and number not in ids for keep, number in zip(kept, table["exemplar_id"].to_pylist(), strict=True)]
     if all(kept):
@@ -282,12 +282,8 @@ def _parquet(content: bytes) -> pa.Table:
 def _texts_of(table: pa.Table) -> Iterator[list[Any]]:
     """The columns that may hold text of rows, one after another."""
     for number, column in enumerate(table.schema):
-        if "string" in str(column.type) and (_stamp_of(table) not in TABLES or column.name in TEXT_FIELDS):
+        if "string" in str(column.type) and (stamp_of(table) not in TABLES or column.name in TEXT_FIELDS):
             yield table.column(number).to_pylist()
-
-
-def _stamp_of(table: pa.Table) -> str:
-    return str((table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0])
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -8,7 +8,6 @@ columns.
 from __future__ import annotations
 
 import io
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +15,13 @@ from pathlib import PurePath
 from typing import IO, Any, Literal
 
 from ease_lib.artifacts.contracts import TABLES
-from ease_lib.artifacts.tables import STAMP, table_of
-from ease_lib.config.parsing import declared_parameters
+from ease_lib.artifacts.tables import stamp_of, table_of
+from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, EaseError
+from ease_lib.lineage.publishing.versions import as_row_hash
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.catalog import columns_of_table
 from ease_lib.tasks.columns import Columns, cell_text
 from ease_lib.tasks.records import TABLE_NAMES, RecordFile
 
@@ -93,8 +94,8 @@ class Asked:
 
     @classmethod
     def of(cls, text_or_hash: str) -> Asked:
-        is_hash = bool(re.fullmatch("[0-9a-f]{64}", text_or_hash))
-        return cls(row=text_or_hash) if is_hash else cls(row=row_hash(text_or_hash), text=text_or_hash)
+        row = as_row_hash(text_or_hash)
+        return cls(row=row, text="" if row == text_or_hash else text_or_hash)
 
     @classmethod
     def where(cls, condition: str) -> Asked:
@@ -127,11 +128,13 @@ def columns_of_run(parameters: Mapping[str, Any], fields: Iterable[str]) -> Colu
     """
     if parameters.get("task") != "table":
         return None
-    fields, default = list(fields), declared_parameters()["input_columns"].default
-    given = str(parameters.get("input_columns", default))
+    config = TaskConfig(
+        task="table",
+        input_columns=str(parameters.get("input_columns", TaskConfig.input_columns)),
+        output_column=str(parameters.get("output_column", TaskConfig.output_column)),
+    )
     try:
-        inputs = ",".join(fields) if fields and given == default else given
-        return Columns.parse(inputs, str(parameters.get("output_column", "output")), fields=fields)
+        return columns_of_table(config, list(fields))
     except ConfigError:
         return None
 
@@ -142,13 +145,11 @@ def found_rows(asked: Asked, tables: Iterable[tuple[str, bytes]], columns: tuple
     parts: dict[str, list[str]] = {}
     cells: Counter[str] = Counter()
     for name, content in tables:
-        is_raw = True
-        for record, texts in _rows_of(name, content, columns):
-            is_raw = is_raw and "input" not in texts
-            for text in texts.values():
-                if asked.fits(record, text, outputs):
-                    used = {name for each in columns for _, name in each.input if name is not None and name in record}
-                    parts.setdefault(row_hash(text), [text]).extend(cell_text(record[name]) for name in sorted(used))
+        is_raw = _stamp(content) not in DATA_SETS
+        for record, text in _rows_of(name, content, columns):
+            if asked.fits(record, text, outputs):
+                used = {name for each in columns for _, name in each.input if name is not None and name in record}
+                parts.setdefault(row_hash(text), [text]).extend(cell_text(record[name]) for name in sorted(used))
             if is_raw:
                 cells.update({cell_text(cell) for cell in record.values()})
     found = [
@@ -174,12 +175,12 @@ def numbers_of(content: bytes, row: str) -> frozenset[int]:
     return frozenset(each["exemplar_id"] for each in rows if row_hash(each["input"]) == row)
 
 
-def _rows_of(name: str, content: bytes, columns: tuple[Columns, ...]) -> Iterator[tuple[Cells, dict[str, str]]]:
-    """Cells of each record of a table, and the inputs that it is: of data sets of ours, and of raw ones by columns."""
+def _rows_of(name: str, content: bytes, columns: tuple[Columns, ...]) -> Iterator[tuple[Cells, str]]:
+    """Cells of each record of a table, and its input: of data sets of ours, and of raw ones by each way to make one."""
     stamp = _stamp(content)
     if stamp in DATA_SETS:
         for row in table_of(content).select(["input", "fields"]).to_pylist():
-            yield dict(row["fields"]), {"input": row["input"]}
+            yield dict(row["fields"]), row["input"]
         return
     if stamp in TABLES or not name.lower().endswith(TABLE_NAMES):
         return
@@ -187,8 +188,8 @@ def _rows_of(name: str, content: bytes, columns: tuple[Columns, ...]) -> Iterato
         needed = [column for _, column in each.input if column is not None]
         try:
             for _, record in RecordFile(_Content(name, content), needed).records():
-                if set(needed) <= record.keys():
-                    yield record, {"raw": each.input_text(record)}
+                for text in inputs_of(record, [each]):
+                    yield record, text
         except EaseError:
             continue  # a table of something else
 
@@ -198,7 +199,7 @@ def _stamp(content: bytes) -> str:
     if not content.startswith(b"PAR1"):
         return ""
     try:
-        return str((table_of(content).schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0])
+        return stamp_of(table_of(content))
     except OSError:
         return ""
 
