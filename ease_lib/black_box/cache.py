@@ -291,16 +291,26 @@ def kept_entries(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def remove_entries(path: Path, keys: Iterable[str]) -> None:
-    """Delete answers of a cache in one file, and what SQLite would keep of their text in the file and its log."""
-    with closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as database:
-        database.execute("PRAGMA secure_delete = ON")
-        with database:
-            database.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
-        for _ in range(CHECKPOINT_TRIES):  # others that read hold it up
-            busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
-                return
-            time.sleep(1)
+    """Delete answers of a cache in one file, and what SQLite would keep of their text in the file and its log.
+
+    The file is written anew: where a page was joined with its neighbour, copies of a deleted answer stand between
+    those that stay, and ``secure_delete`` does not overwrite these.
+
+    Raises:
+        StoreError: when another process holds the file for long, or the disk has no room for the new one.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as database:
+            with database:
+                database.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
+            database.execute("VACUUM")
+            for _ in range(CHECKPOINT_TRIES):  # others that read hold it up
+                busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return
+                time.sleep(1)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} may still hold what was to be deleted: {error}; mend that, and try again") from error
     raise StoreError(f"{path}-wal may still hold what was deleted: another process uses it; stop that, and try again")
 
 

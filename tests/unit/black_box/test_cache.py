@@ -1,4 +1,5 @@
 import asyncio
+import re
 import sqlite3
 import subprocess
 import sys
@@ -57,6 +58,19 @@ def test_answers_of_one_file_are_read_as_objects_hold_them_and_leave_no_text_whe
     remove_entries(tmp_path / FILE, [key for key, entry in entries.items() if b"another" not in entry])
     assert [b"another" in entry for _, entry in kept_entries(tmp_path / FILE)] == [True]
     assert not any(b"answer to hi" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_of_many_removed_answers_no_page_of_the_file_keeps_a_copy(tmp_path):
+    async def all_at_once(cache):
+        asking = CachingClient(CountingClient(), cache, ASKED, Notes())
+        await asyncio.gather(*(asking.complete(f"<{number}>{'-' * (number % 7 * 9)}") for number in range(300)))
+
+    with open_cache(open_store(str(tmp_path))) as cache:
+        asyncio.run(all_at_once(cache))
+    numbers = {key: int(re.search(rb"<(\d+)>", entry)[1]) for key, entry in kept_entries(tmp_path / FILE)}
+    remove_entries(tmp_path / FILE, [key for key, number in numbers.items() if number % 3])
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert [number for number in range(300) if f"<{number}>".encode() in held] == list(range(0, 300, 3))
 
 
 @pytest.mark.parametrize(
