@@ -15,22 +15,18 @@ from ease_lib.search.task import Scored, SearchTask
 
 
 def search_key(
-    task: SearchTask, scored: Scored, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int, answers: int
+    task: SearchTask, scored: Scored, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int
 ) -> str:
     """Hash of the search, by which its journal is found again.
 
-    A larger budget continues the same search, unless the method or a scaled initial design depends on it.
-
-    Args:
-        answers: that the search plans for; a method that chooses rows spreads them.
+    A larger budget continues the same search, unless the method or a scaled initial design depends on it. What a cap
+    leaves of the budget to a method that spreads answers is part of the journal's name instead.
     """
     settings = dataclasses.asdict(optimizer)
     settings["initial_design"] = optimizer.scaled_design
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
     del settings["order_report"], settings["warm_start"]
-    if optimizer.chooses_rows:
-        settings["budget"] = answers
-    elif not METHODS[optimizer.method].depends_on_budget:
+    if not optimizer.chooses_rows and not METHODS[optimizer.method].depends_on_budget:
         del settings["budget"]
     identity: dict[str, Any] = {
         "files": sha256_of_files(list(task.files)),

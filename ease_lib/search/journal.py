@@ -5,6 +5,10 @@ node or on another, and continues; what was proposed is not computed again, so i
 adds the same numbers to another last digit, and might propose another candidate. Nothing is ever overwritten: damage
 and foreign journals are refused.
 
+A method that spreads so many answers over sequences would have spread more of them otherwise, so each number has a
+journal of its own; a new one begins with all that the one with the next fewer answers holds. That is how a higher cap
+continues a search, and why a lower one does not end in the middle of another's.
+
     folder   one JSON Lines file per search, written through to the disk, locked while a search runs. A last line that
              was cut by the kill is dropped and evaluated again.
     s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
@@ -16,21 +20,25 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from ease_lib.artifacts.store import S3Store, Store, read_all
+from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
 from ease_lib.search.optimizers.history import Candidate, Observation
 
+logger = logging.getLogger("ease")
+
 VERSION = "ease_journal/2"
 FOLDER = "journals"
+SUFFIX = ".jsonl"
 HEADER = "header.json"
 PROPOSED = "proposed"
 
@@ -69,6 +77,14 @@ class Journal(Protocol):
         """The candidates that were proposed until opening, by iteration; those of the records among them."""
         ...
 
+    def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
+        """Take over what another search holds, into an empty journal; it is replayed from now on.
+
+        Raises:
+            JournalError, StoreError: when it cannot be stored.
+        """
+        ...
+
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
         """Store what will be evaluated; it is durable when this returns.
 
@@ -86,23 +102,83 @@ class Journal(Protocol):
         ...
 
 
+def journal_name(key: str, answers: int | None) -> str:
+    """The name of a search's journal.
+
+    Args:
+        answers: that a method plans for which spreads them over sequences; None of others.
+    """
+    return key if answers is None else f"{key}-{answers}"
+
+
 @contextmanager
-def open_journal(store: Store, key: str, notes: Notes) -> Iterator[Journal]:
+def open_journal(store: Store, key: str, notes: Notes, *, answers: int | None = None) -> Iterator[Journal]:
     """Open or create the journal of the search with this key.
 
     Args:
-        store: the run's; journals lie below it in `journals/`.
+        store: the run's; journals lie below it in `journals/`, those of one search for several numbers of answers in a
+            folder.
         notes: of the stage that writes it.
+        answers: as `journal_name` takes them. A new journal begins with what the one with the most answers below these
+            holds; what that one asked for confirmation has helped to choose since, and counts as search.
 
     Raises:
         JournalError: when it is in use, damaged, or of another search.
         StoreError: when the store cannot be used for journals.
     """
+    name = journal_name(key, answers)
+    if answers is None:
+        with _opened(store.below(FOLDER), name, notes) as journal:
+            yield journal
+        return
+    of_any_number = store.below(FOLDER, key)
+    with _opened(of_any_number, name, notes) as journal:
+        if not journal.proposed():
+            _begin_with_fewer(journal, of_any_number, key, answers)
+        yield journal
+
+
+@contextmanager
+def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
     if store.folder is None:
-        yield ObjectJournal(cast(S3Store, store.below(FOLDER, key)), key, notes)
+        yield ObjectJournal(cast(S3Store, store.below(name)), name, notes)
     else:
-        with _locked_file(store.folder / FOLDER / f"{key}.jsonl") as (file, path):
-            yield FileJournal(file, path, key, notes)
+        with _locked_file(store.folder / f"{name}{SUFFIX}") as (file, path):
+            yield FileJournal(file, path, name, notes)
+
+
+def _begin_with_fewer(journal: Journal, store: Store, key: str, answers: int) -> None:
+    """One that is in use or damaged is passed over: this search can do without it."""
+    names = {name.partition("/")[0].removesuffix(SUFFIX) for name in store.walk_names()}
+    for fewer in sorted(_numbers(names, f"{key}-"), reverse=True):
+        if fewer >= answers:
+            continue
+        name = journal_name(key, fewer)
+        try:
+            with _opened(store, name, Notes()) as other:
+                records, proposed = other.replay(), other.proposed()
+        except JournalError as error:
+            logger.info("notice: the search of %d answers is not continued: %s", fewer, error)
+            continue
+        if records:
+            logger.info("continuing the search of %d answers, journal %s", fewer, name)
+            searched = [replace(each, observation=_as_search(each.observation)) for each in records]
+            journal.begin(searched, {iteration: _searched(candidate) for iteration, candidate in proposed.items()})
+            return
+
+
+def _numbers(names: Iterable[str], start: str) -> list[int]:
+    """Those that follow this start in names."""
+    ends = (name.removeprefix(start) for name in names if name.startswith(start))
+    return [int(end) for end in ends if end.isdecimal()]
+
+
+def _as_search(observation: Observation) -> Observation:
+    return replace(observation, candidate=_searched(observation.candidate))
+
+
+def _searched(candidate: Candidate) -> Candidate:
+    return replace(candidate, phase="search") if candidate.phase == "confirmation" else candidate
 
 
 class FileJournal:
@@ -120,6 +196,10 @@ class FileJournal:
 
     def proposed(self) -> Mapping[int, Candidate]:
         return self._candidates
+
+    def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
+        self._write(_encoded_proposals(proposed), *map(_encoded, records))
+        self._records, self._candidates = list(records), dict(proposed)
 
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
         self._write(_encoded_proposals(candidates))
@@ -146,10 +226,11 @@ class FileJournal:
         found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
         return _sorted_out(found, str(self._path))
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, *lines: bytes) -> None:
         end = self._file.seek(0, os.SEEK_END)
+        content = b"".join(line + b"\n" for line in lines)
         try:
-            if self._file.write(line + b"\n") != len(line) + 1:
+            if self._file.write(content) != len(content):
                 raise OSError("the disk is full")
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -157,7 +238,8 @@ class FileJournal:
             raise JournalError(
                 f"{self._path}: cannot be written: {error}; free space or choose another store_uri"
             ) from error
-        self._note(line)
+        for line in lines:
+            self._note(line)
 
     def _note(self, line: bytes) -> None:
         self._lines += 1
@@ -207,6 +289,11 @@ class ObjectJournal:
 
     def proposed(self) -> Mapping[int, Candidate]:
         return self._candidates
+
+    def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
+        self.propose(proposed)
+        list(side_by_side(self.append, records))
+        self._records, self._candidates = list(records), dict(proposed)
 
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
         self._create(f"{min(candidates):06d}.{PROPOSED}.json", _encoded_proposals(candidates))

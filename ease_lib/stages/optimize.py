@@ -26,7 +26,7 @@ from ease_lib.search.budget import PROPOSALS, SEARCH, Ledger
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import ask_orders
 from ease_lib.search.identity import search_key
-from ease_lib.search.journal import Journal, open_journal
+from ease_lib.search.journal import Journal, journal_name, open_journal
 from ease_lib.search.loop import EvaluationsOn, search
 from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
@@ -76,15 +76,17 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     plan = _plan(config, task, space, ledger)
     with run.llm(config, task.asked.sampling(config.endpoint), SEARCH, judged=task.asked.rubric) as black_box:
         scored = task.asked.scored(black_box)
-        key = search_key(task, scored, settings, config.embedding, seed=config.run.seed, answers=plan.answers)
+        key = search_key(task, scored, settings, config.embedding, seed=config.run.seed)
         memory = open_memory(run.store if settings.warm_start else None, scored.subject(task.name), run.notes)
         recalled = memory.recall(key, task.names)
-        journal_key = recalled.key_of(key)
+        spread = plan.answers if plan.chooses_rows else None
+        searched_as = recalled.key_of(key)
+        journal_key = journal_name(searched_as, spread)
         selection = Selection(black_box, f"{journal_key}/selection", ledger)
         problem = _problem(config, task, space, plan, selection, run)
         optimizer = create_optimizer(settings, problem, recalled.answers)
         objective = task.asked.objective(black_box, task.validation, most_zeros=config.caps.max_zero_answers)
-        with _journal(run, journal_key) as journal:
+        with _journal(run, searched_as, spread) as journal:
             known = journal.replay()
             plan.begin(known, settings, black_box)
             study = search(
@@ -165,15 +167,15 @@ def _problem(
 
 
 @contextmanager
-def _journal(run: Run, key: str) -> Iterator[Journal]:
+def _journal(run: Run, key: str, answers: int | None) -> Iterator[Journal]:
     """In the run's store; without one in a folder that is gone at the end, of which nothing is noted."""
     if run.store:
-        with open_journal(run.store, key, run.notes) as journal:
+        with open_journal(run.store, key, run.notes, answers=answers) as journal:
             yield journal
         return
     logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
     with (
         tempfile.TemporaryDirectory(prefix="ease-journal-") as folder,
-        open_journal(open_store(folder), key, Notes()) as journal,
+        open_journal(open_store(folder), key, Notes(), answers=answers) as journal,
     ):
         yield journal

@@ -167,6 +167,26 @@ def test_a_baseline_is_all_that_is_paid_for_where_it_is_added_to_a_run(server, t
     assert other["best"] == one["best"]
 
 
+def test_a_higher_cap_continues_a_search_that_the_lower_one_ended_and_a_lower_one_ends_with_a_result(server, tmp_path):
+    """The commonest resume of all: the same command, with more to spend."""
+    own = {"method": "adaptive", "budget": 0, "order_report": 0, "validation_size": 30, "evaluation_rows": 0}
+
+    def report_of(cap):
+        run = recorded(server, tmp_path, f"run{cap}", **own, max_llm_requests=cap)()
+        return json.loads(run.path("results").joinpath("report.json").read_text())
+
+    first = report_of(200)
+    asked = server.script.requests
+    second = report_of(320)
+    assert first["answers"] == 200 - 5 * 12
+    assert second["answers"] == 320 - 5 * 12
+    assert second["replayed_evaluations"] == first["evaluations"]
+    assert server.script.requests - asked <= 120 + 5 * 12 + 2, "what was answered is not asked again"
+    lower = report_of(150)
+    assert (lower["answers"], lower["replayed_evaluations"]) == (150 - 5 * 12, 0)
+    assert report_of(200)["best"] == first["best"]
+
+
 def test_no_prompt_of_a_run_is_longer_than_its_limit_those_of_the_test_set_neither(server, tmp_path):
     prompts = []
     server.script.on_request = prompts.append

@@ -58,7 +58,7 @@ TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NO_TEXT = re.compile(
     rf"(^|/)(runs/[^/]+/[a-z_]+-{_UUID}\.json|attempts/[0-9a-f]+/{_UUID}|tombstones/[0-9a-f]{{64}}/[^/]+"
-    rf"|(rows|prompts)/[0-9a-f]{{64}}/[^/]+|journals/[0-9a-f]+(\.jsonl|/[^/]+)|searches/[0-9a-f]+/[^/]+"
+    rf"|(rows|prompts)/[0-9a-f]{{64}}/[^/]+|journals/([0-9a-f]+/)?[0-9a-f-]+(\.jsonl|/[^/]+)|searches/[0-9a-f]+/[^/]+"
     rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
 )
 _NO_TEXT_NAMES = (

@@ -2,6 +2,7 @@ import errno
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,56 @@ def test_proposals_come_back_with_the_candidates_of_the_records(store):
 def test_records_come_back_in_order_of_iterations(store):
     append(store, record(1), record(0))
     assert [each.iteration for each in replay(store)] == [0, 1]
+
+
+def confirmed(iteration):
+    searched = record(iteration)
+    candidate = replace(searched.observation.candidate, phase="confirmation")
+    return replace(searched, observation=replace(searched.observation, candidate=candidate))
+
+
+def spread(store, answers, *records):
+    """The journal of a search for so many answers; what it replays, once these are appended."""
+    with open_journal(open_store(store), "key", Notes(), answers=answers) as journal:
+        found = list(journal.replay())
+        for each in records:
+            journal.append(each)
+    return found
+
+
+def test_more_answers_begin_with_what_the_most_below_them_hold_and_what_was_confirmed_counts_as_search(store):
+    assert spread(store, 100, record(0)) == []
+    assert spread(store, 20, record(0, 0.9)) == []
+    assert spread(store, 200, record(1)) == [record(0)]
+    assert spread(store, 150, confirmed(1)) == [record(0)]
+    assert spread(store, 300) == [record(0), record(1)]
+    assert spread(store, 151) == [record(0), replace(confirmed(1), observation=record(1).observation)]
+    assert spread(store, 150) == [record(0), confirmed(1)]
+    assert replay(store) == []
+
+
+def test_proposals_are_continued_too(store):
+    with open_journal(open_store(store), "key", Notes(), answers=100) as journal:
+        journal.propose({0: record(0).observation.candidate, 1: confirmed(1).observation.candidate})
+        journal.append(record(0))
+    for _ in range(2):
+        with open_journal(open_store(store), "key", Notes(), answers=200) as journal:
+            assert journal.proposed() == {each: record(each).observation.candidate for each in (0, 1)}
+            assert journal.replay() == [record(0)]
+
+
+def test_a_search_that_is_under_way_or_damaged_is_not_continued_and_the_next_fewer_is(store, caplog):
+    caplog.set_level("INFO", "ease")
+    spread(store, 100, record(0))
+    spread(store, 110, record(1))
+    places = open_store(store).below("journals", "key")
+    for name in [name for name in places.walk_names() if "110" in name]:
+        places.write(name, (places.read(name) or b"").replace(b"key", b"KEY").replace(b"record", b"dorcer"))
+    assert spread(store, 200) == [record(0)]
+    assert "the search of 110 answers is not continued" in caplog.text
+    if not store.startswith("s3://"):
+        with open_journal(open_store(store), "key", Notes(), answers=120):
+            assert spread(store, 210) == [record(0)]
 
 
 def test_a_record_is_durable_when_append_returns(store):

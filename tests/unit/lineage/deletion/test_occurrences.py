@@ -226,6 +226,8 @@ def test_an_exemplar_of_several_paragraphs_is_found_in_its_prompt():
         "prompts/latest.json",
         "store/journals/25c9bb62330f4fa8ceba4893178d84f2.jsonl",
         "store/journals/25c9bb62330f4fa8ceba4893178d84f2/000001.json",
+        "store/journals/25c9bb62330f4fa8ceba4893178d84f2/25c9bb62330f4fa8ceba4893178d84f2-200.jsonl",
+        "store/journals/25c9bb62330f4fa8ceba4893178d84f2/25c9bb62330f4fa8ceba4893178d84f2-200/000001.json",
     ],
 )
 def test_records_indices_and_journals_are_never_touched(name):
