@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import yaml
 
-from ease_lib.artifacts.store import Store, open_store
+from ease_lib.artifacts.store import Store, open_store, read_all
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.errors import DataError
 from ease_lib.notes import Notes
@@ -77,5 +80,52 @@ class Sources:
             raise DataError(f"{parameter}={uri} is not YAML or JSON: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:
-        """The work rests on this file; it is read to its end, if nobody has, for its digest."""
-        self.notes.file(str(file), file.sha256(), file.size)
+        """The work rests on this file, or on those of a tree; it is read to its end, if nobody has, for its digest."""
+        if not isinstance(file, FileTree):
+            self.notes.file(str(file), file.sha256(), file.size)
+            return
+        for uri, content in file.contents():
+            self.notes.file(uri, hashlib.sha256(content).hexdigest(), len(content))
+
+
+class FileTree:
+    """Files of one JSON record each below a folder of a store, to be read as one of JSON lines.
+
+    Args:
+        names: of the files, in the order of the lines.
+    """
+
+    def __init__(self, store: Store, folder: str, names: Sequence[str]) -> None:
+        self._store = store
+        self._names = names
+        self._address = store.address(folder)
+        self.name, self.suffix = f"{folder}.jsonl", ".jsonl"
+
+    def __str__(self) -> str:
+        return self._address
+
+    @cached_property
+    def _read(self) -> dict[str, bytes]:
+        found = read_all(self._store, self._names)
+        return {self._store.address(name): content for name, content in found.items() if content is not None}
+
+    def contents(self) -> Iterable[tuple[str, bytes]]:
+        """Addresses and bytes of the files."""
+        return self._read.items()
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self._read.values()))
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        return io.BytesIO(b"\n".join(_on_one_line(uri, content) for uri, content in self.contents()))
+
+    def sha256(self) -> str:
+        return hashlib.sha256(self.open("rb").read()).hexdigest()
+
+
+def _on_one_line(uri: str, content: bytes) -> bytes:
+    try:
+        return json.dumps(json.loads(content)).encode()
+    except ValueError as error:
+        raise DataError(f"{uri} is no JSON: {error}; mend or remove it") from error

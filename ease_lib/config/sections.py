@@ -34,6 +34,8 @@ S3_SCHEMES = ("s3", "minio")
 """Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
+FILE_ORDER, KEEP_LEAKS, FIXED_DATA, DRAWN_OUTPUTS = "file", "keep", "fixed", "drawn"
+"""Values of parameters that make the data the paper's."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
@@ -181,6 +183,26 @@ class TaskConfig(Section):
     test_size: int = param(
         -1, "Rows that are only reported; -1 takes a third, at most 100.", low=-1, high=100_000, form=True
     )
+    split_order: str = param(
+        "drawn",
+        "Which rows a split gets: drawn by seed, classes in proportion, or file: the first ones (the paper's).",
+        choices=("drawn", FILE_ORDER),
+    )
+    leaks: str = param(
+        "drop",
+        "Rows of a source's own splits whose inputs are drawn for another: drop, or keep (the paper's).",
+        choices=("drop", KEEP_LEAKS),
+    )
+    repeat_data: str = param(
+        "drawn",
+        "Splits and noise: drawn by the run's seed, or fixed: those of seed 0, so repeats differ in the search alone.",
+        choices=("drawn", FIXED_DATA),
+    )
+    shown_outputs: str = param(
+        "first",
+        "Of several accepted outputs an exemplar shows the first, or one drawn by seed (the paper's).",
+        choices=("first", DRAWN_OUTPUTS),
+    )
     noise_ratio: float = param(
         0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
     )
@@ -214,7 +236,14 @@ class TaskConfig(Section):
             yield "task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)"
         yield from self._table_problems()
 
+    def data_seed(self, seed: int) -> int:
+        """The seed of splits, noise and shown outputs in a run of this seed."""
+        return 0 if self.repeat_data == FIXED_DATA else seed
+
     def _table_problems(self) -> Iterator[str]:
+        for name in ("group_column", "time_column"):
+            if getattr(self, name) and self.split_order == FILE_ORDER:
+                yield f"{name} and split_order={FILE_ORDER} both say which rows are in a split; keep one of them"
         if self.split_column and self.time_column:
             yield "split_column and time_column both say which rows are the test set; keep one of them"
         for name in ("validation_uri", "test_uri"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from ease_lib.artifacts.functions import LoadedFunction
-from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.sources import FileTree, Sources
 from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import JUDGE, TaskConfig
@@ -29,6 +30,7 @@ from ease_lib.tasks.catalog import (
     task_tables,
 )
 from ease_lib.tasks.records import TABLE_NAMES
+from ease_lib.tasks.table import split_of
 
 READ_WHOLE_BYTES = 16 * 2**20
 """Data up to this size is tried as a whole before a run, which takes a second or two."""
@@ -63,8 +65,22 @@ def is_small(task: TaskConfig, sources: Sources) -> bool:
 
 
 def _tables(task: TaskConfig, sources: Sources) -> dict[str, DataFile] | None:
+    locate, list_files = _files_of(task, sources)
+    return task_tables(task, locate, list_files, files_apart(task, sources))
+
+
+def _files_of(task: TaskConfig, sources: Sources) -> tuple[Callable[[str], DataFile], Callable[[str], list[str]]]:
+    """The task's files by name, and the names of those in a folder of `task_uri`; a tree of MATH is a file a split."""
     store, names = task_files(task.task_uri, sources)
-    return task_tables(task, store.data_file, lambda: names or store.list_names(), files_apart(task, sources))
+    trees = file_trees(store) if task.task == "math" and not names else {}
+
+    def locate(name: str) -> DataFile:
+        return trees[name] if name in trees else store.data_file(name)
+
+    def list_files(folder: str) -> list[str]:
+        return store.find_names(folder) if folder else names or list(trees) or store.list_names()
+
+    return locate, list_files
 
 
 def _bytes_to_read(file: DataFile) -> int:
@@ -85,18 +101,18 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
     Args:
         own_metric: the caller's function that scores, where `metric` names one.
     """
-    store, names = task_files(task.task_uri, sources)
+    found, list_files = _files_of(task, sources)
     apart = files_apart(task, sources)
     files: dict[str, DataFile] = {}
 
     def locate(name: str) -> DataFile:
-        return files.setdefault(name, store.data_file(name))
+        return files.setdefault(name, found(name))
 
     data = build_task(
         task,
-        seed=seed,
+        seed=task.data_seed(seed),
         locate=locate,
-        list_files=lambda: names or store.list_names(),
+        list_files=list_files,
         metric_of=lambda name: load_metric(name, sources, own=own_metric).score,
         fields=columns_of(task, sources),
         apart=apart,
@@ -107,6 +123,19 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
         content = shipped.read_bytes()
         sources.notes.file(f"{PACKAGE}{SHIPPED}", hashlib.sha256(content).hexdigest(), len(content))
     return data
+
+
+def file_trees(store: Store) -> dict[str, FileTree]:
+    """The trees of one JSON file a record below folders that are named by split, by the names of tables; none beside
+    tables."""
+    if any(name.lower().endswith(TABLE_NAMES) for name in store.find_names()):
+        return {}
+    names: dict[str, list[str]] = {}
+    for name in store.walk_names():
+        folder, _, rest = name.partition("/")
+        if rest.lower().endswith(".json") and split_of(folder):
+            names.setdefault(folder, []).append(name)
+    return {f"{folder}.jsonl": FileTree(store, folder, found) for folder, found in names.items()}
 
 
 def files_apart(task: TaskConfig, sources: Sources) -> dict[str, DataFile]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from ease_lib.config.sections import TaskConfig
+from ease_lib.config.sections import DRAWN_OUTPUTS, FILE_ORDER, KEEP_LEAKS, TaskConfig
 from ease_lib.errors import ConfigError, DataError
+from ease_lib.seeding import rng
 from ease_lib.tasks import table
-from ease_lib.tasks.base import Readable, Row, TaskData, TaskSource, row_hash
+from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hash
 from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from ease_lib.tasks.instruction_induction import instruction_induction
@@ -42,8 +43,8 @@ LocateFile = Callable[[str], Readable]
 """Gives a file below `task_uri`."""
 F = TypeVar("F", bound=Readable)
 NO_FILES: Mapping[str, Readable] = MappingProxyType({})
-ListFiles = Callable[[], list[str]]
-"""The names of the files at `task_uri`: several for a folder, one (its own name) for a file."""
+ListFiles = Callable[[str], list[str]]
+"""The names of the files in a folder of `task_uri`, in itself for "": of a file its own name."""
 
 
 def build_task(
@@ -77,10 +78,23 @@ def build_task(
         validation_size=most_validation_rows(config) if config.task in GENERATED else config.validation_size,
         test_size=most_test_rows(config) if config.task in GENERATED else config.test_size,
         seed=seed,
+        in_file_order=config.split_order == FILE_ORDER,
+        keep_leaks=config.leaks == KEEP_LEAKS,
     )
     metric = data.metric if config.metric == "auto" else config.metric
-    pool = inject_noise(data.pool, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
+    shown = _with_drawn_outputs(data.pool, seed) if config.shown_outputs == DRAWN_OUTPUTS else data.pool
+    pool = inject_noise(shown, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
     return replace(data, metric=metric, pool=pool)
+
+
+def _with_drawn_outputs(pool: Sequence[Exemplar], seed: int) -> tuple[Exemplar, ...]:
+    """Each exemplar with one of its accepted outputs first, as the authors' code draws the one that is shown."""
+    draw = rng(seed, "shown outputs")
+    places = [int(draw.integers(len(row.outputs))) for row in pool]
+    return tuple(
+        replace(row, outputs=tuple(dict.fromkeys((row.outputs[place], *row.outputs))))
+        for row, place in zip(pool, places, strict=True)
+    )
 
 
 def without_rows(source: TaskSource, excluded: str) -> TaskSource:
@@ -139,7 +153,7 @@ def load_source(
         case "lp_variant":
             return pig_latin_variant(rows=rows, seed=seed)
         case "instruction_induction":
-            return instruction_induction(config.task_name, locate)
+            return instruction_induction(config.task_name, locate, list_files)
         case "table" if is_hub(config):
             return table.hub_source(config.task_name, columns_of_table(config, fields))
         case "table":
@@ -259,7 +273,7 @@ def customer_feedback() -> TaskSource:
 
 def _files(task_uri: str, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]) -> dict[str, F]:
     """The one table there is, as `rows`, or those named by split; beside them those that lie apart."""
-    names = [name for name in list_files() if name.lower().endswith(TABLE_NAMES)]
+    names = [name for name in list_files("") if name.lower().endswith(TABLE_NAMES)]
     if len(names) == 1:
         return {table.ROWS: locate(names[0]), **apart}
     files = {split: name for name in names if (split := table.split_of(name))}

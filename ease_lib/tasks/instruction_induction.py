@@ -1,8 +1,10 @@
 """Adapter for the Instruction Induction format (Honovich et al., 2022): one JSON file per split.
 
 `{"metadata": ..., "examples": {"1": {"input": ..., "output": ...}, ...}}`; `induce` is the pool, `valid` the validation
-set, `execute` the test set. `possible_translations` and `other_rhymes` are further accepted outputs. Two of its tasks
-have fields of their own: `cause`, `effect` (cause_and_effect) and `items`, `all_common_concepts` (common_concept).
+set, `execute` the test set. Its authors publish no `valid`; without it the pool is the first four fifths of `induce`,
+and the validation set the rest, as the authors of EASE have dealt it. `possible_translations` and `other_rhymes` are
+further accepted outputs. Two of its tasks have fields of their own: `cause`, `effect` (cause_and_effect) and `items`,
+`all_common_concepts` (common_concept).
 """
 
 from __future__ import annotations
@@ -28,19 +30,36 @@ _METRICS = {
 _VARIANT = re.compile(r"(_v\d+|_\d+_noisy|_large|_redirect\d*|_textlabel|_reverse|_remap\w*)+$")
 
 
-def instruction_induction(name: str, locate: Callable[[str], Readable]) -> TaskSource:
+def instruction_induction(
+    name: str, locate: Callable[[str], Readable], list_files: Callable[[str], list[str]]
+) -> TaskSource:
     """Read a task; which of its pool rows are noisy is unknown.
 
     Args:
         name: file name without `.json`.
         locate: gives a file of the data folder, e.g. `induce/sum_v1.json`.
+        list_files: the names of the files in a folder of it, none where there is no such folder.
 
     Raises:
         DataError: naming file and example.
     """
-    splits = {split: _read(locate(f"{folder}/{name}.json")) for split, folder in SPLIT_FOLDERS.items()}
+    folders = dict(SPLIT_FOLDERS)
+    notices = []
+    if not list_files(folders["validation"]):
+        del folders["validation"]
+    splits = {split: _read(locate(f"{folder}/{name}.json")) for split, folder in folders.items()}
+    if "validation" not in splits:
+        rows = splits["pool"]
+        first = len(rows) * 4 // 5
+        splits |= {"pool": rows[:first], "validation": rows[first:]}
+        notices.append(f"there is no valid/: of {len(rows)} rows in induce/ the last {len(rows) - first} are its rows")
     return TaskSource(
-        name=name, metric=metric_of(name), rows=splits["pool"], validation=splits["validation"], test=splits["test"]
+        name=name,
+        metric=metric_of(name),
+        rows=splits["pool"],
+        validation=splits["validation"],
+        test=splits["test"],
+        notices=tuple(notices),
     )
 
 

@@ -1,8 +1,9 @@
 """Deal the rows of a source into pool, validation and test set, by seed.
 
 Rows with the same input, but for case and blanks, always stay together: a row that the search saw in one split would
-not be new in another. Where a source comes with its own splits, what stands in the test set is taken out of the others,
-and what stands in the validation set out of the pool.
+not be new in another. Where a source comes with its own splits, what stands among the rows drawn for the test set is
+taken out of the others, and what stands among those drawn for the validation set out of the pool; or it is kept, as in
+the paper's data.
 
 Rows with the same value in the `group_column` stay in one split as equal inputs do; what is linked by either is one
 group. By a `time_column` the newest groups are the test set, those before them the validation set, and the pool is
@@ -11,6 +12,10 @@ no say in that.
 
 Where there are few outputs, every split has each of them in the proportion of the source, and at least once where rows
 allow it: of 20 rows drawn at random, classes would be missing, and a winner that knows nothing of them be the best.
+
+In the order of the file nothing is drawn: the splits of a source give their first rows, as the authors' code takes them
+(the first 100 of `induce` and 20 of `valid`); of one file the pool gets the first rows, the test set the last, and the
+validation set those before these.
 """
 
 from __future__ import annotations
@@ -38,7 +43,16 @@ FEWEST_VALIDATION_ROWS, MOST_VALIDATION_ROWS, MOST_TEST_ROWS = 20, 200, 100
 """Unless a size is asked for; a small table has fewer validation rows, so that every split has some."""
 
 
-def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size: int, seed: int) -> TaskData:
+def deal(
+    source: TaskSource,
+    *,
+    pool_size: int,
+    validation_size: int,
+    test_size: int,
+    seed: int,
+    in_file_order: bool = False,
+    keep_leaks: bool = False,
+) -> TaskData:
     """Draw the three sets without replacement.
 
     Args:
@@ -47,42 +61,46 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
         validation_size: -1 takes a third of the rows that the test set leaves, no fewer than 20 where the pool keeps
             half of them, or the source's own validation rows; no more than 200.
         test_size: -1 takes a third of the rows, or the source's own test rows; no more than 100.
+        in_file_order: take rows as they stand, whatever their classes; for sources without groups and times.
+        keep_leaks: leave rows in a split of the source whose inputs are drawn for another.
 
     Raises:
         DataError: naming the split, the rows wanted and the rows there are; or when there are fewer groups than splits.
     """
-    own_test, own_validation, rows, notices = _without_leaks(source)
-    left = _Groups(rows, seed, "rows")
-    _check_groups(source, left.number, 1 + (own_test is None) + (own_validation is None))
+    leaks = _Leaks(source, keep=keep_leaks)
+    sizes = {"test": test_size, "validation": validation_size}
+    own = {"test": source.test, "validation": source.validation}
     drawn: dict[str, list[Row]] = {}
-    for split, own, size in (("test", own_test, test_size), ("validation", own_validation, validation_size)):
-        groups = left if own is None else _Groups(own, seed, split)
-        third = len(groups) if own is not None else len(groups) // 3
-        if split == "test" and size == AUTOMATIC:
-            size = test_size = max(1, min(MOST_TEST_ROWS, third))
-        if split == "validation" and size == AUTOMATIC:
-            least = min(FEWEST_VALIDATION_ROWS, len(groups) // 2) if own is None else 1
-            size = validation_size = max(1, least, min(MOST_VALIDATION_ROWS, third))
-        if own is not None and len(own) < size:
-            raise DataError(
-                f"{source.name} has {len(own)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
-            )
-        still_to_come = 1 + (split == "test" and own_validation is None) if own is None else 0
-        by_time = source.time_column and own is None
-        drawn[split] = (groups.take_newest if by_time else groups.take)(size, leave=still_to_come)
+    for split, of_source in own.items():
+        if of_source is not None:
+            fresh = leaks.without(split, of_source)
+            size = sizes[split] = _size_of(split, sizes[split], len(fresh), is_own=True)
+            if len(fresh) < size:
+                raise DataError(
+                    f"{source.name} has {len(fresh)} {split} rows, fewer than {split}_size={size}; lower {split}_size"
+                )
+            drawn[split] = list(fresh[:size]) if in_file_order else _Groups(fresh, seed, split).take(size)
+            leaks.taken(drawn[split])
+    rows = leaks.without("pool", source.rows)
+    left = _Groups(rows, None if in_file_order else seed, "rows")
+    shared = [split for split, of_source in own.items() if of_source is None]
+    _check_groups(source, left.number, 1 + len(shared))
+    for number, split in enumerate(shared):
+        size = sizes[split] = _size_of(split, sizes[split], len(left), is_own=False)
+        take = left.take_newest if source.time_column else left.take_last if in_file_order else left.take
+        drawn[split] = take(size, leave=len(shared) - number)
     pool_rows = len(left) if pool_size == EVERYTHING else pool_size
     if pool_size == AUTOMATIC:
         pool_rows = len(left) if len(left) <= SMALL_TABLE else PAPER_POOL
-    pool = left.parted(seed).take(pool_rows)
-    shared = [split for split, own in (("test", own_test), ("validation", own_validation)) if own is None]
-    lacking = len(drawn["test"]) < test_size or len(drawn["validation"]) < validation_size
+    pool = list(rows[:pool_rows]) if in_file_order and not shared else left.parted(seed).take(pool_rows)
+    lacking = any(len(drawn[split]) < sizes[split] for split in own)
     if lacking or len(pool) < max(pool_rows, 1):
         there = f"{len(rows)} rows in the sample" if source.left_out else f"{len(rows)} rows"
         grouped = f" in {left.number} groups of {source.group_column}" if source.group_column else ""
+        wanted = "".join(f", {split}_size={sizes[split]}" for split in ("validation", "test") if split in shared)
         raise DataError(
             f"{source.name} has {there} with {left.inputs} different inputs{grouped} for pool_size="
-            f"{max(pool_size, 1)}{_needs(own_validation, 'validation', validation_size)}"
-            f"{_needs(own_test, 'test', test_size)}, and equal inputs{' and groups' if grouped else ''} stay in one "
+            f"{max(pool_size, 1)}{wanted}, and equal inputs{' and groups' if grouped else ''} stay in one "
             "split; lower a size"
         )
     pool_set = _numbered(pool, 0)
@@ -96,8 +114,19 @@ def deal(source: TaskSource, *, pool_size: int, validation_size: int, test_size:
         test=test_set,
         unused=source.left_out + len(rows) - sum(len(drawn[split]) for split in shared) - len(pool),
         classes=_class_counts(rows, pool, drawn["validation"], drawn["test"]),
-        notices=(*source.notices, *notices),
+        notices=(*source.notices, *leaks.notices),
     )
+
+
+def _size_of(split: str, wanted: int, rows: int, *, is_own: bool) -> int:
+    """Rows of a split, of so many there are: those asked for, or what `deal` says of -1."""
+    if wanted != AUTOMATIC:
+        return wanted
+    third = rows if is_own else rows // 3
+    if split == "test":
+        return max(1, min(MOST_TEST_ROWS, third))
+    least = 1 if is_own else min(FEWEST_VALIDATION_ROWS, rows // 2)
+    return max(1, least, min(MOST_VALIDATION_ROWS, third))
 
 
 def _check_groups(source: TaskSource, groups: int, splits: int) -> None:
@@ -135,18 +164,22 @@ class _Group:
 
 
 class _Groups:
-    """Groups of rows that are not dealt yet, in a random order; `inputs` is how many different ones there were."""
+    """Groups of rows that are not dealt yet, in a random order; `inputs` is how many different ones there were.
 
-    def __init__(self, rows: Sequence[Row], seed: int, stream: str) -> None:
+    Without a seed they stand in the order of their first rows, and classes do not count.
+    """
+
+    def __init__(self, rows: Sequence[Row], seed: int | None, stream: str) -> None:
         by_input: dict[bytes, _Group] = {}
         for row in rows:
             by_input.setdefault(input_key(row.input), _Group([])).rows.append(row)
         self.inputs = len(by_input)
-        self._classes = classes_of([group.label for group in by_input.values()])
+        self._classes = classes_of([group.label for group in by_input.values()]) if seed is not None else []
         self._is_grouped = any(row.group for row in rows)
         groups = _joined(list(by_input.values())) if self._is_grouped else list(by_input.values())
         self.number = len(groups)
-        self._left = [groups[int(index)] for index in rng(seed, "splits", stream).permutation(len(groups))]
+        order = range(len(groups)) if seed is None else rng(seed, "splits", stream).permutation(len(groups))
+        self._left = [groups[int(index)] for index in order]
 
     def __len__(self) -> int:
         return sum(len(group.rows) for group in self._left)
@@ -193,6 +226,15 @@ class _Groups:
             gone.add(id(group))
         self._left = [group for group in self._left if id(group) not in gone]
         return taken
+
+    def take_last(self, size: int, *, leave: int = 0) -> list[Row]:
+        """So many rows from the end; of the group that has more than are wanted the rest is left out for good."""
+        taken: list[list[Row]] = []
+        missing = size
+        while missing > 0 and len(self._left) > leave:
+            taken.append(self._left.pop().rows[:missing])
+            missing -= len(taken[-1])
+        return [row for rows in reversed(taken) for row in rows]
 
     def parted(self, seed: int) -> _Groups:
         """What is left, by equal inputs alone: for the last split, which leaves nothing to others."""
@@ -324,27 +366,29 @@ def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
     return {label: quota.get(label, 0) for label in there}
 
 
-def _without_leaks(source: TaskSource) -> tuple[Sequence[Row] | None, Sequence[Row] | None, Sequence[Row], list[str]]:
-    """Own test and validation rows, the others, and what was taken out of them because it stands in another split."""
-    notices: list[str] = []
-    seen: set[bytes | str] = set()
+class _Leaks:
+    """What was drawn for splits that come first, and rows of the others that have the same inputs or groups."""
 
-    def fresh(split: str, rows: Sequence[Row] | None, others: str) -> Sequence[Row] | None:
-        if rows is None or not seen:
+    def __init__(self, source: TaskSource, *, keep: bool) -> None:
+        self._what = f"inputs or {source.group_column}" if source.group_column else "inputs"
+        self._keep = keep
+        self._taken: set[bytes | str] = set()
+        self.notices: list[str] = []
+
+    def taken(self, rows: Iterable[Row]) -> None:
+        self._taken.update(*map(_keys, rows))
+
+    def without(self, split: str, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows of a split, with or without those whose inputs are taken; how many these are becomes a notice."""
+        fresh = [row for row in rows if not self._taken & _keys(row)] if self._taken else rows
+        if len(fresh) == len(rows):
             return rows
-        left = [row for row in rows if not seen & _keys(row)]
-        if len(left) < len(rows):
-            what = f"inputs or {source.group_column}" if source.group_column else "inputs"
-            notices.append(
-                f"{len(rows) - len(left)} {split} rows were left out: their {what} stand in the {others} too"
-            )
-        return left
-
-    seen.update(*map(_keys, source.test or ()))
-    validation = fresh("validation", source.validation, "test set")
-    seen.update(*map(_keys, validation or ()))
-    rows = fresh("pool", source.rows, "validation or test set") or []
-    return source.test, validation, rows, notices
+        others = "validation or test set" if split == "pool" else "test set"
+        done = "were kept (leaks=keep), though" if self._keep else "were left out:"
+        self.notices.append(
+            f"{len(rows) - len(fresh)} {split} rows {done} their {self._what} stand in the {others} too"
+        )
+        return rows if self._keep else fresh
 
 
 def _keys(row: Row) -> set[bytes | str]:
@@ -361,10 +405,6 @@ def _class_counts(
         label: (counts[0][label], counts[1][label], counts[2][label])
         for label in classes_of([row.outputs[0] for row in rows])
     }
-
-
-def _needs(own: object, split: str, size: int) -> str:
-    return "" if own is not None else f", {split}_size={size}"
 
 
 def _numbered(rows: Sequence[Row], start: int) -> tuple[Exemplar, ...]:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from ease_lib.tasks import generated as linear_rule
-from ease_lib.tasks import generated as pig_latin
+from ease_lib.tasks.generated import INTERCEPT, SLOPE, translate
+from ease_lib.tasks.sentences import VOCABULARY
 from tests.simulation import in_context_learner
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
@@ -40,11 +40,11 @@ def prior_answer(query: str) -> str | None:
     """
     number = query.replace("\u2212", "-")
     if _NUMBER.fullmatch(number):
-        value = linear_rule.SLOPE * Decimal(number) + linear_rule.INTERCEPT
+        value = SLOPE * Decimal(number) + INTERCEPT
         return f"{value.normalize() + 0:f}"
     words = set(re.findall(r"[a-z']+", query.lower()))
-    if _SENTENCE.fullmatch(query) and (query.islower() or words <= pig_latin.VOCABULARY):
-        return pig_latin.translate(query)
+    if _SENTENCE.fullmatch(query) and (query.islower() or words <= VOCABULARY):
+        return translate(query)
     return None
 
 

@@ -319,9 +319,9 @@ def test_linear_rule_with_much_noise_is_hard_but_not_hopeless() -> None:
 def test_pig_latin_separates_good_from_bad_sequences() -> None:
     scores = score_matrix(pig_latin_variant(rows=300, seed=0), noise=0.1, sequences=100, queries=60)
     first_twenty = scores[:, :20].mean(axis=1)
-    assert 0.2 < first_twenty.mean() < 0.5
+    assert 0.1 < first_twenty.mean() < 0.5
     assert first_twenty.std() > 0.1
-    assert first_twenty.max() > 0.6
+    assert first_twenty.max() > 0.4
     assert halves_agree(scores) > 0.6
 
 

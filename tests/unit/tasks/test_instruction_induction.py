@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -14,9 +15,22 @@ def write(folder, name, *examples):
         (folder / split / f"{name}.json").write_text(json.dumps(content))
 
 
+def read(name, folder):
+    return instruction_induction(name, folder.joinpath, lambda below: [path.name for path in folder.glob(f"{below}/*")])
+
+
+def test_without_valid_the_pool_is_the_first_four_fifths_of_induce_as_the_authors_have_dealt_it(tmp_path):
+    write(tmp_path, "t", *[{"input": f"row {number}", "output": "a"} for number in range(13)])
+    shutil.rmtree(tmp_path / "valid")
+    source = read("t", tmp_path)
+    assert [row.input for row in source.rows] == [f"row {number}" for number in range(10)]
+    assert [row.input for row in source.validation] == ["row 10", "row 11", "row 12"]
+    assert source.notices == ("there is no valid/: of 13 rows in induce/ the last 3 are its rows",)
+
+
 def test_further_accepted_outputs(tmp_path):
     write(tmp_path, "t", {"input": "time", "output": "Zeit", "possible_translations": ["Mal", "Zeit"]})
-    source = instruction_induction("t", tmp_path.joinpath)
+    source = read("t", tmp_path)
     assert source.rows[0].outputs == ("Zeit", "Mal")
     assert source.rows[0].is_noisy is None
 
@@ -34,7 +48,7 @@ def test_broken_files_name_the_example(tmp_path, content, message):
     write(tmp_path, "t", {"input": "a", "output": "b"})
     (tmp_path / "valid" / "t.json").write_text(content)
     with pytest.raises(DataError) as caught:
-        instruction_induction("t", tmp_path.joinpath)
+        read("t", tmp_path)
     assert message in str(caught.value)
     assert "valid/t.json" in str(caught.value)
 
@@ -66,10 +80,10 @@ def test_tasks_with_fields_of_their_own(tmp_path):
     write(
         tmp_path, "common_concept", {"items": ["guitars", "pendulums"], "all_common_concepts": ["oscillate", "swing"]}
     )
-    row = instruction_induction("common_concept", tmp_path.joinpath).rows[0]
+    row = read("common_concept", tmp_path).rows[0]
     assert (row.input, row.outputs) == ("guitars, pendulums", ("oscillate", "swing"))
     write(tmp_path, "cause_and_effect", *[{"cause": "It rained.", "effect": "It is wet."}] * 20)
-    rows = instruction_induction("cause_and_effect", tmp_path.joinpath).rows
+    rows = read("cause_and_effect", tmp_path).rows
     assert {row.input for row in rows} == {
         "Sentence 1: It rained. Sentence 2: It is wet.",
         "Sentence 1: It is wet. Sentence 2: It rained.",
@@ -82,7 +96,7 @@ def test_every_published_output_is_right_by_its_metric(real_data):
     names = sorted(path.stem for path in (folder / "induce").glob("*.json"))
     assert len(names) == 23
     for name in names:
-        source = instruction_induction(name, folder.joinpath)
+        source = read(name, folder)
         for row in (*source.rows, *source.validation, *source.test):
             assert all(METRICS[source.metric](output, row.outputs) == 1 for output in row.outputs), (name, row)
 
@@ -90,5 +104,5 @@ def test_every_published_output_is_right_by_its_metric(real_data):
 def test_published_noise_changes_less_than_it_says(real_data):
     folder = real_data / "instruction_induction"
     name = "ag_news_textlabel_redirect1_{}_noisy"
-    noisy, clean = (instruction_induction(name.format(percent), folder.joinpath).rows for percent in (10, 0))
+    noisy, clean = (read(name.format(percent), folder).rows for percent in (10, 0))
     assert sum(one.outputs[0] != other.outputs[0] for one, other in zip(noisy, clean, strict=True)) == 6

@@ -1,12 +1,16 @@
 """GSM8K, AQuA and MATH as their files are: every expected answer must be readable from what the pool shows."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from ease_lib.artifacts.sources import Sources
+from ease_lib.artifacts.store import open_store
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS, final_number, final_option
+from ease_lib.running.task_data import check_data, load_data
 from ease_lib.tasks.catalog import build_task
 
 
@@ -15,7 +19,9 @@ def built(task, folder, **parameters):
     sizes = {"pool_size": 2, "validation_size": 1, "test_size": 1}
     config = parse_parameters({"task": task, "task_uri": str(folder), "k": 1, **sizes, **parameters}).task
     names = sorted(path.name for path in folder.iterdir())
-    return build_task(config, seed=0, locate=folder.joinpath, list_files=lambda: names, metric_of=METRICS.__getitem__)
+    return build_task(
+        config, seed=0, locate=folder.joinpath, list_files=lambda folder: names, metric_of=METRICS.__getitem__
+    )
 
 
 def write_lines(path, *records):
@@ -89,3 +95,35 @@ def test_all_letters_of_aqua_are_read_and_its_development_rows_are_dealt(real_da
     bare = [row.output.rpartition("\n")[0] for row in rows]  # the rationales as people ended them
     read = sum(final_option(text) == row.output[-2] for text, row in zip(bare, rows, strict=True))
     assert read >= 484  # of 508; all but one of the others name no option
+
+
+def test_math_is_read_as_published_a_file_a_problem(tmp_path, s3_prefix):
+    """From the folder of splits and subjects, and from a bucket; every file that was read is noted."""
+    for split, count in (("train", 6), ("test", 3)):
+        for number in range(count):
+            folder = tmp_path / "MATH" / split / ("algebra" if number % 2 else "geometry")
+            folder.mkdir(parents=True, exist_ok=True)
+            solution = f"It is\n\n$\\boxed{{{number}}}$."
+            problem = {"problem": f"{split} {number}", "level": "Level 1", "solution": solution}
+            (folder / f"{number}.json").write_text(json.dumps(problem, indent=1))
+    places = open_store(f"{s3_prefix}/MATH")
+    for path in (tmp_path / "MATH").rglob("*.json"):
+        places.write(str(path.relative_to(tmp_path / "MATH")), path.read_bytes())
+    found = []
+    for uri in (str(tmp_path / "MATH"), f"{s3_prefix}/MATH"):
+        sources = Sources()
+        sizes = {"pool_size": 3, "validation_size": 2, "test_size": 3}
+        config = parse_parameters({"task": "math", "task_uri": uri, "k": 1, **sizes}).task
+        check_data(config, sources)
+        found.append(load_data(config, 0, sources))
+        assert len(sources.notes.files_read) == 9
+    assert found[0] == replace(found[1], name=found[0].name)
+    assert {row.input for row in found[0].test} == {"test 0", "test 1", "test 2"}
+    assert all("\n\n" not in row.output for row in found[0].pool)
+
+
+def test_a_file_of_the_tree_that_is_no_json_is_named(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/1.json").write_text("{")
+    with pytest.raises(DataError, match=r"train/1\.json is no JSON"):
+        load_data(parse_parameters({"task": "math", "task_uri": str(tmp_path)}).task, 0, Sources())

@@ -1,11 +1,15 @@
 """The paper's own tasks and the shipped one."""
 
+import json
+import re
+
 import pytest
 
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Row, TaskSource, row_hash
 from ease_lib.tasks.catalog import customer_feedback, without_rows
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant, translate
+from ease_lib.tasks.sentences import VOCABULARY
 
 
 def test_linear_rule_and_its_noise():
@@ -25,25 +29,28 @@ def test_linear_noise_is_wrong_for_every_input():
     [
         ("Tom never walks to school.", "Omtay evernay alksway otay oolschay."),
         ("I think that you know.", "Iay inkthay atthay ouyay owknay."),
-        ("Tom is not a morning person.", "Omtay isay otnay aay orningmay ersonpay."),
-        ("Yes, my rhythm!", "Esyay, ymay ythmrhay!"),
+        ("Tom is not a morning person.", "Omtay isay otnay ay orningmay ersonpay."),
+        ("Yes, OK? A type.", "Esyay, Okay? Aay etypay."),
     ],
 )
-def test_pig_latin_as_in_the_papers_examples(sentence, expected):
+def test_pig_latin_as_in_the_published_data(sentence, expected):
     assert translate(sentence) == expected
 
 
 def test_pig_latin_equals_the_published_translations(real_data):
-    """Except for words that begin with a vowel and end in "a", and words with an apostrophe (see the data's README)."""
-    import json
+    for split in ("induce", "valid", "execute"):
+        path = real_data / "instruction_induction" / split / "pig_latin_variant2_encode_0_noisy.json"
+        examples = json.loads(path.read_text())["examples"].values()
+        assert [translate(example["input"]) for example in examples] == [example["output"] for example in examples]
 
-    examples = json.loads(
-        (real_data / "instruction_induction/induce/pig_latin_variant2_encode_0_noisy.json").read_text()
-    )
-    pairs = [(example["input"], example["output"]) for example in examples["examples"].values()]
-    ordinary = [(text, output) for text, output in pairs if not {"a", "a."} & set(text.lower().split())]
-    assert len(ordinary) > 60
-    assert all(translate(text) == output for text, output in ordinary)
+
+def test_the_sentences_are_as_long_and_nearly_as_varied_as_the_published_ones():
+    """Those have 7.2 words and 712 different ones in 300 rows."""
+    rows = pig_latin_variant(rows=300, seed=0).rows
+    words = [word for row in rows for word in re.findall("[a-z]+", row.input.lower())]
+    assert 7 < len(words) / len(rows) < 8.5
+    assert len(set(words)) > 600
+    assert set(words) <= VOCABULARY
 
 
 def test_pig_latin_sentences_are_distinct_and_the_noise_repeats_the_input():

@@ -1,5 +1,6 @@
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,46 @@ def test_own_splits_of_the_source_are_kept_apart():
     )
     assert all(text.startswith("v") for text in inputs(data.validation))
     assert sorted(inputs(data.test)) == [f"t{n}" for n in range(5)]
+
+
+def own_splits(validation=9, test=9):
+    """A source whose pool has rows 0 to 29, the validation set 20 to 28, the test set 28 to 36 of the same."""
+    every_row = [Row(f"row {number}", ("ab"[number % 2],)) for number in range(60)]
+    return source(30, validation=every_row[20 : 20 + validation], test=every_row[28 : 28 + test])
+
+
+def test_in_file_order_every_split_of_the_source_gives_its_first_rows():
+    rows = [Row("twice", ("a",)), *source(30).rows[:28], Row("twice", ("a",))]
+    given = replace(own_splits(test=2), rows=rows, test=[Row("t", ("a",)), Row("t", ("a",))])
+    data = deal(given, pool_size=30, validation_size=3, test_size=2, seed=7, in_file_order=True, keep_leaks=True)
+    assert inputs(data.pool) == [row.input for row in rows]
+    assert inputs(data.validation) == ["row 20", "row 21", "row 22"]
+    assert inputs(data.test) == ["t", "t"]
+
+
+def test_in_file_order_one_table_gives_the_pool_its_first_rows_and_the_test_set_its_last():
+    data = deal(source(30), pool_size=10, validation_size=5, test_size=7, seed=7, in_file_order=True)
+    numbers = [[int(text.split()[1]) for text in inputs(split)] for split in (data.pool, data.validation, data.test)]
+    assert numbers == [list(range(10)), list(range(18, 23)), list(range(23, 30))]
+
+
+def test_in_file_order_equal_inputs_stay_in_one_split():
+    rows = [*source(10).rows, Row("row 0", ("a",)), Row("ROW  0", ("a",))]
+    given = replace(source(0), rows=rows)
+    data = deal(given, pool_size=0, validation_size=2, test_size=2, seed=0, in_file_order=True)
+    assert inputs(data.test) == ["row 8", "row 9"]
+    assert sorted(text.lower().split()[1] for text in inputs(data.pool)) == ["0", "0", "0", "1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_leak_is_what_stands_among_the_rows_that_are_drawn(keep):
+    """Not what stands among those that nobody is asked."""
+    sizes = {"pool_size": 0, "validation_size": 2, "test_size": 1}
+    data = deal(own_splits(), **sizes, seed=0, in_file_order=True, keep_leaks=keep)
+    leaks = {"row 20", "row 21", "row 28"}
+    assert set(inputs(data.pool)) == {f"row {number}" for number in range(30)} - (set() if keep else leaks)
+    what = "were kept (leaks=keep), though" if keep else "were left out:"
+    assert data.notices[-1] == f"3 pool rows {what} their inputs stand in the validation or test set too"
 
 
 def test_a_row_of_another_split_of_the_source_is_left_out_of_the_pool():
