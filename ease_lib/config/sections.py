@@ -18,12 +18,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ease_lib.config.methods import CHOOSE_ROWS, FLEXIBLE, METHODS
 
+AS_PUBLISHED = "instruction_induction"
+"""The metric that scores as the authors of Instruction Induction do; the task says by which of its rules."""
 EVALUATIONS_UNDER_WAY = 8
 """Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
 METRIC_NAMES = (
     *("exact_match", "case_sensitive_match", "label", "exact_set", "contains", "token_f1", "rouge_l"),
     "edit_similarity",
-    *("regex", "json_equal", "json_fields", "json_set", "number", "option_letter", "boxed"),
+    *("regex", "json_equal", "json_fields", "json_set", "number", "option_letter", "boxed", AS_PUBLISHED),
 )
 JUDGE = "judge"
 """The metric that asks a second LLM."""
@@ -34,8 +36,8 @@ S3_SCHEMES = ("s3", "minio")
 """Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
 """Before the name of an embedder behind an endpoint."""
-FILE_ORDER, KEEP_LEAKS, FIXED_DATA, DRAWN_OUTPUTS = "file", "keep", "fixed", "drawn"
-"""Values of parameters that make the data the paper's."""
+FILE_ORDER, KEEP_LEAKS, FIXED_DATA, DRAWN_OUTPUTS, LATEST = "file", "keep", "fixed", "drawn", "latest"
+"""Values of parameters that are the paper's, or its authors' code's, and not the default."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
@@ -222,6 +224,8 @@ class TaskConfig(Section):
                 f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}, {JUDGE}; "
                 "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
             )
+        if self.metric == AS_PUBLISHED and self.task in ("gsm8k", "aqua", "math"):
+            yield f"metric={AS_PUBLISHED} compares whole answers, and those of task={self.task} end chains; set auto"
         if not self.validation_size:
             yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
         if not self.test_size:
@@ -373,6 +377,12 @@ class OptimizerConfig(Section):
         "Fewest exemplars in the prompt; -1 is 0 for adaptive and halving, and k for all others.",
         low=-1,
         high=1000,
+    )
+    ties: str = param(
+        "earliest",
+        "Of sequences with the best score, which wins: the earliest, or the latest (the authors' code).",
+        choices=("earliest", LATEST),
+        only=Only("method", tuple(name for name, method in METHODS.items() if not method.chooses_rows)),
     )
     max_prompt_tokens: int = param(
         0,

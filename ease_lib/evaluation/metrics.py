@@ -1,7 +1,8 @@
 """Score one answer against the accepted outputs of its row, in [0, 1].
 
 `exact_match`, `exact_set`, `contains` and `token_f1` are those of Instruction Induction (Honovich et al., 2022);
-`number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning.
+`number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning. `instruction_induction` scores
+as the authors' code does, bit for bit, by the rule that it has for the task.
 
 Normalisation differs from the authors' code where theirs changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
 sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. What ends a sentence does so in any script.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +27,7 @@ from typing import Any
 import regex as unicode_regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
+from ease_lib.config.sections import AS_PUBLISHED
 from ease_lib.errors import DataError
 from ease_lib.prompts.messages import without_reasoning
 
@@ -502,6 +505,43 @@ def _same_field(given: dict[str, Any], wanted: dict[str, Any], name: str) -> boo
     return name in given and name in wanted and _same_json(given[name], wanted[name])
 
 
+# --- as the authors of Instruction Induction score --------------------------------------------------------------------
+
+
+_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def _as_their_code_reads(text: str) -> str:
+    """Up to the first full stop of the first line, without " and ", punctuation of ASCII, and upper case.
+
+    So "3.5" is "3", and blanks at the end count. What a model thought aloud is left out, which theirs never did.
+    """
+    for left_out in (" and ", "Sentence 1:", "Sentence 2:"):
+        text = text.replace(left_out, " ")
+    line = text.strip().split("\n")[0].split(".")[0]
+    return line.lower().replace("-", " ").translate(_ASCII_PUNCTUATION)
+
+
+def _as_they_score(score: Callable[[str, str], float]) -> Metric:
+    """The best over the outputs of a score of two texts, both as their code reads them."""
+
+    def best(answer: str, outputs: Sequence[str]) -> float:
+        given = _as_their_code_reads(without_reasoning(answer))
+        return max(float(score(given, _as_their_code_reads(output))) for output in outputs)
+
+    return best
+
+
+def _their_f1(given: str, wanted: str) -> float:
+    """As `token_f1`, and 0 where neither has a word, in their order of operations."""
+    said, expected = given.split(), wanted.split()
+    same = sum((Counter(said) & Counter(expected)).values())
+    if not same:
+        return 0.0
+    precision, recall = same / len(said), same / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
 METRICS: dict[str, Metric] = {
     "exact_match": exact_match,
     "case_sensitive_match": case_sensitive_match,
@@ -518,6 +558,10 @@ METRICS: dict[str, Metric] = {
     "number": number,
     "option_letter": option_letter,
     "boxed": boxed,
+    AS_PUBLISHED: _as_they_score(lambda given, wanted: given == wanted),
+    f"{AS_PUBLISHED}_set": _as_they_score(lambda given, wanted: set(given.split()) == set(wanted.split())),
+    f"{AS_PUBLISHED}_contains": _as_they_score(lambda given, wanted: bool(re.search(rf"\b({wanted})\b", given))),
+    f"{AS_PUBLISHED}_f1": _as_they_score(_their_f1),
 }
 
 

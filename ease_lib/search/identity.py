@@ -25,7 +25,7 @@ def search_key(
     settings = dataclasses.asdict(optimizer)
     settings["initial_design"] = optimizer.scaled_design
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
-    del settings["order_report"], settings["warm_start"]
+    del settings["order_report"], settings["warm_start"], settings["ties"]
     if not optimizer.chooses_rows and not METHODS[optimizer.method].depends_on_budget:
         del settings["budget"]
     identity: dict[str, Any] = {

@@ -125,6 +125,7 @@ def search(
     budget: int,
     parallel: int = 1,
     ahead: int = 1,
+    latest_of_equals: bool = False,
     caps: Caps | None = None,
     on_record: Callable[[Evaluated, History], None] = lambda record, history: None,
 ) -> Study:
@@ -134,6 +135,7 @@ def search(
         rows: positions of the validation rows that candidates are evaluated on which name none themselves.
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
         parallel: b, evaluations under way at most.
+        latest_of_equals: as `History` takes it.
         ahead: the same where no proposal depends on their scores: as many as keep the endpoint busy.
         on_record: called with every new observation and the history so far, for progress.
 
@@ -143,6 +145,7 @@ def search(
     """
     purse = _Purse(caps or Caps())
     attempt = _Attempt(optimizer, evaluations, journal, purse, tuple(rows), budget, parallel, ahead, on_record)
+    attempt.history.latest_of_equals = latest_of_equals
     try:
         stopped = attempt.run()
     finally:

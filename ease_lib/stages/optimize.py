@@ -11,6 +11,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
 from ease_lib.config.sections import (
+    LATEST,
     Asks,
     EmbeddingConfig,
     HardwareConfig,
@@ -95,6 +96,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
                 journal,
                 rows=plan.rows,
                 budget=plan.evaluations,
+                latest_of_equals=settings.ties == LATEST,
                 caps=plan.caps,
                 parallel=settings.under_way,
                 ahead=plan.ahead(black_box),
@@ -159,6 +161,7 @@ def _problem(
     return task.problem(
         space,
         task.representation(config.optimizer, embedder),
+        evaluated=None if plan.chooses_rows else plan.rows,
         answers=plan.answers,
         seed=config.run.seed,
         device=resolve_device(config.hardware.device),

@@ -11,14 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from ease_lib.config.sections import DRAWN_OUTPUTS, FILE_ORDER, KEEP_LEAKS, TaskConfig
+from ease_lib.config.sections import AS_PUBLISHED, DRAWN_OUTPUTS, FILE_ORDER, KEEP_LEAKS, TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hash
 from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant
-from ease_lib.tasks.instruction_induction import instruction_induction
+from ease_lib.tasks.instruction_induction import instruction_induction, published_metric
 from ease_lib.tasks.labels import label_notices
 from ease_lib.tasks.noise import Score, inject_noise
 from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
@@ -81,7 +81,7 @@ def build_task(
         in_file_order=config.split_order == FILE_ORDER,
         keep_leaks=config.leaks == KEEP_LEAKS,
     )
-    metric = data.metric if config.metric == "auto" else config.metric
+    metric = {"auto": data.metric, AS_PUBLISHED: published_metric(data.name)}.get(config.metric, config.metric)
     shown = _with_drawn_outputs(data.pool, seed) if config.shown_outputs == DRAWN_OUTPUTS else data.pool
     pool = inject_noise(shown, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
     return replace(data, metric=metric, pool=pool)

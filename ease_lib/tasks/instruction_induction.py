@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ease_lib.config.sections import AS_PUBLISHED
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Readable, Row, TaskSource
@@ -66,6 +67,13 @@ def instruction_induction(
 def metric_of(name: str) -> str:
     """The metric Instruction Induction defines for a task; noisy, renamed, large and versioned variants included."""
     return _METRICS.get(_VARIANT.sub("", name), "exact_match")
+
+
+def published_metric(name: str) -> str:
+    """The authors' own scoring of a task: they look up its exact name, and compare whole answers of every other."""
+    plain = name.removesuffix("_v1")
+    kinds = {"exact_set": "_set", "contains": "_contains", "token_f1": "_f1"}
+    return AS_PUBLISHED + kinds[_METRICS[plain]] if plain in _METRICS else AS_PUBLISHED
 
 
 def _read(path: Readable) -> list[Row]:

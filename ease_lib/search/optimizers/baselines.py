@@ -55,11 +55,13 @@ class Evolution(BestOfN):
     """Replaces one random position of the incumbent by a random exemplar, after `initial_design` random sequences.
 
     It draws at random where all neighbours are known. Where instructions are searched too, the instruction is one more
-    position. Different from the authors' code: a replacement is never an exemplar that the sequence already has.
+    position. An equal score takes the incumbent's place, as in the authors' code, so that it drifts over plateaus.
+    Different from that code: a replacement is never an exemplar that the sequence already has.
     """
 
     def __init__(self, problem: Problem, *, initial_design: int) -> None:
         super().__init__(problem)
+        self._history.latest_of_equals = True
         self._initial_design = initial_design
 
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
@@ -112,7 +114,8 @@ class Influence(BestOfN):
 class Retrieval(BestOfN):
     """Random sequences of the `nearest` exemplars: the most similar to the validation set, by cosine or by BM25.
 
-    The authors' code leaves the last n mod 100 exemplars of the pool out; here every one is scored.
+    The authors' code leaves the last n mod 100 exemplars of the pool out; here every one is scored. Its BM25 reads
+    punctuation and cased words (nltk); ours reads words in lower case, so of the ten nearest four to ten agree.
 
     Args:
         nearest: R, at least k.
@@ -171,8 +174,9 @@ def best_set(problem: Problem, choose: Choice, *, sampled_candidates: int) -> On
 
     DPP: Ye et al., 2023 ("Compositional exemplars", CEIL), with the mean over V in the place of one query's cosine.
     CEIL halves cosine + 1 and searches greedily; the paper takes cosines and random sets, and so do we. None of the
-    three knows the order of a sequence: it is that of the sample. The authors' code keeps the set with the *smallest*
-    DPP value, the worst by its own measure, and samples q sets 165 times over to evaluate one.
+    three knows the order of a sequence: it is that of the sample. The paper's text takes the "maximum values" of MMD
+    and OT too (App. B.2), which are the sets least like V; the authors' code takes the smallest, as we do. It keeps the
+    set with the *smallest* DPP value, the worst by its own measure, and samples q sets 165 times over to evaluate one.
     """
 
     def propose() -> Candidate:
@@ -186,9 +190,10 @@ def llm_select(problem: Problem) -> OneProposal:
     """The exemplars that the black-box itself would take ("GPT Select"); the problem must have `ask_llm`.
 
     The pool is shown as a numbered list, and the model answers with k numbers; that sequence is evaluated once. The
-    paper gives no wording; ours is `selection_prompt`. Numbers that do not exist or come twice are passed over, and an
-    answer with fewer than k good ones is filled up at random, so a model that cannot select is as good as chance. The
-    one request for the selection is not an evaluation; a search that continues makes it again, answered by the cache.
+    request follows the paper's (App. C.11), which says nothing of order or noise: the order is that of the answer.
+    Numbers that do not exist or come twice are passed over, and an answer with fewer than k good ones is filled up at
+    random, so a model that cannot select is as good as chance. The one request for the selection is not an evaluation;
+    a search that continues makes it again, answered by the cache.
     """
     if problem.ask_llm is None:
         return OneProposal(lambda: None)
@@ -272,7 +277,7 @@ def dpp_values(sequences: NDArray[np.integer], problem: Problem) -> NDArray[np.f
 
 def squared_mmd(sequences: NDArray[np.integer], problem: Problem) -> NDArray[np.float64]:
     """(q,) squared maximum mean discrepancy, linear kernel, of each sequence to the validation set."""
-    centre = problem.validation.astype(np.float64).mean(axis=0)
+    centre = problem.evaluated_rows.astype(np.float64).mean(axis=0)
     values = np.empty(len(sequences))
     for start in range(0, len(sequences), BLOCK):
         means = problem.pool[sequences[start : start + BLOCK]].astype(np.float64).mean(axis=1)
@@ -281,12 +286,11 @@ def squared_mmd(sequences: NDArray[np.integer], problem: Problem) -> NDArray[np.
 
 
 def selection_prompt(exemplars: Sequence[str], k: int) -> str:
-    """What the model is asked; it ends so that a raw completion continues with the first number."""
-    listed = "\n\n".join(f"Example {number}\n{text}" for number, text in enumerate(exemplars, 1))
+    """What the model is asked, in the paper's sentences; it ends so that a raw completion continues with a number."""
+    listed = "\n\n".join(f"{number}.\n{text}" for number, text in enumerate(exemplars, 1))
     return (
-        f"Here are {len(exemplars)} examples of a task.\n\n{listed}\n\n"
-        f"Which {k} of them, shown in a prompt in which order, would help a language model most to solve the task for "
-        f"new inputs? Some outputs may be wrong. Answer with the {k} numbers only, separated by commas.\nNumbers:"
+        "You are asked to perform a task that is described by the examples below. Given the numbered list of examples "
+        f"below, pick {k} of them that best describe the task. Only output the list of numbers.\n\n{listed}\n\nNumbers:"
     )
 
 

@@ -73,14 +73,17 @@ class Proposed(Collection[Positions]):
 class History:
     """All observations in order.
 
-    The incumbent is replaced by a strictly better score only: ties keep the earlier one. Methods that choose rows have
-    none; they say themselves which prompt they recommend (`search/optimizers/problem.py`).
+    The incumbent is replaced by a strictly better score only, so that ties keep the earlier one, unless the latest of
+    them is wanted, as in the authors' code (the paper leaves it open). Methods that choose rows have none; they say
+    themselves which prompt they recommend (`search/optimizers/problem.py`).
 
     Args:
         comparable: scores are of the same rows, so that one can be better than another.
+        latest_of_equals: an equal score replaces the incumbent too.
     """
 
     comparable: bool = True
+    latest_of_equals: bool = False
 
     observations: list[Observation] = field(default_factory=list)
     incumbent: Observation | None = None
@@ -92,8 +95,12 @@ class History:
         candidate = observation.candidate
         self.seen.add(candidate.prompt)
         self._seen_with.setdefault(candidate.instruction, set()).add(candidate.sequence)
-        if self.comparable and (self.incumbent is None or observation.score > self.incumbent.score):
+        if self.comparable and self._is_incumbent(observation.score):
             self.incumbent = observation
+
+    def _is_incumbent(self, score: float) -> bool:
+        best = self.incumbent.score if self.incumbent else None
+        return best is None or score > best or (self.latest_of_equals and score == best)
 
     def proposed(self, pending: Iterable[Candidate], instruction: int = 0) -> Proposed:
         """Sequences that must not be proposed again with this instruction: observed, or being evaluated."""

@@ -114,6 +114,8 @@ class Problem:
         device: where a surrogate computes, `cpu` or `cuda`.
         instructions: how many there are to choose from; position 0 is the empty one.
         outputs: (n,) first output of each exemplar; validation_outputs: (m,) of the validation rows.
+        evaluated: positions of the validation rows that every evaluation asks, by which alone exemplars are found
+            similar or not; None for all.
         answers: that a method that chooses rows may ask for.
         ask_llm: the black-box's answer to a prompt, for the one method that asks it which exemplars to take.
     """
@@ -130,18 +132,30 @@ class Problem:
     seed: int
     device: str = "cpu"
     instructions: int = 1
+    evaluated: Sequence[int] | None = None
     answers: int = 0
     ask_llm: Callable[[str], str] | None = None
 
+    @property
+    def evaluated_rows(self) -> NDArray[np.floating]:
+        """(m', d) embeddings of the validation rows that an evaluation asks."""
+        return self.validation if self.evaluated is None else self.validation[sorted(self.evaluated)]
+
+    @property
+    def evaluated_inputs(self) -> list[str]:
+        """Their input texts."""
+        rows = range(len(self.validation_inputs)) if self.evaluated is None else sorted(self.evaluated)
+        return [self.validation_inputs[row] for row in rows]
+
     @cached_property
     def cost(self) -> NDArray[np.floating]:
-        """(n, m) distance 1 - cos of exemplar i to validation row j."""
-        return cosine_cost(self.pool, self.validation)
+        """(n, m') distance 1 - cos of exemplar i to validation row j, of those that an evaluation asks."""
+        return cosine_cost(self.pool, self.evaluated_rows)
 
     @cached_property
     def relevance(self) -> NDArray[np.float64]:
-        """(n,) mean cosine of each exemplar to the validation rows."""
-        return np.asarray(self.pool.astype(np.float64) @ self.validation.astype(np.float64).mean(axis=0))
+        """(n,) mean cosine of each exemplar to the validation rows that an evaluation asks."""
+        return np.asarray(self.pool.astype(np.float64) @ self.evaluated_rows.astype(np.float64).mean(axis=0))
 
 
 def ask_random(

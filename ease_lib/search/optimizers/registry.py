@@ -60,7 +60,7 @@ def _set(choose: Choice) -> Callable[[Problem, OptimizerConfig], OneProposal]:
 
 
 def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
-    similarity = np.mean(list(bm25_similarities(problem.inputs, problem.validation_inputs)), axis=0)
+    similarity = np.mean(list(bm25_similarities(problem.inputs, problem.evaluated_inputs)), axis=0)
     return Retrieval(problem, similarity, nearest=config.nearest)
 
 

@@ -409,7 +409,41 @@ def test_outputs_that_a_metric_cannot_read_are_the_datas_fault():
 
 
 def test_every_metric_can_be_named():
-    assert set(METRICS) == set(METRIC_NAMES)
+    """The rules that Instruction Induction has for some tasks are named by the task."""
+    assert set(METRICS) - set(METRIC_NAMES) == {f"instruction_induction_{rule}" for rule in ("set", "contains", "f1")}
+    assert set(METRIC_NAMES) <= set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer", "output", "score"),
+    [
+        ("", "3.5", "3", 1),
+        ("", "cat, dog", "cat dog", 1),
+        ("", "it's", "its", 1),
+        ("", "World. The article is about war", "World", 1),
+        ("", "cat and dog", "cat dog", 1),
+        ("", "mother-in-law", "mother in law", 1),
+        ("", "-4", "4", 0),
+        ("", "-4", "-4", 1),
+        ("", "U.S.", "u", 1),
+        ("", "Positive!", "positive", 1),
+        ("", "yes\nno", "yes", 1),
+        ("", "", ".", 1),
+        ("", "Sentence 1: The dog", "the dog", 1),
+        ("", "“yes”", "yes", 0),
+        ("", "<think>Perhaps. No</think>yes", "yes", 1),
+        ("_set", "dog, cat", "cat and dog", 1),
+        ("_set", "dog cat cow", "cat dog", 0),
+        ("_contains", "It is a big cat.", "cat", 1),
+        ("_contains", "concatenate", "cat", 0),
+        ("_contains", "U.S. cat", "cat", 0),
+        ("_f1", "a big cat", "a cat", 0.8),
+        ("_f1", "", ".", 0),
+    ],
+)
+def test_instruction_induction_scores_as_its_authors_code_did(rule, answer, output, score):
+    """What their code gave for these; thinking aside, which no model did then."""
+    assert METRICS[f"instruction_induction{rule}"](answer, [output]) == pytest.approx(score, abs=1e-15)
 
 
 def test_the_metric_is_named_that_reads_what_answers_say():

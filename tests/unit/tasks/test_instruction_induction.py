@@ -5,7 +5,7 @@ import pytest
 
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.tasks.instruction_induction import instruction_induction, metric_of
+from ease_lib.tasks.instruction_induction import instruction_induction, metric_of, published_metric
 
 
 def write(folder, name, *examples):
@@ -74,6 +74,21 @@ def test_broken_files_name_the_example(tmp_path, content, message):
 )
 def test_metrics_hold_for_variants_too(name, metric):
     assert metric_of(name) == metric
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("taxonomy_animal_v1", "_set"),
+        ("synonyms", "_contains"),
+        ("informal_to_formal_v1", "_f1"),
+        ("rhymes_v1", ""),
+        ("taxonomy_animal_v1_10_noisy", ""),
+        ("lr", ""),
+    ],
+)
+def test_the_authors_own_scoring_knows_the_exact_names_alone(name, rule):
+    assert published_metric(name) == f"instruction_induction{rule}"
 
 
 def test_tasks_with_fields_of_their_own(tmp_path):

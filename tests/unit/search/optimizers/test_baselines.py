@@ -1,11 +1,14 @@
 """Baselines of the paper on objectives whose best sequence is known, and against brute force on a small pool."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.optimizers.baselines import Influence, Retrieval, influences, parse_selection, zero_shot
-from ease_lib.search.optimizers.history import Observation
+from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.prefilter import bm25_similarities
 from tests.support.objectives import ordered_sum
@@ -64,6 +67,44 @@ def test_cosine_and_bm25_take_the_mean_over_the_validation_set():
         kept = set(np.argsort(-np.array(similarity), kind="stable")[:4].tolist())
         proposed = {position for iteration in range(30) for position in optimizer.ask(iteration).sequence}
         assert proposed == kept, method
+
+
+@pytest.mark.parametrize("method", ["cosine", "bm25", "ot", "mmd", "dpp"])
+def test_similarity_is_to_the_rows_that_evaluations_ask_and_to_no_others(method):
+    problem = ordered_sum(n=30, k=2).problem
+    some = [1, 2]
+    alone = replace(
+        problem,
+        validation=problem.validation[some],
+        validation_inputs=[problem.validation_inputs[row] for row in some],
+        validation_outputs=[problem.validation_outputs[row] for row in some],
+    )
+    config = OptimizerConfig(method=method, sampled_candidates=500)
+    chosen = [create_optimizer(config, each).ask(0).sequence for each in (replace(problem, evaluated=some), alone)]
+    assert chosen[0] == chosen[1]
+
+
+def test_evolution_moves_on_when_a_mutant_scores_the_same():
+    problem = ordered_sum(n=30, k=3).problem
+    optimizer = create_optimizer(OptimizerConfig(method="evolution", k=3, initial_design=1), problem)
+    drawn = []
+    for iteration in range(30):
+        candidate = optimizer.ask(iteration)
+        drawn.append(candidate.sequence)
+        optimizer.tell(observed(candidate, 0.5))
+    differences = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in itertools.pairwise(drawn)]
+    assert differences == [1] * 29
+    assert drawn[0] != drawn[-1]
+
+
+def test_of_equal_scores_the_earliest_wins_or_the_latest():
+    winners = []
+    for latest in (False, True):
+        history = History(latest_of_equals=latest)
+        for position, score in enumerate((0.5, 0.6, 0.6)):
+            history.add(observed(Candidate(sequence=(position,), phase="search"), score))
+        winners.append(history.incumbent.candidate.sequence)
+    assert winners == [(1,), (2,)]
 
 
 def test_zero_shot_asks_once_and_shows_nothing():
