@@ -70,8 +70,8 @@ def ease_pipeline(
         output_column: Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}
             (task=table).
         metric: Score of one answer: exact_match, case_sensitive_match, label, exact_set, contains, token_f1, rouge_l,
-            edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed, judge;
-            metric.py:score, costs.csv; auto the task's.
+            edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed,
+            instruction_induction, judge; metric.py:score, costs.csv; auto the task's.
         pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.
         validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.
         test_size: Rows that are only reported; -1 takes a third, at most 100.

@@ -137,6 +137,7 @@ class ComparisonRow(NamedTuple):
     test_interval: list[float]
     estimate: float
     estimate_interval: list[float]
+    exemplars: int
     random_test_score: float | None
     gain_over_random: float | None
     gain_over_random_interval: list[float]

@@ -1,53 +1,100 @@
-"""Say what `ease run` with the same options will ask at most, in requests, tokens and money, part by part.
-
-The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. How long it
-will take is said by `ease run`, once the endpoint has answered a first question.
-"""
+"""What a run, or all runs of a comparison, will ask and cost at most; nothing is sent."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ease_lib.cli.options import add_parameters, add_set, run_values
+from ease_lib.cli.options import add_parameters, add_set, given_values, run_values
+from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.config.sections import Parameters
+from ease_lib.config.sections import ComparisonAxes, Parameters
+
+if TYPE_CHECKING:
+    from ease_lib.running.planning import Estimate
 
 EXAMPLES = """examples:
   ease plan --params demo
-  ease plan --params paper --llm-base-url https://llm.example.org/v1 --llm-prompt-usd 0.15 --llm-completion-usd 0.6
+  ease plan --params paper --task lr --llm-prompt-usd 0.15 --llm-completion-usd 0.6
+  ease plan --params paper-table-1 --task-uri RAW --llm-prompt-usd 1 --llm-completion-usd 2
+with tasks, methods, noise ratios, endpoints or repeats it is the plan of a comparison, answers in common counted twice
 """
 
 
 def add_options(plan: argparse.ArgumentParser) -> None:
-    """Those of `ease run`."""
+    """Those of `ease run`, and what a comparison varies."""
     add_set(plan)
     add_parameters(plan, Parameters, "parameters")
+    add_parameters(plan, ComparisonAxes, "what a comparison varies")
 
 
 def answer(parsed: argparse.Namespace) -> int:
     """Print the table."""
-    print(plan_text(parse_parameters(run_values(parsed))))
+    values = given_values(parsed)
+    is_comparison = any(values.get(axis) for axis in AXES)
+    print(comparison_text(values) if is_comparison else plan_text(parse_parameters(run_values(parsed))))
     return 0
 
 
 def plan_text(parameters: Parameters) -> str:
     """A table of the parts of a run; a judge's tokens are among the others."""
-    from ease_lib.running.planning import Estimate, planned, shares_of_cap, total
+    from ease_lib.running.planning import planned, shares_of_cap
     from ease_lib.running.run import open_host, open_run, run_of
 
     prices = parameters.endpoint.prices | parameters.judge.prices
-    priced = any(prices.values())
     with open_host() as host, open_run(host, *run_of(parameters)) as run:
         parts = planned(parameters, run)
-    lines = [f"{'':<18}{'requests':>12}{'prompt tokens':>16}{'answer tokens':>16}{'USD':>10}"]
+    shares = shares_of_cap(parameters, parts)
+    return "\n".join([*_table(parts, prices), *([shares] if shares else []), "nothing was sent"])
+
+
+def comparison_text(values: Mapping[str, object]) -> str:
+    """A table of the methods of a comparison over its tasks; repeats are taken to cost what the first one does."""
+    from tqdm import tqdm
+
+    from ease_lib.config.comparison import plan
+    from ease_lib.running.planning import Estimate, planned, total
+    from ease_lib.running.run import open_host, open_run, run_of
+    from ease_lib.running.task_data import load_data
+
+    cells = plan(values)
+    first = sorted((cell for cell in cells if not cell.repeat), key=lambda cell: (cell.task, cell.noise_ratio))
+    repeats = len(cells) // len(first)
+    methods: dict[str, list[Estimate]] = {cell.method: [] for cell in cells}
+    prices: dict[str, float] = {}
+    data_of, data = None, None
+    with open_host() as host:
+        for cell in tqdm(first, "planning", unit="runs", leave=False, disable=None, delay=2):
+            parameters = parse_parameters(cell.parameters)
+            prices = parameters.endpoint.prices | parameters.judge.prices
+            with open_run(host, *run_of(parameters)) as run:
+                if data is None or data_of != (parameters.task, parameters.run.seed):
+                    data_of = parameters.task, parameters.run.seed
+                    data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
+                usage = total(planned(parameters, run, data))
+            methods[cell.method].append(Estimate(name=cell.method, usage=usage.share(repeats)))
+    parts = [Estimate(name=method, usage=total(own)) for method, own in methods.items()]
+    tasks = len({(cell.task, cell.noise_ratio, cell.endpoint) for cell in cells})
+    runs = (
+        f"{len(cells)} runs: {len(methods)} methods x {tasks} tasks x {repeats} repeats, as if they shared no answers"
+    )
+    return "\n".join([*_table(parts, prices), runs, "nothing was sent"])
+
+
+def _table(parts: Sequence[Estimate], prices: Mapping[str, float]) -> Iterable[str]:
+    """Lines: of each part, and of all together."""
+    from ease_lib.running.planning import Estimate, total
+
+    priced = any(prices.values())
+    width = max(18, *(len(part.name) + 1 for part in parts))
+    yield f"{'':<{width}}{'requests':>12}{'prompt tokens':>16}{'answer tokens':>16}{'USD':>10}"
     for part in (*parts, Estimate(name="at most", usage=total(parts))):
         usage = part.usage
         prompt = usage.prompt_tokens + usage.judge_prompt_tokens
         answer = usage.completion_tokens + usage.judge_completion_tokens
         shown = [f"{count:,}".replace(",", " ") for count in (usage.requests, prompt, answer)]
         cost = f"{usage.cost_usd(**prices):.2f}" if priced else "–"
-        lines.append(f"{part.name:<18}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}")
+        yield f"{part.name:<{width}}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}"
     if not priced:
-        lines.append("without llm_prompt_usd and llm_completion_usd there is no price")
-    shares = shares_of_cap(parameters, parts)
-    return "\n".join([*lines, *([shares] if shares else []), "nothing was sent"])
+        yield "without llm_prompt_usd and llm_completion_usd there is no price"

@@ -39,13 +39,16 @@ class Estimate:
     usage: Usage
 
 
-def planned(parameters: Parameters, run: Run) -> list[Estimate]:
+def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> list[Estimate]:
     """The parts of a run in their order.
+
+    Args:
+        data: the run's, where they are known.
 
     Raises:
         DataError, StoreError, ConfigError: as the run would; where a cap leaves no search, with the least that does.
     """
-    data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
+    data = data or load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
     settings, judged = parameters.optimizer, parameters.task.metric == JUDGE
     shown = _answer(parameters, data, run.sources, with_exemplars=True)
     bare = _answer(parameters, data, run.sources, with_exemplars=False)

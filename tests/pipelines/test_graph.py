@@ -233,10 +233,18 @@ def test_named_parameter_sets_are_valid(name):
 
 @pytest.mark.parametrize(
     ("name", "cells"),
-    [("paper-tables", 18 * 3 * 14), ("knowledge", 2 * 2 * 5 * 3), ("equal-requests", 10 * 4 * 5)],
+    [
+        (str(SETS / "simulated-tables.yaml"), 18 * 3 * 14),
+        (str(SETS / "knowledge.yaml"), 2 * 2 * 5 * 3),
+        (str(SETS / "equal-requests.yaml"), 10 * 4 * 5),
+        ("paper-table-1", 24 * 10 * 3),
+        ("paper-table-2", 4 * 6 * 10 * 3),
+        ("paper-ablations", 4 * 15 * 3),
+        ("paper-large-pools", 6 * 3),
+    ],
 )
 def test_named_comparisons_are_valid(name, cells):
-    assert len(plan({"task_uri": "folder", **read_parameter_set(str(SETS / f"{name}.yaml"))})) == cells
+    assert len(plan({"task_uri": "folder", **read_parameter_set(name)})) == cells
 
 
 def test_readme_lists_every_parameter_as_declared():

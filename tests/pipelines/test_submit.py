@@ -121,10 +121,10 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
         (("--set", "k"), "--set k is not name=value, e.g. --set k=8"),
         (("--params", "nothing"), "no parameter set nothing"),
         (
-            ("--params", "tests/benchmarks/sets/paper-tables.yaml", "--package", submit.PACKAGE),
+            ("--params", "tests/benchmarks/sets/simulated-tables.yaml", "--package", submit.PACKAGE),
             "make several runs, and ",
         ),
-        (("--params", "tests/benchmarks/sets/paper-tables.yaml"), "needs task_uri: the folder with induce/"),
+        (("--params", "tests/benchmarks/sets/simulated-tables.yaml"), "needs task_uri: the folder with induce/"),
         (("--retries", "2"), "--retries 2 is for --wait"),
         (("--wait", "--retries", "-1"), "--retries -1 is below 0"),
         (("--timeout", "5"), "--timeout 5 is for --wait"),

@@ -134,6 +134,7 @@ def _measured(at: Workspace) -> dict[str, Any]:
         "test_interval": tested["best"]["interval"],
         "estimate": best["estimate"],
         "estimate_interval": best["estimate_interval"],
+        "exemplars": best["k"],
         "random_test_score": tested["random"].get("score"),
         "gain_over_random": tested["random"].get("mean"),
         "gain_over_random_interval": tested["random"].get("interval", []),

@@ -39,6 +39,17 @@ def test_a_run_asks_what_was_planned(tmp_path):
     assert plan["search"] + plan["test set"] <= report["llm"]["requests"] <= sum(plan.values()) - 1
 
 
+def test_a_comparison_is_planned_as_the_sum_of_its_runs(capsys):
+    options = [part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    axes = ["--methods", "best_of_n, dpp", "--tasks", "lr, lp_variant", "--noise-ratios", "0, 0.5", "--repeats", "3"]
+    assert cli.main(["plan", *options, *axes]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    one = {method: sum(requests(method=method, task="lr").values()) for method in ("best_of_n", "dpp")}
+    asked = {line.split()[0]: int(line[18:30].replace(" ", "")) for line in shown[1:3]}
+    assert asked == {method: 12 * count for method, count in one.items()}
+    assert "24 runs: 2 methods x 4 tasks x 3 repeats, as if they shared no answers" in shown
+
+
 def test_methods_caps_and_stages_change_what_is_asked(tmp_path):
     assert requests()["search"] == 60
     assert requests(method="dpp")["search"] == 10

@@ -30,6 +30,7 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "test_interval": [test - 0.06, test + 0.06],
         "estimate": test,
         "estimate_interval": [test - 0.08, test + 0.08],
+        "exemplars": 5,
         "random_test_score": 0.2,
         "gain_over_random": 0.1,
         "gain_over_random_interval": [-0.05, 0.25],
@@ -129,6 +130,20 @@ def test_methods_are_summed_up_over_rows():
     assert by_method["b"]["lead"] == pytest.approx((0.225 + 0.0) / 2)
     assert (by_method["a"]["best_test_score"], by_method["a"]["tied_test_score"]) in ((0, 2), (1, 1))
     assert by_method["a"]["cost_usd"] == pytest.approx(1.0)  # 0.6 for 60 requests of 100
+
+
+def test_the_papers_count_of_best_tasks_random_exemplars_and_lengths_stand_beside_our_test():
+    """Tab. 1 counts where no mean is higher, ties too."""
+    first, second = cells(a=[0.8, 0.9], b=[0.6, 0.65]), cells(a=[0.4, 0.5], b=[0.5, 0.4])
+    both = [*first, *({**entry, "task": "lp", "exemplars": 2, "random_test_score": 0.4} for entry in second)]
+    summary = {entry["method"]: entry for entry in summarise_methods(rows_of(both), ["a", "b"])}
+    assert [summary[method]["highest_test_score"] for method in "ab"] == [2, 1]
+    assert summary["a"]["exemplars"] == 3.5
+    page, markdown = render_comparison_page(both), render_markdown(both)
+    assert "| lr | 10% | ≈ 0.850 ± 0.050 | ≈ 0.625 ± 0.025 | 0.200 |" in markdown
+    assert "| Method | best | tied | highest mean | test score |" in markdown
+    assert page.count(">random exemplars</th>") == 1
+    assert '<td class="n">0.400</td>' in page
 
 
 def test_curves_of_searches_that_ended_early_keep_their_last_score():
