@@ -59,7 +59,8 @@ class ScoreNetwork:
         dimension: features of one sequence.
         seed: of the initial weights.
         device: `cpu` or `cuda`; the same seed starts from the same weights on both.
-        hidden_width, dtype: as they are for searches; tests take small float64 networks.
+        hidden_width, dtype: as they are for searches (the authors' code computes in float64); tests take small float64
+            networks.
     """
 
     def __init__(
