@@ -8,8 +8,9 @@ An axis is a list, or a text with commas between its entries. An entry is a name
     endpoints     local · {llm_base_url: https://llm.example.org/v1, llm_model: small-1, label: ours}
 
 A task with noise ratios of its own has those and not the axis'. All other parameters are those of one run and hold for
-every cell. Repeat r has the seed `seed + r` everywhere: split, noise, initial design, candidates and network; in the
-authors' code repeats share their candidates. At one seed all methods see the same data, so they can be compared in
+every cell. Repeat r has the seed `seed + r` everywhere: split, noise, initial design, candidates and network, so that a
+standard error holds them all; with `repeat_data: fixed` repeats share splits and noise, as the paper's do (in the
+authors' code they share the candidates too). At one seed all methods see the same data, so they can be compared in
 pairs.
 """
 
