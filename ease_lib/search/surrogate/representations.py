@@ -102,6 +102,8 @@ class WithInstruction:
 class SequenceRepresentation:
     """The embedding of the whole text, instruction and exemplars, as in the paper; counts what the embedder cuts.
 
+    MPNet reads 384 tokens here, as sentence-transformers has it, and 512 in the authors' code.
+
     Args:
         prefixes: what each instruction puts before the exemplars; the first is empty.
     """
