@@ -8,18 +8,30 @@ from ease_lib.config.parsing import read_parameter_file
 from ease_lib.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "sets"
+BELOW = "params"
+"""In a set, the name of another one, whose parameters it has too where it does not set them itself."""
 
 
 def read_parameter_set(name_or_path: str) -> dict[str, object]:
     """The parameters of a set by name (`demo`, `smoke`, `paper`, ...) or of any YAML file by path.
 
-    A set that names another one as `params` has its parameters too, where it does not set them itself.
+    Raises:
+        ConfigError: when there is none, or it builds on a set that builds on another one.
     """
+    values = _read(name_or_path)
+    if BELOW not in values:
+        return values
+    below = str(values.pop(BELOW))
+    others = _read(below)
+    if BELOW in others:
+        raise ConfigError(f"{name_or_path} builds on {below}, which builds on {others[BELOW]}; a set may name one")
+    return others | values
+
+
+def _read(name_or_path: str) -> dict[str, object]:
     named = FOLDER / f"{name_or_path}.yaml"
     path = named if named.is_file() else Path(name_or_path)
     if not path.is_file():
         names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
         raise ConfigError(f"no parameter set {name_or_path}: give one of {names}, or the path of a YAML file")
-    values = read_parameter_file(path)
-    below = values.pop("params", None)
-    return values if below is None else read_parameter_set(str(below)) | values
+    return read_parameter_file(path)

@@ -1,0 +1,25 @@
+"""Parameter sets, by name and by path."""
+
+import pytest
+
+from ease_lib.config.named_sets import read_parameter_set
+from ease_lib.errors import ConfigError
+
+
+def test_a_set_may_build_on_another_and_wins_over_it(tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("params: paper\nk: 3\n")
+    assert read_parameter_set(str(own)) == {**read_parameter_set("paper"), "k": 3}
+
+
+def test_a_set_that_builds_on_itself_or_on_one_that_builds_on_another_is_refused(tmp_path):
+    own = tmp_path / "own.yaml"
+    for below in (own, "paper-table-1"):
+        own.write_text(f"params: {below}\n")
+        with pytest.raises(ConfigError, match="a set may name one"):
+            read_parameter_set(str(own))
+
+
+def test_a_set_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(ConfigError, match="give one of demo, paper, paper-ablations, .*, or the path of a YAML file"):
+        read_parameter_set("papers")
