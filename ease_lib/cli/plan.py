@@ -1,4 +1,8 @@
-"""What a run, or all runs of a comparison, will ask and cost at most; nothing is sent."""
+"""Say what a run, or all runs of a comparison, will ask at most, in requests, tokens and money, part by part.
+
+The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. How long it
+will take is said by `ease run`, once the endpoint has answered a first question.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +58,7 @@ def comparison_text(values: Mapping[str, object]) -> str:
     from tqdm import tqdm
 
     from ease_lib.config.comparison import plan
+    from ease_lib.evaluation.usage import Usage
     from ease_lib.running.planning import Estimate, planned, total
     from ease_lib.running.run import open_host, open_run, run_of
     from ease_lib.running.task_data import load_data
@@ -61,7 +66,7 @@ def comparison_text(values: Mapping[str, object]) -> str:
     cells = plan(values)
     first = sorted((cell for cell in cells if not cell.repeat), key=lambda cell: (cell.task, cell.noise_ratio))
     repeats = len(cells) // len(first)
-    methods: dict[str, list[Estimate]] = {cell.method: [] for cell in cells}
+    methods = {cell.method: Usage() for cell in cells}
     prices: dict[str, float] = {}
     data_of, data = None, None
     with open_host() as host:
@@ -72,9 +77,8 @@ def comparison_text(values: Mapping[str, object]) -> str:
                 if data is None or data_of != (parameters.task, parameters.run.seed):
                     data_of = parameters.task, parameters.run.seed
                     data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
-                usage = total(planned(parameters, run, data))
-            methods[cell.method].append(Estimate(name=cell.method, usage=usage.share(repeats)))
-    parts = [Estimate(name=method, usage=total(own)) for method, own in methods.items()]
+                methods[cell.method] += total(planned(parameters, run, data)).share(repeats)
+    parts = [Estimate(name=method, usage=usage) for method, usage in methods.items()]
     tasks = len({(cell.task, cell.noise_ratio, cell.endpoint) for cell in cells})
     runs = (
         f"{len(cells)} runs: {len(methods)} methods x {tasks} tasks x {repeats} repeats, as if they shared no answers"

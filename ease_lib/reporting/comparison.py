@@ -44,7 +44,7 @@ class Row:
 
     def best(self, score: str) -> list[str]:
         """The best method alone, or all that are tied with it."""
-        means = {method: mean_and_error([cell[score] for cell in cells])[0] for method, cells in self.cells.items()}
+        means = self._means(score)
         first = max(means, key=lambda method: means[method])
         return [method for method in means if method == first or not self._beats(first, method, score)]
 
@@ -64,12 +64,15 @@ class Row:
 
     def has_highest_mean(self, method: str, score: str) -> bool:
         """Whether no other method has a higher mean, as the paper counts "best-performing tasks" (Tab. 1)."""
-        means = {name: mean_and_error([cell[score] for cell in cells])[0] for name, cells in self.cells.items()}
+        means = self._means(score)
         return method in means and means[method] == max(means.values())
 
     def is_tied(self, method: str, score: str) -> bool:
         best = self.best(score)
         return len(best) > 1 and method in best
+
+    def _means(self, score: str) -> dict[str, float]:
+        return {method: mean_and_error([cell[score] for cell in cells])[0] for method, cells in self.cells.items()}
 
     def _beats(self, method: str, other: str, score: str) -> bool:
         p = paired_p_value(*paired(self.scores(method, score), self.scores(other, score)))

@@ -127,14 +127,10 @@ def open_journal(store: Store, key: str, notes: Notes, *, answers: int | None = 
         StoreError: when the store cannot be used for journals.
     """
     name = journal_name(key, answers)
-    if answers is None:
-        with _opened(store.below(FOLDER), name, notes) as journal:
-            yield journal
-        return
-    of_any_number = store.below(FOLDER, key)
-    with _opened(of_any_number, name, notes) as journal:
-        if not journal.proposed():
-            _begin_with_fewer(journal, of_any_number, key, answers)
+    folder = store.below(FOLDER) if answers is None else store.below(FOLDER, key)
+    with _opened(folder, name, notes) as journal:
+        if answers is not None and not journal.proposed():
+            _begin_with_fewer(journal, folder, key, answers)
         yield journal
 
 

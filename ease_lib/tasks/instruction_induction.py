@@ -44,11 +44,12 @@ def instruction_induction(
     Raises:
         DataError: naming file and example.
     """
-    folders = dict(SPLIT_FOLDERS)
     notices = []
-    if not list_files(folders["validation"]):
-        del folders["validation"]
-    splits = {split: _read(locate(f"{folder}/{name}.json")) for split, folder in folders.items()}
+    splits = {
+        split: _read(locate(f"{folder}/{name}.json"))
+        for split, folder in SPLIT_FOLDERS.items()
+        if split != "validation" or list_files(folder)
+    }
     if "validation" not in splits:
         rows = splits["pool"]
         first = len(rows) * 4 // 5
