@@ -24,6 +24,7 @@ from components import images
 from ease_lib import keys
 from ease_lib.black_box.local_llm import free_port
 from ease_lib.config.parsing import changed_parameters, parse_parameters
+from ease_lib.config.requirement import with_measures
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, ConnectionFailed
 from ease_lib.evaluation.own_metric import file_of
@@ -102,7 +103,8 @@ class Containers:
 
     def _mounts(self, parameters: Parameters) -> list[Mount]:
         to_read, to_write = _own_paths(parameters)
-        read = {file_of(path) if name == "metric" else path for name, path in to_read.items()}
+        own_files = {file_of(measure) for measure in _own_measures(parameters).values()}
+        read = {path for name, path in to_read.items() if name not in ("metric", "require")} | own_files
         written = {*to_write.values(), str(self.output_dir)}
         for folder in written:
             _make_writable(Path(folder))
@@ -145,10 +147,23 @@ def _own_paths(parameters: Parameters) -> tuple[dict[str, str], dict[str, str]]:
         if name in READ_ONLY_PATHS + WRITTEN_PATHS and "://" not in str(value)
     }
     read = {name: str(path) for name, path in paths.items() if name in READ_ONLY_PATHS and path.exists()}
-    file = file_of(parameters.task.metric)
-    if file and "://" not in file and Path(file).exists():
-        read["metric"] = parameters.task.metric.replace(file, str(Path(file).expanduser().absolute()), 1)
+    task, own = parameters.task, _own_measures(parameters)
+    if task.metric in own:
+        read["metric"] = own[task.metric]
+    if own and task.require:
+        read["require"] = with_measures(task.require, own)
     return read, {name: str(path) for name, path in paths.items() if name in WRITTEN_PATHS}
+
+
+def _own_measures(parameters: Parameters) -> dict[str, str]:
+    """Metric and measures that are files of this machine, with their absolute paths."""
+    requirement = parameters.task.requirement
+    names = {name: file_of(name) for name in (parameters.task.metric, *(requirement.measures if requirement else ()))}
+    return {
+        name: name.replace(file, str(Path(file).expanduser().absolute()), 1)
+        for name, file in names.items()
+        if file and "://" not in file and Path(file).exists()
+    }
 
 
 def _user() -> int:

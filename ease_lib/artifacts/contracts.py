@@ -104,7 +104,10 @@ class HistoryRow(NamedTuple):
 
 
 class PredictionRow(NamedTuple):
-    """A row of the test set as a sequence answered it; without a score where the endpoint refused it."""
+    """A row of the test set as a sequence answered it; without a score where the endpoint refused it.
+
+    `is_kept`: whether the answer keeps what `require` asks, which else scores 0.
+    """
 
     sequence: str
     exemplar_id: int
@@ -112,6 +115,7 @@ class PredictionRow(NamedTuple):
     prediction: str
     outputs: list[str]
     score: float | None
+    is_kept: bool | None
     failure: str
 
 
@@ -215,11 +219,11 @@ EXEMPLAR_EMBEDDINGS = TableContract(
 
 HISTORY = TableContract(name="history", version=3, schema=schema_of(HistoryRow), checks=(_not_empty,))
 
-PREDICTIONS = TableContract(name="predictions", version=2, schema=schema_of(PredictionRow), checks=(_not_empty,))
+PREDICTIONS = TableContract(name="predictions", version=3, schema=schema_of(PredictionRow), checks=(_not_empty,))
 
 DATASET_SUMMARY = DocumentContract(
     name="dataset_summary",
-    version=4,
+    version=5,
     fields={
         "task": str,
         "metric": str,
@@ -234,6 +238,7 @@ DATASET_SUMMARY = DocumentContract(
         "template": dict,
         "baseline": dict,
         "rubric": dict,
+        "requirement": dict,
     },
 )
 BEST_SEQUENCE = DocumentContract(
@@ -283,19 +288,20 @@ SEARCH_SUMMARY = DocumentContract(
 )
 TEST_SUMMARY = DocumentContract(
     name="test_summary",
-    version=4,
+    version=5,
     fields={
         "best": dict,
         "random": dict,
         "zero_shot": dict,
         "baseline": dict,
         "judge": dict,
+        "requirement": dict,
         "llm.requests": int,
     },
 )
 REPORT = DocumentContract(
     name="report",
-    version=3,
+    version=4,
     fields={
         "method": str,
         "task": str,
@@ -307,6 +313,7 @@ REPORT = DocumentContract(
         "verdict": dict,
         "baseline": dict,
         "judge": dict,
+        "requirement": dict,
         "planned": dict,
         "best.exemplar_ids": list,
         "evaluations": int,

@@ -17,6 +17,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from ease_lib.config.methods import CHOOSE_ROWS, FLEXIBLE, METHODS
+from ease_lib.config.requirement import MEASURES, Requirement, requirement_of
+from ease_lib.errors import ConfigError
 
 AS_PUBLISHED = "instruction_induction"
 """The metric that scores as the authors of Instruction Induction do; the task says by which of its rules."""
@@ -51,20 +53,23 @@ class Only:
     """Runs of which a parameter has one of these values.
 
     Args:
-        name: of that parameter.
+        name: of that parameter, or of a property of its section.
+        text, others: who they are, and who the others are, where the name and its value do not say it.
     """
 
     name: str
-    values: tuple[str, ...]
+    values: tuple[Any, ...]
+    text: str = ""
+    others: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}={' or '.join(self.values)}"
+        return self.text or f"{self.name}={' or '.join(self.values)}"
 
 
 TABLE = Only("task", ("table",))
 TASKS_OF_FILES = Only("task", ("instruction_induction", "gsm8k", "aqua", "math", "table"))
 EASE = Only("method", ("ease",))
-JUDGED = Only("metric", (JUDGE,))
+JUDGED = Only("is_judged", (True,), "metric=judge and require=judge", "this run asks no judge")
 
 
 def param(
@@ -168,6 +173,10 @@ class TaskConfig(Section):
         "What the judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
         only=JUDGED,
     )
+    require: str = param(
+        "",
+        "What answers must keep, or score 0: characters<=200; json>=1, any metric, FILE.py:NAME, judge; in 95%.",
+    )
     pool_size: int = param(
         -1,
         "Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.",
@@ -217,9 +226,18 @@ class TaskConfig(Section):
         "", "Rows to leave out of every split, by the SHA-256 of their input text: a,b (`ease forget` prints them)."
     )
 
+    @property
+    def requirement(self) -> Requirement | None:
+        """Raises `ConfigError` where `require` is not understood."""
+        return requirement_of(self.require)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a second LLM reads the answers."""
+        return self.metric == JUDGE or (self.requirement is not None and JUDGE in self.requirement.measures)
+
     def problems(self) -> Iterator[str]:
-        known = self.metric in ("auto", JUDGE, *METRIC_NAMES) or ":" in self.metric or self.metric.endswith(".csv")
-        if not known:
+        if self.metric not in ("auto", JUDGE) and not _is_metric(self.metric):
             yield (
                 f"metric={self.metric} is not one of auto, {', '.join(METRIC_NAMES)}, {JUDGE}; "
                 "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
@@ -238,7 +256,25 @@ class TaskConfig(Section):
             yield "task=instruction_induction needs task_name: the file name without .json, e.g. antonyms_v1"
         if self.task == "table" and not (self.task_uri or self.task_name):
             yield "task=table needs task_uri (a file, folder or s3://) or task_name (a hub data set)"
+        yield from self._problems_of_requirement()
         yield from self._table_problems()
+
+    def _problems_of_requirement(self) -> Iterator[str]:
+        try:
+            requirement = self.requirement
+        except ConfigError as error:
+            yield str(error)
+            return
+        measures = requirement.measures if requirement else ()
+        for measure in measures:
+            if measure not in (*MEASURES, JUDGE) and not _is_metric(measure):
+                known = ", ".join((*MEASURES, *METRIC_NAMES, JUDGE))
+                yield (
+                    f"require={self.require}: {measure} is not one of {known}; "
+                    "a function of your own is FILE.py:NAME or MODULE:NAME"
+                )
+        if JUDGE in measures and self.metric == JUDGE:
+            yield f"metric={JUDGE} and require={self.require} both ask the judge, who has one rubric; ask one of them"
 
     def data_seed(self, seed: int) -> int:
         """The seed of splits, noise and shown outputs in a run of this seed."""
@@ -257,6 +293,10 @@ class TaskConfig(Section):
                 yield f"{name} and split_column both say which rows are in a split; keep one of them"
         if not _is_text_encoding(self.encoding):
             yield f"encoding={self.encoding} is unknown; name one like utf-8, cp1252, latin-1, utf-16 or shift_jis"
+
+
+def _is_metric(name: str) -> bool:
+    return name in METRIC_NAMES or ":" in name or name.endswith(".csv")
 
 
 def _is_text_encoding(name: str) -> bool:
@@ -659,7 +699,7 @@ class EndpointConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig(Section):
-    """The LLM that scores answers where metric=judge. Its key comes from EASE_JUDGE_API_KEY."""
+    """The LLM that reads answers where `metric` or `require` names the judge. Its key comes from EASE_JUDGE_API_KEY."""
 
     judge_base_url: str = param(
         "",
@@ -831,7 +871,8 @@ class Parameters:
             yield from getattr(self, field.name).problems()
         search = self.optimizer
         for name, only in self.unread():
-            yield f"{name} is read by {only} only, and this is {only.name}={self._value(only.name)}; leave it out"
+            others = only.others or f"this is {only.name}={self._value(only.name)}"
+            yield f"{name} is read by {only} only, and {others}; leave it out"
         if 0 < self.task.pool_size < search.k:
             yield f"k={search.k} exceeds pool_size={self.task.pool_size}; lower k or raise pool_size"
         if self.prefilter.prefilter != "none" and search.k > self.prefilter.retained:
@@ -854,11 +895,12 @@ class Parameters:
         yield from self._problems_of_judge()
 
     def _problems_of_judge(self) -> Iterator[str]:
-        if self.task.metric != JUDGE:
+        if not self.task.is_judged:
             return
         url = self.judge.endpoint(self.endpoint).llm_base_url
+        asking = f"metric={JUDGE}" if self.task.metric == JUDGE else f"require={self.task.require}"
         if urlsplit(url).scheme not in ("http", "https"):
-            yield f"metric={JUDGE} needs a judge, which {url} is not; set judge_base_url"
+            yield f"{asking} needs a judge, which {url} is not; set judge_base_url"
         if self.caps.max_cost_usd and not any(self.judge.prices.values()):
             yield f"max_cost_usd={self.caps.max_cost_usd} needs the judge's prices; set judge_prompt_usd"
 

@@ -14,6 +14,7 @@ from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, L
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
+from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.messages import as_text
@@ -38,6 +39,7 @@ class Evaluation:
         rows: positions of the rows.
         scores: None of a row that was refused and is left out, or not asked.
         failures: why a row was refused; empty where it was answered, or not asked.
+        kept: whether the answer keeps what is required of it; None of a row without a score.
     """
 
     score: float
@@ -46,6 +48,7 @@ class Evaluation:
     answers: tuple[str, ...]
     prompts: tuple[str, ...]
     failures: tuple[str, ...]
+    kept: tuple[bool | None, ...]
     usage: Usage
 
     @property
@@ -93,7 +96,10 @@ class Evaluator:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
         failures: what becomes of rows that the endpoint refuses.
         template: how prompts are written.
-        judge: scores answers in place of the metric, which then only tells whether they fit any row.
+        requirement: what answers must keep; one that does not scores 0.
+        judge: reads the answers.
+        judge_scores: its score is the answer's in place of the metric's, which then only tells whether answers fit any
+            row; else the requirement alone needs it.
         most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
     """
 
@@ -104,14 +110,18 @@ class Evaluator:
         *,
         metric: Metric,
         failures: FailurePolicy,
+        requirement: LoadedRequirement | None = None,
         judge: Judge | None = None,
+        judge_scores: bool = True,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
     ) -> None:
         self._client = client
         self._rows = rows
         self._metric = metric
+        self._requirement = requirement
         self._judge = judge
+        self._judge_scores = judge_scores
         self._failures = failures
         self._template = template
         self.given_up = Usage()
@@ -120,8 +130,8 @@ class Evaluator:
         self._most_zeros = most_zeros
         self._seen: set[tuple[object, ...]] = set()
         """Sequences whose beginning the endpoint knows."""
-        self._zeros: list[tuple[str, Exemplar]] = []
-        """Answers from the first on with their rows, until one has a score."""
+        self._zeros: list[tuple[_Row, Exemplar]] = []
+        """Answers from the first on with what was asked, until one has a score."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask every row.
@@ -153,6 +163,7 @@ class Evaluator:
             answers=tuple(row.answer for row in asked),
             prompts=tuple(row.prompt for row in asked),
             failures=tuple(row.failure for row in asked),
+            kept=tuple(row.is_kept for row in asked),
             usage=_usage_of_rows(asked, time.perf_counter() - start),
         )
 
@@ -182,19 +193,25 @@ class Evaluator:
                     answered.append(refused)
                     raise _at_row(error, row) from error
                 return refused
-            if self._judge:
-                verdict = await self._judge.verdict(row, completion.text, account)
-                scored = _Row(prompt, completion, verdict.score, verdict.failure, verdict)
-            else:
-                scored = _Row(prompt, completion, self._metric(completion.text, row.outputs))
+            verdict = await self._judge.verdict(row, completion.text, account) if self._judge else None
+            scored = self._scored(prompt, completion, verdict, row.outputs)
             if scored.score is not None:
-                self._check_zeros(prompt, completion.text, row, scored.score)
+                self._check_zeros(scored, row)
             return scored
 
         rows = question.rows
         if not self._gains_from_a_first(question):
             return await all_answers([partial(noted, row) for row in rows])
         return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
+
+    def _scored(self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]) -> _Row:
+        """The row with its score, unless the verdict that it needs is missing."""
+        if verdict and verdict.score is None:
+            return _Row(prompt, completion, failure=verdict.failure, verdict=verdict)
+        text, judged = completion.text, verdict.score if verdict else None
+        score = judged if judged is not None and self._judge_scores else self._metric(text, outputs)
+        is_kept = self._requirement.is_kept(text, outputs, judged) if self._requirement else True
+        return _Row(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
 
     def _prompt(self, question: Question, position: int) -> str:
         return self._template.render(question.exemplars_of(position), self._rows[position], question.instruction)
@@ -209,23 +226,30 @@ class Evaluator:
         self._seen.add(sequence)
         return equal >= PREFIX_TOKENS * CHARACTERS_PER_TOKEN
 
-    def _check_zeros(self, prompt: str, answer: str, row: Exemplar, score: float) -> None:
-        """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all."""
+    def _check_zeros(self, scored: _Row, row: Exemplar) -> None:
+        """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all, or nothing is kept."""
         if not self._most_zeros:
             return
-        if score:
+        if scored.score:
             self._most_zeros = 0
             return
-        self._zeros.append((answer, row))
+        self._zeros.append((scored, row))
         if len(self._zeros) < self._most_zeros:
             return
         self._most_zeros = 0  # the answers that are under way say nothing more
-        answers = list(dict.fromkeys(given for given, _ in self._zeros))
+        shown = f"the prompt\n\n{as_text(scored.prompt)}\n\nthe answer\n\n{scored.answer}\n\nexpected\n\n{row.output}\n"
+        if self._requirement and not any(zero.is_kept for zero, _ in self._zeros):
+            logger.info("one of %d answers that all break what is required:\n\n%s", len(self._zeros), shown)
+            raise errors.DataError(
+                f"the first {len(self._zeros)} answers all break require={self._requirement.text}, and so score 0. "
+                "Compare prompt and answer above; then loosen it, change prompt or llm_max_tokens, or set "
+                "max_zero_answers=0 to go on"
+            )
+        answers = list(dict.fromkeys(zero.answer for zero, _ in self._zeros))
         if any(self._metric(each, other.outputs) for each in answers for other in self._rows):
             return
-        shown = f"the prompt\n\n{as_text(prompt)}\n\nthe answer\n\n{answer}\n\nexpected\n\n{row.output}\n"
         logger.info("one of %d answers that all score 0:\n\n%s", len(self._zeros), shown)
-        fitting, right = metric_that_fits([(given, asked.outputs) for given, asked in self._zeros])
+        fitting, right = metric_that_fits([(zero.answer, asked.outputs) for zero, asked in self._zeros])
         found = f" (metric={fitting} finds {right} of them right)" if right else ""
         raise errors.DataError(
             f"the first {len(self._zeros)} answers all score 0, and would for any other row: it is the format, not "
@@ -262,6 +286,7 @@ class _Row:
     score: float | None = None
     failure: str = ""
     verdict: Verdict | None = None
+    is_kept: bool | None = None
     refused: Usage = field(default_factory=Usage)
 
     @property

@@ -18,6 +18,7 @@ from ease_lib.errors import NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
 from ease_lib.evaluation.metrics import Metric
+from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.template import PromptTemplate
@@ -66,7 +67,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures, template, judge, most_zeros: see `Evaluator`.
+        client, rows, metric, failures, template, requirement, judge, judge_scores, most_zeros: see `Evaluator`.
     """
 
     def __init__(
@@ -78,7 +79,9 @@ class Objective:
         metric: Metric,
         failures: FailurePolicy = STOP,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
+        requirement: LoadedRequirement | None = None,
         judge: Judge | None = None,
+        judge_scores: bool = True,
         most_zeros: int = 0,
     ) -> None:
         self._evaluator = Evaluator(
@@ -87,7 +90,9 @@ class Objective:
             metric=metric,
             failures=failures,
             template=template,
+            requirement=requirement,
             judge=judge,
+            judge_scores=judge_scores,
             most_zeros=most_zeros,
         )
         self._runner = runner
@@ -102,6 +107,8 @@ class Objective:
         template: PromptTemplate | Baseline,
         rubric: Rubric | None = None,
         *,
+        requirement: LoadedRequirement | None = None,
+        judge_scores: bool = True,
         most_zeros: int = 0,
     ) -> Objective:
         """What this black-box answers to the queries of these rows; its judge, if it has one, grades by the rubric."""
@@ -112,7 +119,9 @@ class Objective:
             metric=metric,
             failures=black_box.failures,
             template=template,
+            requirement=requirement,
             judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
+            judge_scores=judge_scores,
             most_zeros=most_zeros,
         )
 

@@ -29,6 +29,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             _score(best["validation_score"]), f"{_score(random['validation_score'])} (mean of {random['sequences']})"
         ),
         "test score of your baseline": _score(baseline.get("score")) if baseline else "",
+        "answers that keep": _kept(report["requirement"]),
         "judge": f"{judge['model']}, {agreed}" if judge else "",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
@@ -56,6 +57,14 @@ def _with_interval(best: dict[str, Any], name: str) -> str:
 
 def _score(score: float | None) -> str:
     return "–" if score is None else f"{score:.3f}"
+
+
+def _kept(requirement: dict[str, Any]) -> str:
+    if not requirement:
+        return ""
+    random = requirement["random_share"]
+    beside = "" if random is None else f"; with random exemplars {100 * random:.0f} %"
+    return f"{requirement['text']}: {requirement['kept']} of {requirement['rows']}{beside}"
 
 
 def _requests(llm: dict[str, Any], *, by_function: bool) -> str:

@@ -120,7 +120,7 @@ def summarise(
         "proposed": {"validation_score": _mean_over_rows(proposed), "sequences": len(proposed)},
         "confirmed": sum(row["phase"] == "confirmation" for row in history),
         "gain": test["random"],
-        **_taken(test, "zero_shot", "baseline", "judge"),
+        **_taken(test, "zero_shot", "baseline", "judge", "requirement"),
         "planned": search["planned"],
         "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),

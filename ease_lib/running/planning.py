@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import estimated_tokens
-from ease_lib.config.sections import JUDGE, Parameters
+from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.objective import estimated_usage
@@ -49,7 +49,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
         DataError, StoreError, ConfigError: as the run would; where a cap leaves no search, with the least that does.
     """
     data = data or load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
-    settings, judged = parameters.optimizer, parameters.task.metric == JUDGE
+    settings, judged = parameters.optimizer, parameters.task.is_judged
     shown = _answer(parameters, data, run.sources, with_exemplars=True)
     bare = _answer(parameters, data, run.sources, with_exemplars=False)
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
@@ -150,7 +150,7 @@ def _answer(parameters: Parameters, data: TaskData, sources: Sources, *, with_ex
         read_template(parameters.task.prompt, sources),
         sequences,
         rows,
-        rubric=read_rubric(parameters.task.judge_rubric, sources) if parameters.task.metric == JUDGE else None,
+        rubric=read_rubric(parameters.task.judge_rubric, sources) if parameters.task.is_judged else None,
         thinking_tokens=parameters.endpoint.llm_thinking_tokens,
     )
     return _Answer(usage, len(rows))

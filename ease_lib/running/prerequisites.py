@@ -21,7 +21,7 @@ from ease_lib.black_box import local_llm as local
 from ease_lib.black_box.chain import is_url
 from ease_lib.black_box.client import LLMClient, Paid, Sampling, all_answers
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.config.sections import JUDGE, EndpointConfig, JudgeConfig, Parameters, TaskConfig
+from ease_lib.config.sections import EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.errors import AnswerCut, ConfigError, EaseError
 from ease_lib.evaluation.judge import Judge, read_rubric
@@ -184,7 +184,7 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
         (
             "judge",
             partial(_check_judge, run),
-            [(each.task, each.endpoint, each.judge) for each in runs if each.task.metric == JUDGE],
+            [(each.task, each.endpoint, each.judge) for each in runs if each.task.is_judged],
             lambda tried: tried[2].endpoint(tried[1]).llm_base_url,
         ),
         ("endpoint", partial(_check_endpoint, run, {} if trials is None else trials), *endpoints),

@@ -10,7 +10,7 @@ from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import FileTree, Sources
 from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
-from ease_lib.config.sections import JUDGE, TaskConfig
+from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
@@ -90,7 +90,7 @@ def _bytes_to_read(file: DataFile) -> int:
 def columns_of(task: TaskConfig, sources: Sources) -> tuple[str, ...]:
     """Columns of the rows that the prompt, the baseline or the judge's rubric names."""
     baseline = read_baseline(task.baseline, sources)
-    rubric = read_rubric(task.judge_rubric, sources) if task.metric == JUDGE else None
+    rubric = read_rubric(task.judge_rubric, sources) if task.is_judged else None
     named = [each.columns for each in (read_template(task.prompt, sources), baseline, rubric) if each]
     return tuple(dict.fromkeys(column for columns in named for column in columns))
 

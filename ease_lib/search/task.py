@@ -17,7 +17,7 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
-from ease_lib.config.sections import EndpointConfig, OptimizerConfig
+from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.errors import ConfigError
@@ -26,6 +26,7 @@ from ease_lib.evaluation.judge import Rubric, rubric_of
 from ease_lib.evaluation.metrics import LABEL, Metric, label_metric
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.own_metric import LoadedMetric
+from ease_lib.evaluation.requirement import LoadedRequirement, load_requirement
 from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline, baseline_of
@@ -48,6 +49,7 @@ class Scored:
     Args:
         judge: None where no LLM judges.
         metric: name, and SHA-256 of its file or rubric.
+        requirement: what answers must keep, as the data's summary has it; empty where nothing is required.
         failures: what becomes of rows that the endpoint refuses (`llm_failures`).
     """
 
@@ -55,6 +57,7 @@ class Scored:
     judge: Asked | None
     metric: str
     metric_sha256: str
+    requirement: Mapping[str, Any]
     template: PromptTemplate
     failures: str
 
@@ -66,6 +69,7 @@ class Scored:
             "template": self.template.identity,
             "metric": [self.metric, self.metric_sha256],
             **({"judge": self.judge.sent} if self.judge else {}),
+            **({"requirement": self.requirement} if self.requirement else {}),
             **({"failures": "zero"} if self.failures == "zero" else {}),  # the others leave the same scores
         }
 
@@ -86,6 +90,7 @@ class ScoredTask:
     pool: list[Exemplar]
     summary: Mapping[str, Any]
     metric: Metric
+    requirement: LoadedRequirement | None = None
 
     @cached_property
     def template(self) -> PromptTemplate:
@@ -97,12 +102,12 @@ class ScoredTask:
 
     @cached_property
     def rubric(self) -> Rubric | None:
-        """Of the judge that scores answers; None where a metric does."""
+        """Of the judge that reads answers; None where none is asked."""
         return rubric_of(self.summary)
 
     @property
     def answer_requests(self) -> int:
-        """Of one answer: the LLM's, and the judge's where one scores it."""
+        """Of one answer: the LLM's, and the judge's where one reads it."""
         return 2 if self.rubric else 1
 
     @property
@@ -123,7 +128,16 @@ class ScoredTask:
         most_zeros: int = 0,
     ) -> Objective:
         """F on these rows, by default with prompts written by the task's own template."""
-        return Objective.of(black_box, rows, self.metric, template or self.template, self.rubric, most_zeros=most_zeros)
+        return Objective.of(
+            black_box,
+            rows,
+            self.metric,
+            template or self.template,
+            self.rubric,
+            requirement=self.requirement,
+            judge_scores=self.summary["metric"] == JUDGE,
+            most_zeros=most_zeros,
+        )
 
     def scored(self, black_box: BlackBox) -> Scored:
         """All that decides the score of an answer of this LLM."""
@@ -132,6 +146,7 @@ class ScoredTask:
             judge=black_box.judge.asked if black_box.judge else None,
             metric=self.summary["metric"],
             metric_sha256=self.summary["metric_sha256"],
+            requirement=self.summary["requirement"],
             template=self.template,
             failures=black_box.failures.kind,
         )
@@ -148,14 +163,23 @@ def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
         metric_of: gives a metric by its name and the SHA-256 that its file must have.
 
     Raises:
-        ConfigError: when the metric's file is not the one that the data was made with.
+        ConfigError: when a file of metric or requirement is not the one that the data was made with.
     """
     said = read_document(Path(summary), contracts.DATASET_SUMMARY)
     exemplars = read_exemplars(Path(pool), contracts.EXEMPLAR_POOL)
-    metric = metric_of(said["metric"], said["metric_sha256"]).score
-    if said["metric"] == LABEL:
-        metric = label_metric((*said["classes"], *(output for row in exemplars for output in row.outputs)))
-    return ScoredTask(pool=exemplars, summary=said, metric=metric)
+
+    def of_this_task(name: str, sha256: str) -> LoadedMetric:
+        if name == LABEL:
+            return LoadedMetric(label_metric((*said["classes"], *(each for row in exemplars for each in row.outputs))))
+        return metric_of(name, sha256)
+
+    required = said["requirement"]
+    return ScoredTask(
+        pool=exemplars,
+        summary=said,
+        metric=of_this_task(said["metric"], said["metric_sha256"]).score,
+        requirement=load_requirement(required["text"], of_this_task, required["sha256"]) if required else None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars
 from ease_lib.config.sections import JUDGE, RunConfig, TaskConfig
 from ease_lib.evaluation.judge import read_rubric
+from ease_lib.evaluation.requirement import load_requirement
 from ease_lib.prompts.baseline import read_baseline
 from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
@@ -47,7 +48,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     """
     sources = run.sources
     template, baseline = read_template(config.task.prompt, sources), read_baseline(config.task.baseline, sources)
-    rubric = read_rubric(config.task.judge_rubric, sources) if config.task.metric == JUDGE else None
+    rubric = read_rubric(config.task.judge_rubric, sources) if config.task.is_judged else None
+    requirement = load_requirement(config.task.require, run.metric)
     data = load_data(config.task, config.run.seed, sources, run.caller.metric)
     write_exemplars(output_path(outputs.pool), contracts.EXEMPLAR_POOL, data.pool)
     write_exemplars(output_path(outputs.validation), contracts.VALIDATION_SET, data.validation)
@@ -57,7 +59,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     summary = {
         "task": data.name,
         "metric": data.metric,
-        "metric_sha256": rubric.sha256 if rubric else run.metric(data.metric).sha256,
+        "metric_sha256": rubric.sha256 if rubric and data.metric == JUDGE else run.metric(data.metric).sha256,
         "pool": len(data.pool),
         "validation": len(data.validation),
         "test": len(data.test),
@@ -68,6 +70,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         "template": template.document,
         "baseline": baseline.document if baseline else {},
         "rubric": rubric.document if rubric else {},
+        "requirement": requirement.document if requirement else {},
     }
     write_document(output_path(outputs.summary), contracts.DATASET_SUMMARY, summary)
     logger.info(

@@ -24,11 +24,12 @@ from ease_lib.artifacts.tables import (
 )
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import estimated_tokens
-from ease_lib.config.sections import Asks
+from ease_lib.config.sections import JUDGE, Asks
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
+from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.rows import RANDOM_DRAWS
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
 from ease_lib.evaluation.usage import Usage
@@ -90,9 +91,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     )  # until now the search's estimate stands there, for others to see
     _write_predictions(output_path(outputs.predictions), evaluations, test)
     summary = _summary(evaluations, prices_of(config), new_requests=black_box.answered)
-    if black_box.judge and task.rubric:
+    judge_scores, judge = task.summary["metric"] == JUDGE, black_box.judge.asked if black_box.judge else None
+    if task.requirement:
+        summary["requirement"] = _kept(evaluations, task.requirement, None if judge_scores else judge)
+    if judge and judge_scores and task.rubric:
         agreed = [task.metric(answer, row.outputs) for answer, row in zip(evaluations[BEST].answers, test, strict=True)]
-        summary["judge"] = _judge(black_box.judge.asked, task.rubric, agreed, evaluations[BEST].scores)
+        summary["judge"] = _judge(judge, task.rubric, agreed, evaluations[BEST].scores)
     write_document(output_path(outputs.test_scores), contracts.TEST_SUMMARY, summary)
     logger.info("%s", verdict(summary)["text"])
     gains = {f"gain_over_{name}": summary[name]["mean"] for name in RIVALS if summary[name]}
@@ -205,6 +209,24 @@ def _summary(evaluations: dict[str, Evaluation], prices: Mapping[str, float], *,
         "oldest_answer": usage.oldest_answer,
         "llm": {"new_requests": new_requests, **usage.counts(**prices)},
         "judge": {},
+        "requirement": {},
+    }
+
+
+def _kept(evaluations: Mapping[str, Evaluation], requirement: LoadedRequirement, judge: Asked | None) -> dict[str, Any]:
+    """How many answers of the winner keep what is required, and the share of those to random exemplars that do."""
+    winner, random = (
+        [kept for name, evaluation in evaluations.items() if name.split()[0] == asked for kept in evaluation.kept]
+        for asked in (BEST, RANDOM)
+    )
+    known = [[kept for kept in each if kept is not None] for each in (winner, random)]
+    return {
+        "text": requirement.text,
+        "share": requirement.requirement.share,
+        "rows": len(known[0]),
+        "kept": sum(known[0]),
+        "random_share": sum(known[1]) / len(known[1]) if known[1] else None,
+        "judge": {"endpoint": judge.endpoint, "model": judge.model} if judge else {},
     }
 
 
@@ -246,11 +268,18 @@ def _write_predictions(path: Path, evaluations: dict[str, Evaluation], test: Seq
             prediction=answer,
             outputs=list(row.outputs),
             score=score,
+            is_kept=is_kept,
             failure=failure,
         )
         for name, evaluation in evaluations.items()
-        for row, prompt, answer, score, failure in zip(
-            test, evaluation.prompts, evaluation.answers, evaluation.scores, evaluation.failures, strict=True
+        for row, prompt, answer, score, is_kept, failure in zip(
+            test,
+            evaluation.prompts,
+            evaluation.answers,
+            evaluation.scores,
+            evaluation.kept,
+            evaluation.failures,
+            strict=True,
         )
     ]
     write_records(path, contracts.PREDICTIONS, rows)

@@ -12,7 +12,7 @@ from typing import Any
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.comparison import Cell, plan
 from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
-from ease_lib.config.sections import JUDGE, EndpointConfig, Parameters
+from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.prerequisites import check, current_answers
@@ -63,7 +63,7 @@ def most_requests(cells: Sequence[Cell]) -> int:
 
 
 def _answer_requests(run: Parameters) -> int:
-    return 2 if run.task.metric == JUDGE else 1
+    return 2 if run.task.is_judged else 1
 
 
 def _test_requests(run: Parameters) -> int:

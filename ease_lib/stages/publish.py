@@ -2,9 +2,9 @@
 
 `publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
 without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
-it scores better there beyond luck (two-sided p < 0.05 of the paired differences). Where nothing is published yet, it
-must beat random exemplars, and the baseline if there is one, on the test set beyond luck, and no exemplars at all in
-the mean.
+it scores better there beyond luck (two-sided p < 0.05 of the paired differences), and as many of its answers on the
+test set as `require` says keep what it asks. Where nothing is published yet, it must beat random exemplars, and the
+baseline if there is one, on the test set beyond luck, and no exemplars at all in the mean.
 """
 
 from __future__ import annotations
@@ -201,8 +201,11 @@ def _gate(
     inputs: Inputs, config: Config, store: Store, latest: Latest | None, best: dict[str, Any], run: Run
 ) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
+    report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
+    refusal = gate.broken(report["requirement"])
+    if refusal:
+        return refusal, None
     if latest is None:
-        report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
         return gate.first_refusal(report), None
     current, refusal = gate.rival(store, latest, best)
     if refusal:

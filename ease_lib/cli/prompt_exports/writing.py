@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from ease_lib.config.requirement import requirement_of, with_measures
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.metrics import METRICS
@@ -73,6 +74,7 @@ def prompt_document(result: Result) -> dict[str, Any]:
         "messages": _with_fields(result, fields),
         "metric": _absolute(str(best["metric"])),
         "metric_sha256": result.dataset.get("metric_sha256", ""),
+        "requirement": _requirement(result),
         "labels": result.dataset.get("labels", []),
         "scores": {
             "test": result.test_score,
@@ -135,16 +137,32 @@ def _check_metric(result: Result) -> None:
         ConfigError: saying which.
     """
     named, recorded = str(result.best["metric"]), str(result.dataset.get("metric", ""))
-    if named == JUDGE or named.startswith(f"{FUNCTION}:"):
-        what = "a judge that the run asked" if named == JUDGE else "a function of the program that searched"
-        raise ConfigError(
-            f"metric={named} is {what}; promptfoo takes the built-in metrics, and those of a file or module"
-        )
+    requirement = requirement_of(_requirement(result).get("text", ""))
+    for each in (named, *(requirement.measures if requirement else ())):
+        if each == JUDGE or each.startswith(f"{FUNCTION}:"):
+            what = "a judge that the run asked" if each == JUDGE else "a function of the program that searched"
+            raise ConfigError(
+                f"{'metric' if each == named else 'require'}={each} is {what}; promptfoo takes the built-in metrics, "
+                "and those of a file or module"
+            )
     if named not in METRICS and named != recorded:
         raise ConfigError(
             f"best_sequence.json names metric={named}, and the lineage of the run {recorded or 'none'}: it was "
             "changed, or its records cannot be found; `ease lineage verify` says which"
         )
+
+
+def _requirement(result: Result) -> dict[str, Any]:
+    """What answers must keep, as the lineage of the run says it, with files by their whole path; empty where nothing is
+    required."""
+    required = result.dataset.get("requirement") or {}
+    if not required:
+        return {}
+    places = {measure: _absolute(measure) for measure in required["sha256"]}
+    return {
+        "text": with_measures(required["text"], places),
+        "sha256": {places[measure]: digest for measure, digest in required["sha256"].items()},
+    }
 
 
 def _absolute(metric: str) -> str:

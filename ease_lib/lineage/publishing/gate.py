@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,17 @@ def first_refusal(report: Mapping[str, Any]) -> str:
     if without and without["mean"] < 0:
         return f"it scores {-without['mean']:.3f} less than no exemplars on the test set"
     return ""
+
+
+def broken(requirement: Mapping[str, Any]) -> str:
+    """Why too few answers of the test set keep what is required of them; empty where enough do, or nothing is."""
+    if not requirement:
+        return ""
+    rows, kept = requirement["rows"], requirement["kept"]
+    least = max(1, math.ceil(requirement["share"] * rows - 1e-9))
+    if rows and kept >= least:
+        return ""
+    return f"{kept} of {rows} test answers keep require={requirement['text']}; {least} or more must"
 
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

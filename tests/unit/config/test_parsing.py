@@ -208,7 +208,7 @@ def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
         ),
         ({"split_column": "part"}, "split_column is read by task=table only"),
         ({"retained": 7}, "retained is read by prefilter=cosine or bm25 only, and this is prefilter=none"),
-        ({"judge_model": "m"}, "judge_model is read by metric=judge only, and this is metric=auto"),
+        ({"judge_model": "m"}, "judge_model is read by metric=judge and require=judge only, and this run asks no"),
         (
             {"method": "cosine", "max_prompt_tokens": 900},
             "max_prompt_tokens is read by method=adaptive or .* method=cosine",

@@ -257,8 +257,11 @@ def test_prerequisites_ask_the_judge_and_say_what_is_wrong_with_it(tmp_path):
     [
         ({"metric": "judge"}, "metric=judge needs a judge, which local is not; set judge_base_url"),
         ({"metric": "judge", "judge_base_url": "https://u:p@host/v1"}, "put the key into EASE_JUDGE_API_KEY"),
-        ({"judge_model": "small-1"}, "judge_model is read by metric=judge only"),
-        ({"judge_rubric": "a.txt"}, "judge_rubric is read by metric=judge only"),
+        (
+            {"judge_model": "small-1"},
+            "judge_model is read by metric=judge and require=judge only, and this run asks no judge",
+        ),
+        ({"judge_rubric": "a.txt"}, "judge_rubric is read by metric=judge and require=judge only"),
         ({"metric": "judge", "judge_base_url": "https://h/v1", "judge_extra": "[]"}, "judge_extra is no JSON object"),
         (
             {"metric": "judge", "judge_base_url": "https://h/v1", "max_cost_usd": 1, "llm_prompt_usd": 1},

@@ -56,6 +56,7 @@ def report(**changes):
         "zero_shot": {"score": 0.25, "mean": 0.25, "interval": [0.05, 0.4], "p": 0.01, "evidence": True},
         "baseline": {},
         "judge": {},
+        "requirement": {},
         "planned": {"requests": 300, "prompt_tokens": 9000, "completion_tokens": 900, "cost_usd": 0.5},
         "verdict": {
             "random": "no evidence",

@@ -128,6 +128,7 @@ def test_predictions_and_instructions_lose_what_repeats_it(tmp_path):
         "prediction": ["x", TEXT, "x", f"Input: {TEXT}\nOutput: x"],
         "outputs": [["x"], ["x"], ["y", TEXT], ["x"]],
         "score": [1.0, 0.0, 0.0, 0.0],
+        "is_kept": [True] * 4,
         "failure": [""] * 4,
     }
     write_table(tmp_path / "predictions", contracts.PREDICTIONS, predictions)

@@ -1,0 +1,90 @@
+"""What every answer must keep beside scoring well: `require`, e.g. `characters<=200; judge>=0.75 in 95%`.
+
+A condition is a measure, `>=` or `<=`, and a number; several are parted by `;`. A measure is `characters`, `words`,
+`lines`, `json` (1 of an answer that is one JSON value, else 0), any metric by its name, a function of one's own
+(`FILE.py:NAME`, `MODULE:NAME`, written as for `metric`), or `judge`, whose scale is from 0 to 1 then. An answer that
+breaks one of them scores 0, in the search as in the test. `in 95%`, at the end, is the share of the test set's answers
+that must keep all for `publish_if=better` to publish the prompt; without it that is every answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ease_lib.errors import ConfigError
+
+MEASURES = ("characters", "words", "lines", "json")
+_CONDITION = re.compile(r"\s*(?P<measure>\S.*?)\s*(?P<sign>>=|<=)\s*(?P<limit>[\d.]+)\s*")
+_SHARE = re.compile(r"\bin\s+(?P<percent>[\d.]+)\s*%\s*\Z")
+EXAMPLE = "write e.g. characters<=200, json>=1; judge>=0.75 in 95%, or FILE.py:NAME>=1"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A measure of an answer and the number that it may not fall below, or not exceed."""
+
+    measure: str
+    is_least: bool
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Up to the last digits, in which a mean of thirds differs from a third."""
+        return value >= self.limit - 1e-9 if self.is_least else value <= self.limit + 1e-9
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """All conditions, and the share of answers that must keep all of them for a prompt to be published, in (0, 1]."""
+
+    conditions: tuple[Condition, ...]
+    share: float
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(condition.measure for condition in self.conditions))
+
+
+def requirement_of(text: str) -> Requirement | None:
+    """The requirement that a text states; None of an empty one.
+
+    Raises:
+        ConfigError: with what is not understood.
+    """
+    if not text.strip():
+        return None
+    share = _SHARE.search(text)
+    conditions = []
+    for part in filter(str.strip, text[: share.start() if share else len(text)].split(";")):
+        found = _CONDITION.fullmatch(part)
+        limit = _number(found["limit"]) if found else None
+        if found is None or limit is None:
+            raise ConfigError(f"require={text}: {part.strip()!r} is no condition; {EXAMPLE}")
+        conditions.append(Condition(found["measure"], found["sign"] == ">=", limit))
+    percent = _number(share["percent"]) if share else 100.0
+    if not conditions or percent is None or not 0 < percent <= 100:
+        raise ConfigError(f"require={text} is not understood; {EXAMPLE}")
+    return Requirement(tuple(conditions), percent / 100)
+
+
+def with_measures(text: str, names: Mapping[str, str]) -> str:
+    """The requirement with measures of other names, as where files lie elsewhere.
+
+    Args:
+        names: the new ones by the old.
+    """
+    parts, share = [], _SHARE.search(text)
+    for condition in (found for part in text.split(";") if (found := _CONDITION.match(part))):
+        measure = condition["measure"]
+        parts.append(f"{names.get(measure, measure)}{condition['sign']}{condition['limit']}")
+    return "; ".join(parts) + (f" {share.group()}" if share else "")
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

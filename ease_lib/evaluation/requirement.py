@@ -1,0 +1,104 @@
+"""Whether an answer keeps what `require` asks of it (`ease_lib.config.requirement`).
+
+The paper's search looks at one score alone; what else a prompt does is left to later work there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ease_lib.config.requirement import Requirement, requirement_of
+from ease_lib.config.sections import JUDGE
+from ease_lib.evaluation.metrics import Metric
+from ease_lib.evaluation.own_metric import LoadedMetric
+from ease_lib.prompts.messages import without_reasoning
+
+
+@dataclass(frozen=True)
+class LoadedRequirement:
+    """A requirement with the functions that measure an answer.
+
+    Args:
+        sha256: by measure, of the files that they were read from.
+        text: as the parameter has it.
+    """
+
+    text: str
+    requirement: Requirement
+    measures: Mapping[str, Metric]
+    sha256: Mapping[str, str]
+
+    def is_kept(self, answer: str, outputs: Sequence[str], judged: float | None = None) -> bool:
+        """
+        Args:
+            outputs: accepted ones of the row.
+            judged: the judge's score, where one is asked.
+
+        Raises:
+            DataError: where an own function fails on the answer.
+        """
+        return all(
+            condition.holds(
+                (judged or 0.0) if condition.measure == JUDGE else self.measures[condition.measure](answer, outputs)
+            )
+            for condition in self.requirement.conditions
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As the data's summary holds it."""
+        return {"text": self.text, "sha256": dict(self.sha256)}
+
+
+def load_requirement(
+    text: str, load_metric: Callable[[str, str], LoadedMetric], sha256: Mapping[str, str] | None = None
+) -> LoadedRequirement | None:
+    """What `require` states; None where it is empty.
+
+    Args:
+        load_metric: gives a metric by its name and the SHA-256 that its file must have; empty takes any.
+        sha256: by measure, what their files must have.
+
+    Raises:
+        ConfigError: when it is not understood, or a file changed.
+    """
+    requirement = requirement_of(text)
+    if requirement is None:
+        return None
+    others = [name for name in requirement.measures if name not in _MEASURES and name != JUDGE]
+    loaded = {name: load_metric(name, (sha256 or {}).get(name, "")) for name in others}
+    digests = {name: metric.sha256 for name, metric in loaded.items() if metric.sha256}
+    return LoadedRequirement(
+        text, requirement, _MEASURES | {name: each.score for name, each in loaded.items()}, digests
+    )
+
+
+def _characters(answer: str, outputs: Sequence[str]) -> float:
+    return len(_said(answer))
+
+
+def _words(answer: str, outputs: Sequence[str]) -> float:
+    return len(_said(answer).split())
+
+
+def _lines(answer: str, outputs: Sequence[str]) -> float:
+    return len([line for line in _said(answer).splitlines() if line.strip()])
+
+
+def _json(answer: str, outputs: Sequence[str]) -> float:
+    try:
+        json.loads(_said(answer))
+    except ValueError:
+        return 0.0
+    return 1.0
+
+
+def _said(answer: str) -> str:
+    """The answer without hidden reasoning, and without blanks around it."""
+    return without_reasoning(answer).strip()
+
+
+_MEASURES: dict[str, Metric] = {"characters": _characters, "words": _words, "lines": _lines, "json": _json}
