@@ -171,16 +171,16 @@ def test_a_metric_that_is_not_the_one_of_the_lineage_is_not_exported(result, met
 
 
 def test_an_answer_that_breaks_what_is_required_scores_nothing_in_promptfoo_too(result, tmp_path):
-    required = {"text": "words<=2", "sha256": {}}
+    right = result.test_rows[0].outputs[0]
+    required = {"text": f"characters<={len(right)}", "sha256": {}}
     write_export(replace(result, dataset={**result.dataset, "requirement": required}), "promptfoo", tmp_path)
     specification = importlib.util.spec_from_file_location("score", tmp_path / "score.py")
     score = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(score)
-    right = result.test_rows[0].outputs[0]
     expected = {"config": {"outputs": [right]}}
     assert score.get_assert(right, expected) == {"pass": True, "score": 1.0, "reason": "score 1"}
     longer = score.get_assert(f"{right} and some more words", expected)
-    assert longer == {"pass": False, "score": 0.0, "reason": "breaks words<=2"}
+    assert longer == {"pass": False, "score": 0.0, "reason": f"breaks {required['text']}"}
     judged = {"text": "judge>=0.5", "sha256": {}}
     with pytest.raises(ease_lib.errors.ConfigError, match="require=judge is a judge that the run asked"):
         write_export(replace(result, dataset={**result.dataset, "requirement": judged}), "promptfoo", tmp_path)
