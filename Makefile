@@ -34,7 +34,12 @@ install: .venv/installed  ## make .venv with the locked dependencies
 	install $(BIN)/uv pip install --quiet --python $(BIN)/python $$backend || \
 	  { echo "uv could not; pip does it, which takes minutes ..." && \
 	    install $(BIN)/pip install --quiet --disable-pip-version-check; }
+	@if [ -n "$$PYTHONDONTWRITEBYTECODE" ]; then env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c '$(IMPORT_ALL)'; fi
 	@touch $@
+
+# uv compiles no modules, and with that variable nobody would: each process would take 7 s more to import the embedder
+IMPORT_ALL = import docker, kfp.compiler, kfp.kubernetes, ot; \
+	from ease_lib.embedding.models import load_embedder; load_embedder("bundled-minilm").embed([""])
 
 # uv does not know pip's settings; nor, by itself, where the CPU build of torch lies: that index is taken where it answers
 READ_PIP_SETTINGS = \
