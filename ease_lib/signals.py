@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
+class _Heeded:
+    """Whether a SIGTERM is being heeded in this process, and how many contexts wait for one."""
+
+    is_told = False
+    depth = 0
+
+
 @contextmanager
 def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[None]:
     """SIGTERM raises `KeyboardInterrupt` as Ctrl-C does, which cancels running requests in an orderly way.
+
+    A second one changes nothing until the outermost of such contexts has ended: a process group is told more than once.
 
     Args:
         also: called first, inside the signal handler.
@@ -22,13 +31,19 @@ def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[No
         return
 
     def interrupt(number: int, frame: object) -> None:
+        if _Heeded.is_told:
+            return
+        _Heeded.is_told = True
         also()
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, interrupt), signal.signal(signal.SIGINT, signal.default_int_handler)
+    _Heeded.depth += 1
     try:
         yield
     finally:
+        _Heeded.depth -= 1
+        _Heeded.is_told = _Heeded.is_told and _Heeded.depth > 0
         signal.signal(signal.SIGTERM, before[0])
         signal.signal(signal.SIGINT, before[1])
 

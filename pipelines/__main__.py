@@ -167,6 +167,13 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
         "--gpu-prefilter", action="store_true", help="prefilter and its shards too, for prefilter=cosine"
     )
     options.add_argument("--gpu-resource", default=default.gpu_resource, help="and taint (default: %(default)s)")
+    options.add_argument(
+        "--run-days",
+        type=int,
+        default=default.run_days,
+        metavar="DAYS",
+        help="end a run so long after its first start, retries included (default: %(default)s)",
+    )
     options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
 
 

@@ -13,11 +13,13 @@ import io
 import json
 import logging
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import urllib3
 import yaml
@@ -27,6 +29,7 @@ from kfp_server_api import ApiException, V2beta1GetHealthzResponse, V2beta1Pipel
 
 from ease_lib import __version__
 from ease_lib.errors import ConfigError, EaseError
+from pipelines.workflow import Pod, pods_of
 
 HOST_VARIABLE = "KF_PIPELINES_ENDPOINT"
 TOKEN_VARIABLE = "EASE_KFP_TOKEN"  # noqa: S105 (the name of a variable)
@@ -39,6 +42,13 @@ SHORT_HASH = 12
 MOST_MESSAGE = 600
 """Characters of a server's message that are shown."""
 PORT_FORWARD = "run `kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80` and give --host http://localhost:8080"
+WORKFLOW_ROUTE = "/apis/v1beta1/runs/{run}"
+DASHBOARD_LOG_ROUTE = "/k8s/pod/logs"
+"""Of the dashboard's server, not of the API server (2.17: `frontend/server/app.ts`)."""
+API_LOG_ROUTE = "/apis/v1alpha1/runs/{run}/nodes/{pod}/log"
+"""Of the API server, and not let through by the dashboard's (2.17: `backend/src/apiserver/main.go`)."""
+_LOG_FAILURE = re.compile(r'\{"error_message":.*\}\s*\Z', re.DOTALL)
+"""How the API server ends an answer that it has begun with status 200 before it looked for the log."""
 _NO_KUBECONFIG = "Failed to load kube config"
 
 
@@ -236,11 +246,25 @@ class Cluster:
         with self._asking(f"retry run {run_id}"):
             self._client.runs.run_service_retry_run(run_id)
 
-    def log(self, run_id: str, node: str) -> str:
-        """What a node of a run has printed; empty where the cluster does not have it any more."""
-        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            return self._client.log_of(run_id, node)
-        return ""
+    def pods(self, run_id: str) -> list[Pod]:
+        """The pods of a run, and what Argo says of them; none where this API does not show them."""
+        with contextlib.suppress(*_NO_ANSWER, ValueError, LookupError):
+            answer = json.loads(self._client.got(WORKFLOW_ROUTE.format(run=run_id)))
+            return pods_of(answer["pipeline_runtime"].get("workflow_manifest") or "")
+        return []
+
+    def log(self, run_id: str, pod: Pod) -> str | None:
+        """What a pod of a run has printed; None where it cannot be read: no route answers, or it has gone."""
+        asked = {"podname": pod.name, "runid": run_id, "createdat": pod.started[:10]}
+        if self.namespace:
+            asked["podnamespace"] = self.namespace
+        api = API_LOG_ROUTE.format(run=run_id, pod=pod.name)
+        for path in (f"{DASHBOARD_LOG_ROUTE}?{urlencode(asked)}", api):
+            with contextlib.suppress(*_NO_ANSWER):
+                text = self._client.got(path)
+                if not _LOG_FAILURE.search(text):
+                    return text
+        return None
 
     def recurring_runs(self) -> list[V2beta1RecurringRun]:
         """All recurring runs of the namespace."""
@@ -333,6 +357,9 @@ class _NotTheApi(Exception):
     """An answer that is not JSON; names its content type."""
 
 
+_NO_ANSWER = (ApiException, urllib3.exceptions.HTTPError, OSError, _NotTheApi)
+
+
 class _Client(kfp_client.Client):
     """kfp's client without what suits notebooks only: five slow tries, a log of tracebacks, a file in the home."""
 
@@ -358,12 +385,14 @@ class _Client(kfp_client.Client):
             raise _NotTheApi(kind)
         return answer
 
-    def log_of(self, run_id: str, node: str) -> str:
-        """The API's own description leaves this route out."""
-        path = f"/apis/v2beta1/runs/{run_id}/nodes/{node}/log"
+    def got(self, path: str) -> str:
+        """The answer of a route that the API's own description leaves out; a page, as of a login, is none."""
         answer = self._run_api.api_client.call_api(
             path, "GET", auth_settings=["Bearer"], _preload_content=False, _return_http_data_only=True
         )
+        kind = answer.getheader("content-type") or ""
+        if "html" in kind:
+            raise _NotTheApi(kind)
         return str(answer.data.decode(errors="replace"))
 
     def set_user_namespace(self, namespace: str) -> None:

@@ -13,7 +13,7 @@ from kfp import dsl
 import components
 from ease_lib.config.parsing import comparison_form
 from pipelines.forms import described
-from pipelines.placement import LIFETIME, place
+from pipelines.placement import Placement, lifetime, place
 
 CELLS_AT_ONCE = 20
 SUMMARY = "Compare search methods over tasks, noise ratios, endpoints and repeats."
@@ -28,7 +28,7 @@ class Results(NamedTuple):
     name="ease-comparison",
     display_name="EASE: which method is best?",
     description=described(SUMMARY, comparison_form()),
-    pipeline_config=LIFETIME,
+    pipeline_config=lifetime(Placement()),
 )
 def comparison_pipeline(
     tasks: str = "",

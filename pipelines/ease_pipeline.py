@@ -14,7 +14,7 @@ from kfp import dsl
 import components
 from ease_lib.config.parsing import run_form
 from pipelines.forms import described
-from pipelines.placement import LIFETIME, place, placement, told_by_kubeflow
+from pipelines.placement import Placement, lifetime, place, placement, told_by_kubeflow
 
 SHARDS_AT_ONCE = 20
 SUMMARY = "Find one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024)."
@@ -29,7 +29,7 @@ class Results(NamedTuple):
     name="ease",
     display_name="EASE: exemplar sequence search",
     description=described(SUMMARY, run_form()),
-    pipeline_config=LIFETIME,
+    pipeline_config=lifetime(Placement()),
 )
 def ease_pipeline(
     task: str = "customer_feedback",

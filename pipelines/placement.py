@@ -16,8 +16,9 @@ from ease_lib.keys import SIGNING_KEY, SIGNING_PUBLIC_KEY
 from ease_lib.lineage.attestation import SECRET as SIGNING_SECRET
 from ease_lib.running import run_context
 
-HOUR = 3600
+HOUR, DAY = 3600, 24 * 3600
 RETRIES = 3
+RETRY_WAIT_SECONDS, RETRY_FACTOR = 30, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,8 @@ NEEDS = {
 """By the name of the component. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
 
 USER, GROUP = 10001, 0
-LIFETIME = dsl.PipelineConfig(ttl_seconds_after_finished=7 * 24 * HOUR, active_deadline_seconds=72 * HOUR)
-"""Of a run's pods in the cluster; its artifacts and records lie in the object store and stay."""
+KEPT_SECONDS = 7 * DAY
+"""How long the pods of a run stay after its end; its artifacts and records lie in the object store and stay."""
 
 LLM_SECRET = "ease-llm"  # noqa: S105
 LLM_KEYS = {
@@ -88,6 +89,7 @@ NETWORK_SETTINGS = {
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 """Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
 MOST_SHARDS = 1000
+MOST_DAYS = 3650
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
     run_context.RUN_ID: "metadata.labels['pipeline/runid']",
@@ -109,6 +111,8 @@ class Placement:
         gpu_prefilter: one for `prefilter` and each `rank_shard` too, which compute on it with `prefilter=cosine` only.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
+        run_days: after so many days a run is ended, from its first start on, retries or not: a pod that finds no node
+            would wait for ever. The default leaves each task of a run all of its tries.
         on_cluster: have Kubeflow try again a task whose pod was lost, and ask it for the run's name and time. On one
             machine whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
     """
@@ -120,6 +124,7 @@ class Placement:
     gpu_prefilter: bool = False
     gpu_resource: str = "nvidia.com/gpu"
     gpu_node_label: str = ""
+    run_days: int = 14
     on_cluster: bool = True
 
     def __post_init__(self) -> None:
@@ -134,6 +139,8 @@ class Placement:
             problems.append("--gpu-prefilter adds to --gpu; give both")
         if not 1 <= self.shards <= MOST_SHARDS:
             problems.append(f"--shards {self.shards} is not from 1 to {MOST_SHARDS}")
+        if not 1 <= self.run_days <= MOST_DAYS:
+            problems.append(f"--run-days {self.run_days} is not from 1 to {MOST_DAYS}")
         if problems:
             raise ConfigError(*problems)
 
@@ -161,10 +168,18 @@ def placed(pipeline: Any, wanted: Placement) -> Any:
     token = _placement.set(wanted)
     try:
         return dsl.pipeline(
-            name=info.name, display_name=info.display_name, description=info.description, pipeline_config=LIFETIME
+            name=info.name,
+            display_name=info.display_name,
+            description=info.description,
+            pipeline_config=lifetime(wanted),
         )(pipeline.pipeline_func)
     finally:
         _placement.reset(token)
+
+
+def lifetime(placement: Placement) -> dsl.PipelineConfig:
+    """How long a run may take, and stays in the cluster."""
+    return dsl.PipelineConfig(ttl_seconds_after_finished=KEPT_SECONDS, active_deadline_seconds=placement.run_days * DAY)
 
 
 def place(*tasks: dsl.PipelineTask) -> None:
@@ -178,7 +193,15 @@ def _place(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
     task.set_cpu_request(needs.cpu[0]).set_cpu_limit(needs.cpu[1])
     task.set_memory_request(needs.memory[0]).set_memory_limit(needs.memory[1])
     if needs.retries and placement.on_cluster:
-        task.set_retry(needs.retries, backoff_duration="30s", backoff_factor=2, backoff_max_duration="600s")
+        waits = [RETRY_WAIT_SECONDS * RETRY_FACTOR**retry for retry in range(needs.retries)]
+        # Argo takes it for a deadline of all tries together, from the start of the first (`maxDuration`)
+        together = (needs.retries + 1) * needs.timeout_seconds + sum(waits)
+        task.set_retry(
+            needs.retries,
+            backoff_duration=f"{RETRY_WAIT_SECONDS}s",
+            backoff_factor=RETRY_FACTOR,
+            backoff_max_duration=f"{together}s",
+        )
     if placement.gives_gpu(needs):
         _on_gpu(task, placement)
     elif placement.cpu_image != images.CPU:

@@ -8,7 +8,7 @@ compiled pipeline has the form of this version. Nothing is sent before that. Val
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from pipelines.cluster import (
     connect,
     read_package,
 )
+from pipelines.workflow import last_failures
 
 COMPILED = Path(__file__).parent / "compiled"
 PACKAGE, COMPARISON_PACKAGE = COMPILED / "ease_pipeline.yaml", COMPILED / "comparison_pipeline.yaml"
@@ -42,6 +43,9 @@ STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
+MOST_SHOWN = 300
+"""Characters of a log's last line."""
+KUBEFLOW = "kubeflow"
 SEARCH, FIRST = "optimize", folder_of(next(iter(COMPONENTS)))
 
 
@@ -131,7 +135,7 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
     try:
         for tries in range(options.retries + 1):
             ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
-            said = failures(ended, tasks, lambda node: cluster.log(run_id, node))
+            said = failures(cluster, ended, tasks)
             if ended.state != "FAILED" or FIRST in said or tries == options.retries:
                 break
             print(f"{datetime.now():%H:%M:%S}  {', '.join(said) or 'run'} failed; begun again", flush=True)
@@ -171,7 +175,7 @@ def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seco
     """
     seen: dict[str, str] = {}
     start = changed = time.monotonic()
-    search = _SearchLog(lambda node: cluster.log(run_id, node))
+    search = _SearchLog(cluster, run_id)
     told_still = False
     left = float("inf") if timeout_seconds is None else timeout_seconds
     while True:
@@ -195,71 +199,76 @@ def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seco
 class _SearchLog:
     """Tells the last line that the running search has printed, now and then."""
 
-    def __init__(self, log: Callable[[str], str]) -> None:
-        self._log = log
+    def __init__(self, cluster: Cluster, run_id: str) -> None:
+        self._cluster = cluster
+        self._run_id = run_id
         self._told = ""
         self._looked = -LOG_SECONDS
+        self._is_hidden = False
 
     def tell(self, run: V2beta1Run) -> bool:
         """Whether there was something new."""
         running = [detail for detail in _details(run) if detail.display_name == SEARCH and detail.state == "RUNNING"]
-        if not running or time.monotonic() - self._looked < LOG_SECONDS:
+        if not running or self._is_hidden or time.monotonic() - self._looked < LOG_SECONDS:
             return False
         self._looked = time.monotonic()
-        for node in _nodes(running[0], _details(run)):
-            lines = _lines(self._log(node), LINE_PREFIX)
-            if lines and lines[-1] != self._told:
-                self._told = lines[-1]
-                _say(f"{'':<24}{self._told}")
-                return True
-        return False
+        pods = [pod for pod in self._cluster.pods(self._run_id) if (pod.task, pod.node) == (SEARCH, "")]
+        if pods and pods[-1].phase != "Running":
+            return False  # it waits for a place
+        said = self._cluster.log(self._run_id, pods[-1]) if pods else None
+        if said is None:
+            self._is_hidden = True
+            _say(_how_to_read_the_log(self._cluster, pods[-1].name if pods else "POD"))
+            return True
+        lines = _lines(said, LINE_PREFIX)
+        if not lines or lines[-1] == self._told:
+            return False
+        self._told = lines[-1]
+        _say(f"{'':<24}{self._told}")
+        return True
 
 
 def _say(text: str) -> None:
     print(f"{datetime.now():%H:%M:%S}  {text}", flush=True)
 
 
-def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
-    namespace = cluster.namespace or "kubeflow"
+def _how_to_read_the_log(cluster: Cluster, pod: str) -> str:
     return (
-        f"nothing has moved for {STILL_SECONDS / 60:.0f} min; see `kubectl -n {namespace} get pods -l "
+        f"how far the search is cannot be read at {cluster.host}; it is printed by "
+        f"`kubectl -n {cluster.namespace or KUBEFLOW} logs -f {pod} -c main`"
+    )
+
+
+def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
+    namespace, still = cluster.namespace or KUBEFLOW, f"nothing has moved for {STILL_SECONDS / 60:.0f} min"
+    waiting = [pod for pod in cluster.pods(run.run_id) if pod.phase == "Pending" and pod.message]
+    if waiting:
+        return f"{still}: {waiting[-1].title} waits: {waiting[-1].message}"
+    return (
+        f"{still}; see `kubectl -n {namespace} get pods -l "
         f"pipeline/runid={run.run_id}` and `kubectl -n {namespace} get events --sort-by=.lastTimestamp`: no place on a "
         "node, an image that cannot be pulled, or a network policy that hides the API server or the name service"
     )
 
 
-def failures(run: V2beta1Run, tasks: frozenset[str], log: Callable[[str], str] = lambda node: "") -> dict[str, str]:
-    """What the failed tasks say, by task: their own last words, else Kubeflow's.
+def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[str, str]:
+    """What failed of a run, and what it says: a stage's own last words, else Argo's message with the exit code.
 
-    A failed step shows as several nodes: the task, its driver and its executor. Their messages belong to the task. The
-    nodes around all tasks say only that something below them failed, and are left out.
-
-    Args:
-        log: what a node has printed, by its id.
+    The nodes around all tasks say only that something below them failed, and are left out.
     """
-    details = _details(run)
-    messages: dict[str, list[str]] = {}
-    own: dict[str, list[str]] = {}
-    for detail in details:
-        task = _task_of(detail, details, tasks) if detail.state == "FAILED" else None
-        if task:
-            message = detail.error.message if detail.error else None
-            messages.setdefault(task, []).extend([message] if message else [])
-            if not own.get(task):
-                said = (_lines(log(node), ERROR_PREFIX) for node in _nodes(detail, details))
-                own[task] = next((lines for lines in said if lines), [])
-    return {
-        task: "; ".join(own.get(task) or dict.fromkeys(said)) or "no message; see its log"
-        for task, said in messages.items()
-    }
-
-
-def _nodes(detail: V2beta1PipelineTaskDetail, details: Sequence[V2beta1PipelineTaskDetail]) -> list[str]:
-    """Ids under which the log of a task may be kept: its pods, those below it, itself."""
-    below = [each for each in details if each.parent_task_id and each.parent_task_id == detail.task_id]
-    children = [child.pod_name for each in (detail, *below) for child in each.child_tasks or []]
-    found = [*children, detail.pod_name, *(each.pod_name for each in below), detail.task_id]
-    return list(dict.fromkeys(name for name in found if name))
+    failed = [detail.display_name for detail in _details(run) if detail.state == "FAILED"]
+    said = {name: "no message; see its log" for name in failed if name in tasks}
+    of_pods: dict[str, list[str]] = {}
+    if run.state != "FAILED":
+        return said
+    for pod in last_failures(cluster.pods(run.run_id)):
+        log = cluster.log(run.run_id, pod) or ""
+        own = "; ".join(_lines(log, ERROR_PREFIX))
+        printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
+        of_pods.setdefault(pod.title, []).append(own or f"{pod.message or 'no message'}{printed}")
+        said.pop(pod.task, None)
+    more = {title: f" (and {len(texts) - 1} more)" for title, texts in of_pods.items() if len(texts) > 1}
+    return said | {title: f"{texts[0]}{more.get(title, '')}" for title, texts in of_pods.items()}
 
 
 def _lines(log: str, prefix: str) -> list[str]:
@@ -325,21 +334,6 @@ def _states(run: V2beta1Run, tasks: frozenset[str]) -> Iterator[tuple[str, str, 
 
 def _details(run: V2beta1Run) -> list[V2beta1PipelineTaskDetail]:
     return (run.run_details.task_details if run.run_details else None) or []
-
-
-def _task_of(
-    detail: V2beta1PipelineTaskDetail, details: Sequence[V2beta1PipelineTaskDetail], tasks: frozenset[str]
-) -> str | None:
-    """The task that a node belongs to: itself, the one it drives, or its parent."""
-    name = (detail.display_name or "").removesuffix("-driver")
-    if name in tasks:
-        return name
-    for other in details:
-        children = {identity for child in other.child_tasks or [] for identity in (child.task_id, child.pod_name)}
-        is_parent = other.task_id is not None and other.task_id == detail.parent_task_id
-        if other.display_name in tasks and (is_parent or detail.task_id in children - {None}):
-            return other.display_name
-    return None
 
 
 def _print_end(run: V2beta1Run, said: Mapping[str, str], link: str, timeout_seconds: float | None) -> int:

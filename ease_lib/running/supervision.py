@@ -4,6 +4,8 @@ A process that is killed (by the kernel for its memory, say) or that crashes, an
 may cure, is followed by another, which knows from the journal what was answered. Kubeflow 2.17 itself tries nothing
 again but pods that were deleted. What ends the whole container is not survived here: Kubernetes may be set up to kill
 all processes of one that is out of memory (cgroup v2 without `singleProcessOOMKill`), and Kubeflow's retry continues.
+
+The child has a process group of its own: Argo signals the whole group of its command, which would tell the child twice.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ def supervised() -> None:
     for restart in range(RESTARTS + 1):
         child = os.fork()
         if not child:
+            os.setpgid(0, 0)
             if restart == RESTARTS:
                 no_attempt_follows()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,5 +1,6 @@
 """What `kubectl apply -k` sends: valid objects, hardened pods, no secret in git, nothing that refers to nothing."""
 
+import itertools
 import json
 import re
 import shutil
@@ -11,7 +12,13 @@ import pytest
 import yaml
 
 from ease_lib import __version__
-from pipelines.placement import LLM_SECRET, OBJECT_STORE_CONFIG, OBJECT_STORE_SECRET, OBJECT_STORE_SETTINGS
+from pipelines.placement import (
+    IMAGE_ANNOTATION,
+    LLM_SECRET,
+    OBJECT_STORE_CONFIG,
+    OBJECT_STORE_SECRET,
+    OBJECT_STORE_SETTINGS,
+)
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BUILDS = ("base", "overlays/local", "overlays/production")
@@ -40,14 +47,30 @@ def built(folder):
     return list(yaml.safe_load_all(done.stdout))
 
 
+def overlay(folder, kustomization):
+    """What an overlay of somebody's beside ours would build."""
+    own = folder / "manifests" / "overlays" / "own"
+    if not own.exists():
+        shutil.copytree(MANIFESTS, folder / "manifests")
+        own.mkdir()
+    (own / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return built(own)
+
+
+def in_its_namespace(*names):
+    """The base with components, for a namespace of our own."""
+    return {"resources": ["../../base"], "components": [f"../../components/{name}" for name in names]}
+
+
+def beside_kubeflow(*names):
+    """As the local overlay, with these components before and behind its own."""
+    ours = yaml.safe_load((MANIFESTS / "overlays/local/kustomization.yaml").read_text())
+    before, behind = ([f"../../components/{name}"] for name in names)
+    return {**ours, "components": list(dict.fromkeys([*before, *ours["components"], *behind]))}
+
+
 def with_component(name, folder):
-    """The base with one component, as an overlay would have it."""
-    shutil.copytree(MANIFESTS, folder / "manifests")
-    overlay = folder / "manifests" / "overlay"
-    overlay.mkdir()
-    kustomization = {"resources": ["../base"], "components": [f"../components/{name}"]}
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    return built(overlay)
+    return overlay(folder, in_its_namespace(name))
 
 
 @pytest.fixture(scope="module", params=[*BUILDS, *COMPONENTS])
@@ -199,11 +222,51 @@ def test_the_quota_counts_pods_that_are_not_finished():
 
 
 def test_a_name_prefix_renames_the_pipeline_that_a_version_refers_to(tmp_path):
-    shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    overlay = tmp_path / "manifests" / "overlay"
-    overlay.mkdir()
-    kustomization = {"namePrefix": "team-", "components": ["../components/native-pipelines"]}
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    objects = built(overlay)
+    kustomization = {"namePrefix": "team-", "components": ["../../components/native-pipelines"]}
+    objects = overlay(tmp_path, kustomization)
     for version in named(objects, "PipelineVersion").values():
         assert version["spec"]["pipelineName"] in named(objects, "Pipeline")
+
+
+ONE_OF_EACH = [name for name in COMPONENTS if name != "read-only-root-beta"]
+
+
+@pytest.mark.parametrize("first", ONE_OF_EACH)
+@pytest.mark.parametrize(
+    ("placed", "namespace", "unfit"),
+    [(in_its_namespace, "ease", ()), (beside_kubeflow, "kubeflow", ("profile",))],  # a profile owns another namespace
+)
+def test_any_two_components_fit_in_any_order(placed, namespace, unfit, first, tmp_path):
+    for second in ONE_OF_EACH:
+        if first == second or {first, second} & set(unfit):
+            continue
+        objects = overlay(tmp_path, placed(first, second))
+        found = {item["metadata"].get("namespace") for item in objects if item["kind"] not in CLUSTER_SCOPED}
+        assert found == {namespace}, second
+        names = [(item["kind"], item["metadata"]["name"]) for item in objects]
+        assert len(names) == len(set(names)), second
+        policies, maps = named(objects, "NetworkPolicy"), named(objects, "ConfigMap")
+        assert not any(name.startswith("to-") for name in policies) or namespace == "ease", second
+        for deployment in (item for item in objects if item["kind"] == "Deployment"):
+            labels = deployment["spec"]["template"]["metadata"]["labels"]
+            if labels["app.kubernetes.io/component"] == "vllm":  # it fetches weights
+                ports = set(itertools.chain.from_iterable(ports for _, ports in ways_out(objects, labels)))
+                assert ports >= {53, 443}, second
+        if "external-object-store" in (first, second):
+            assert "s3.yours.example.com" in maps["kfp-launcher"]["data"]["providers"], second
+            assert maps["ease-object-store"]["data"]["endpoint"] == "https://s3.yours.example.com", second
+            assert namespace == "kubeflow" or "to-external-object-store" in policies, second
+        if "cluster-addresses" in (first, second):
+            assert namespace == "kubeflow" or "to-cluster-addresses" in policies, second
+
+
+def test_the_read_only_root_is_for_our_stages_wherever_they_run(tmp_path):
+    policies = named(with_component("read-only-root", tmp_path), "MutatingAdmissionPolicy")
+    (condition,) = policies["ease-read-only-root"]["spec"]["matchConditions"]
+    assert f'annotations["{IMAGE_ANNOTATION}"]' in condition["expression"]
+
+
+def test_kubeflow_makes_what_its_pods_need_in_the_namespace():
+    """Its controller looks for this label (`sync.py` of the profile controller)."""
+    labels = named(built(MANIFESTS / "base"), "Namespace")["ease"]["metadata"]["labels"]
+    assert labels["pipelines.kubeflow.org/enabled"] == "true"

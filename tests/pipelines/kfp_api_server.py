@@ -1,15 +1,26 @@
-"""The part of the Kubeflow Pipelines API (v2beta1) that this project uses, over real HTTP, in memory.
+"""The part of the Kubeflow Pipelines API that this project uses, over real HTTP, in memory.
 
-Every request body is checked against the model classes of `kfp-server-api`: an unknown field, a wrong type or an
+Routes of v2beta1 and their query parameters are those of the client package `kfp-server-api`, read from its source;
+every other is refused. Every request body is checked against its model classes: an unknown field, a wrong type or an
 unknown enum value is answered with HTTP 400, as the real server does. References (experiment, version, parameter names
-and types) are checked too. A test scripts failures and the states of a run, and reads the requests that came in.
+and types) are checked too. What a run shows has only the fields that the backend fills in (2.17.0, `api_converter.go`).
+
+Three routes are in no client package, and stand in the sources of 2.17.0: the older answer about a run, with its Argo
+workflow (`run.proto` of v1beta1), the API server's log (`main.go`, `run_log_server.go`: it has said 200 before it looks
+for one), and the dashboard's (`frontend/server/app.ts`, `handlers/pod-logs.ts`). The API server has no route of the
+dashboard, which lets through v1beta1 and v2beta1 alone.
+
+A test scripts failures and the states of a run, and reads the requests that came in.
 """
 
 import email
 import email.policy
+import inspect
 import json
 import re
 import threading
+import uuid
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,13 +63,14 @@ class Script:
     """What the server does beside its work.
 
     `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
-    through, one further with every question; `logs` what nodes have printed; `token` and `cookie` what a request must
-    bring, if set.
+    through, one further with every question; `logs` what the pods of tasks (`optimize`, `root-driver`) have printed;
+    `is_dashboard` whether this is the dashboard's server; `token` and `cookie` what a request must bring, if set.
     """
 
     faults: list = field(default_factory=list)
     frames: list = field(default_factory=list)
     logs: dict = field(default_factory=dict)
+    is_dashboard: bool = False
     token: str = ""
     cookie: str = ""
     multi_user: bool = False
@@ -75,8 +87,23 @@ class Script:
 
 
 def frame(state, error="", **tasks):
-    """A run's state, and its tasks': `begin="RUNNING"`, or ("FAILED", message)."""
+    """A run's state, and its tasks': `optimize="RUNNING"`, or ("FAILED", Argo's message); of drivers by their names."""
     return state, error, {name.replace("_", "-"): value for name, value in tasks.items()}
+
+
+def described_routes():
+    """(method, pattern of the path, query parameters) of every route that the client package knows."""
+    source = "".join(inspect.getsource(each) for each in vars(kfp_server_api.api).values() if inspect.ismodule(each))
+    for function in re.split(r"\n    def (?=\w+_with_http_info)", source)[1:]:
+        path, method = re.search(r"call_api\(\s*'(/apis/[^']+)', '(\w+)'", function).groups()
+        yield (
+            method,
+            re.sub(r"\{[\w.]+\}", "[^/:]+", path),
+            set(re.findall(r"query_params\.append\(\('(\w+)'", function)),
+        )
+
+
+DESCRIBED = [*described_routes()]
 
 
 def graph(spec):
@@ -201,12 +228,24 @@ class KfpApiServer(ThreadingHTTPServer):
         self.experiments, self.pipelines, self.versions = [], [], []
         self.runs, self.recurring_runs = [], []
         self._created = 0
+        self._workflow = {}
 
     @property
     def url(self):
         return f"http://127.0.0.1:{self.server_port}"
 
     def route(self, request):
+        for method, pattern, handle in self._undescribed_routes():
+            match = re.fullmatch(pattern, request.path)
+            if match and method == request.method:
+                return handle(request, *match.groups())
+        known = [
+            query
+            for method, pattern, query in DESCRIBED
+            if method == request.method and re.fullmatch(pattern, request.path)
+        ]
+        if not known or not set(request.query) <= known[0]:
+            raise Refused(404, f"no Kubeflow has {request}?{'&'.join(request.query)}")
         path = request.path.removeprefix("/apis/v2beta1/")
         for method, pattern, handle in self._routes():
             match = re.fullmatch(pattern, path)
@@ -215,6 +254,12 @@ class KfpApiServer(ThreadingHTTPServer):
                     request.body = json.loads(request.body) if request.body else None
                 return handle(request, *match.groups())
         raise Refused(404, f"this server does not know {request}")
+
+    def _undescribed_routes(self):
+        shared = [("GET", "/apis/v1beta1/runs/([^/:]+)", self._get_workflow)]
+        if self.script.is_dashboard:
+            return [*shared, ("GET", "/k8s/pod/logs", self._dashboard_log)]
+        return [*shared, ("GET", "/apis/v1alpha1/runs/([^/]+)/nodes/([^/]+)/log", self._api_log)]
 
     def _routes(self):
         return [
@@ -228,7 +273,6 @@ class KfpApiServer(ThreadingHTTPServer):
             ("POST", "runs", self._create_run),
             ("GET", "runs/([^/:]+)", self._get_run),
             ("POST", "runs/([^/:]+):retry", self._retry_run),
-            ("GET", "runs/([^/]+)/nodes/([^/]+)/log", self._log),
             ("GET", "pipelines/([^/]+)/versions/([^/]+)", self._get_version),
             ("GET", "recurringruns", self._list_recurring_runs),
             ("POST", "recurringruns", self._create_recurring_run),
@@ -286,7 +330,8 @@ class KfpApiServer(ThreadingHTTPServer):
         frames = self.script.frames
         if frames:
             state, error, tasks = frames.pop(0) if len(frames) > 1 else frames[0]
-            run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=list(_nodes(tasks)))
+            self._workflow = _workflow(tasks)
+            run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=_details(self._workflow))
             run.error = kfp_server_api.GoogleRpcStatus(code=2, message=error) if error else None
             run.finished_at = run.created_at + timedelta(seconds=125) if state in ("SUCCEEDED", "FAILED") else None
         return run
@@ -297,11 +342,31 @@ class KfpApiServer(ThreadingHTTPServer):
             raise Refused(400, f"run {run_id} is {run.state}, and cannot be retried")
         return {}
 
-    def _log(self, _, run_id, node):
+    def _get_workflow(self, _, run_id):
+        run = self._known(self.runs, "run_id", run_id)
+        manifest = {"workflow_manifest": json.dumps(self._workflow)} if self._workflow else {}
+        return {"run": {"id": run_id, "name": run.display_name}, "pipeline_runtime": manifest}
+
+    def _api_log(self, _, run_id, pod):
         self._known(self.runs, "run_id", run_id)
-        if node not in self.script.logs:
-            raise Refused(404, f"no log of {node}")
-        return self.script.logs[node]
+        if (log := self._printed(pod)) is None:
+            return json.dumps({"error_message": f"Failed to read logs for run {run_id}", "error_details": "..."})
+        return log
+
+    def _dashboard_log(self, request):
+        if not request.query.get("podname"):
+            raise Refused(400, "podname argument is required")
+        if self.script.multi_user and not request.query.get("podnamespace"):
+            raise Refused(422, "podnamespace argument is required")
+        if (log := self._printed(request.query["podname"])) is None:
+            raise Refused(500, "Could not get main container logs: Error: pod not found")
+        return log
+
+    def _printed(self, pod):
+        for name, log in self.script.logs.items():
+            if _pod_name(name) == pod:
+                return log
+        return None
 
     def _get_version(self, _, pipeline_id, version_id):
         return self._known(self.versions, "pipeline_version_id", version_id)
@@ -377,20 +442,77 @@ class KfpApiServer(ThreadingHTTPServer):
             raise Refused(400, f"{name} is empty")
 
 
-def _nodes(tasks):
-    """The nodes that the backend shows for tasks: around all `root`, and driver, task and executor for each."""
-    make = kfp_server_api.V2beta1PipelineTaskDetail
+WORKFLOW = "ease-x7k2p"
+IMPLEMENTATION, DRIVER = "metadata-2-1-retry-system-container-impl", "system-container-driver"
+"""Templates of Argo, as Kubeflow names them (2.17.0, `container.go`) where a pod has two annotations and a label."""
+PHASES = {"RUNNING": "Running", "PENDING": "Pending", "SUCCEEDED": "Succeeded", "FAILED": "Failed"}
+
+
+def _node_id(name):
+    return f"{WORKFLOW}-{zlib.crc32(name.encode())}"  # Argo takes another hash, which nobody recomputes
+
+
+def _place(task):
+    """Name and template of the node whose pod works for a task, or is a driver."""
+    if task.endswith("-driver"):
+        return f"{WORKFLOW}.{'' if task == 'root-driver' else 'root.'}{task}", DRIVER
+    return f"{WORKFLOW}.root.{task}.executor(0)", IMPLEMENTATION
+
+
+def _pod_name(task):
+    name, template = _place(task)
+    return f"{WORKFLOW}-{template}-{_node_id(name).rpartition('-')[2]}"
+
+
+def _workflow(tasks):
+    """The Argo workflow of a run: a root, and for each task its driver, the task, its executor and the executor's pod."""
+    nodes = {}
+
+    def add(name, kind, state, children=(), message="", template="", seconds=0):
+        display = name.rpartition(".")[2]
+        started = (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        nodes[_node_id(name)] = {
+            **{"id": _node_id(name), "name": name, "displayName": display, "type": kind, "phase": PHASES[state]},
+            **{"startedAt": started, "templateName": template, "children": [_node_id(child) for child in children]},
+            **({"message": message} if message else {}),
+        }
+
+    states = {name: (value, "") if isinstance(value, str) else value for name, value in tasks.items()}
+    around = "FAILED" if "FAILED" in {state for state, _ in states.values()} else "RUNNING"
+    add(WORKFLOW, "DAG", around)
+    state, message = states.pop("root-driver", ("SUCCEEDED", ""))
+    add(f"{WORKFLOW}.root-driver", "Pod", state, message=message, template=DRIVER)
+    if state == "SUCCEEDED":
+        add(f"{WORKFLOW}.root", "DAG", around)
+    for number, (name, (state, message)) in enumerate(states.items(), 1):
+        place, template = _place(name)
+        if template == DRIVER:
+            add(place, "Pod", state, message=message, template=DRIVER, seconds=number)
+            continue
+        task = f"{WORKFLOW}.root.{name}"
+        if f"{name}-driver" not in states:
+            add(_place(f"{name}-driver")[0], "Pod", "SUCCEEDED", [task], template=DRIVER, seconds=number)
+        add(task, "DAG", state, [f"{task}.executor"], seconds=number)
+        add(f"{task}.executor", "Retry", state, [place], seconds=number)
+        add(place, "Pod", state, message=message, template=template, seconds=number)
+    return {"metadata": {"name": WORKFLOW}, "status": {"nodes": nodes}}
+
+
+def _details(workflow):
+    """The nodes as v2beta1 shows them: without their own ids, their messages, and which is whose."""
     child = kfp_server_api.PipelineTaskDetailChildTask
-    states = [value if isinstance(value, str) else value[0] for value in tasks.values()]
-    yield make(task_id="root", display_name="root", state="FAILED" if "FAILED" in states else "RUNNING")
-    for number, (name, value) in enumerate(tasks.items()):
-        state, message = (value, "") if isinstance(value, str) else value
-        created = EPOCH + timedelta(seconds=number)
-        executor = child(pod_name=f"pod-{name}"), child(task_id=f"{name}-executor")
-        yield make(task_id=f"{name}-driver", display_name=f"{name}-driver", state="SUCCEEDED", create_time=created)
-        yield make(task_id=name, display_name=name, state=state, create_time=created, child_tasks=list(executor))
-        error = kfp_server_api.GoogleRpcStatus(code=2, message=message) if message else None
-        yield make(task_id=f"{name}-executor", display_name="executor", state=state, create_time=created, error=error)
+    states = {phase: state for state, phase in PHASES.items()}
+    return [
+        kfp_server_api.V2beta1PipelineTaskDetail(
+            task_id=str(uuid.uuid5(uuid.NAMESPACE_OID, node["id"])),
+            display_name=node["displayName"],
+            create_time=datetime.fromisoformat(node["startedAt"]),
+            start_time=datetime.fromisoformat(node["startedAt"]),
+            state=states[node["phase"]],
+            child_tasks=[child(pod_name=identity) for identity in node["children"]],
+        )
+        for node in workflow["status"]["nodes"].values()
+    ]
 
 
 @contextmanager

@@ -32,6 +32,10 @@ def pods(folder):
 PODS = list(pods(FOLDER))
 
 
+def seconds(duration):
+    return int(duration.removesuffix("s"))
+
+
 def needs_of(container):
     """The component's function stands in its command."""
     return NEEDS[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
@@ -106,6 +110,20 @@ def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
             policy = body["retryPolicy"]
             assert policy["maxRetryCount"] == needs.retries
             assert (policy["backoffDuration"], policy["backoffFactor"]) == ("30s", 2.0)
+            waits = sum(30 * 2**retry for retry in range(needs.retries))
+            assert seconds(policy["backoffMaxDuration"]) >= (needs.retries + 1) * needs.timeout_seconds + waits
+
+
+@pytest.mark.parametrize("days", [None, 30])
+def test_a_run_may_take_as_long_as_all_tries_of_its_tasks_or_as_it_says(tmp_path, days):
+    compile_all(tmp_path, Placement(run_days=days) if days else Placement())
+    for name in COMPILED:
+        _, platform = yaml.safe_load_all((tmp_path / name).read_text())
+        allowed = platform["platforms"]["kubernetes"]["pipelineConfig"]["activeDeadlineSeconds"]
+        if days:
+            assert allowed == days * 24 * 3600
+    tasks = ("build_dataset", "prefilter", "embed", "optimize", "evaluate")
+    assert days or allowed >= sum((NEEDS[task].retries + 1) * NEEDS[task].timeout_seconds for task in tasks)
 
 
 @pytest.mark.parametrize("name", COMPILED)

@@ -2,7 +2,10 @@
 
 import json
 import logging
+import re
 import time
+import urllib.error
+import urllib.request
 
 import kfp
 import pytest
@@ -184,11 +187,11 @@ def test_wait_prints_each_change_once_and_ends_with_0_when_the_run_succeeds(serv
 def test_a_failed_run_ends_with_1_and_what_its_task_said(server, capsys):
     server.script.frames = [
         frame("RUNNING"),
-        frame("FAILED", optimize=("FAILED", "Error (exit code 2): no such model")),
+        frame("FAILED", optimize=("FAILED", "main: Error (exit code 143)")),
     ]
     assert submitted(server, "--wait") == 1
     err = capsys.readouterr().err
-    assert "run FAILED after 2 min 5 s\n- optimize: Error (exit code 2): no such model\nlogs and artifacts: http" in err
+    assert "run FAILED after 2 min 5 s\n- optimize: main: Error (exit code 143)\nlogs and artifacts: http" in err
     assert "root" not in err
 
 
@@ -196,7 +199,7 @@ def test_a_failed_run_ends_with_1_and_what_its_task_said(server, capsys):
     ("last", "said"),
     [
         (frame("FAILED", "out of quota"), "run FAILED after 2 min 5 s\n- run: out of quota\n"),
-        (frame("FAILED", embed="FAILED"), "- embed: no message; see its log\n"),
+        (frame("FAILED", embed="FAILED"), "- embed: no message\n"),
         (frame("CANCELED"), "run CANCELED\n"),
     ],
 )
@@ -364,13 +367,45 @@ def test_assignments_take_the_last_value_and_keep_further_equal_signs():
 # --- what failed, and how far it is -----------------------------------------------------------------------------------
 
 
-def test_a_failed_stage_says_its_own_last_words(server, capsys):
-    server.script.frames = [frame("FAILED", embed=("FAILED", "Error (exit code 2)"))]
-    server.script.logs = {
-        "pod-embed": "[ease] embed: started\n[ease] error: no such model; name another\nI1123 launcher"
-    }
-    assert submitted(server, "--wait") == 1
+@pytest.fixture(params=["API server", "dashboard"])
+def either(request, server):
+    """Each answers other routes about logs."""
+    server.script.is_dashboard = request.param == "dashboard"
+    return server
+
+
+def test_a_failed_stage_says_its_own_last_words(either, capsys):
+    either.script.frames = [frame("FAILED", embed=("FAILED", "main: Error (exit code 2)"))]
+    either.script.logs = {"embed": "[ease] embed: started\n[ease] error: no such model; name another\nI1123 launcher"}
+    assert submitted(either, "--wait") == 1
     assert "- embed: no such model; name another\n" in capsys.readouterr().err
+
+
+def test_a_driver_that_failed_is_named_with_its_message_and_the_end_of_its_log(either, capsys):
+    either.script.frames = [frame("FAILED", root_driver=("FAILED", "main: Error (exit code 1)"))]
+    either.script.logs = {"root-driver": "I1125 driver\nF1125 KFP driver: connection refused\n"}
+    assert submitted(either, "--wait") == 1
+    said = "- root (driver): main: Error (exit code 1); it ends with 'F1125 KFP driver: connection refused'\n"
+    assert said in capsys.readouterr().err
+
+
+def test_in_a_namespace_of_ones_own_the_dashboard_is_asked_for_that(server, capsys):
+    server.script.is_dashboard = server.script.multi_user = True
+    server.script.frames = [frame("FAILED", embed=("FAILED", "main: Error (exit code 2)"))]
+    server.script.logs = {"embed": "[ease] error: no such model"}
+    assert submitted(server, "--wait", "--namespace", "team") == 1
+    assert "- embed: no such model\n" in capsys.readouterr().err
+
+
+def test_the_server_of_these_tests_has_no_route_that_kubeflow_lacks(server):
+    for path in ("/apis/v2beta1/runs/r/nodes/n/log", "/apis/v2beta1/tasks", "/k8s/pod/logs?podname=p"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{server.url}{path}")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server.url}/apis/v2beta1/runs?order=name")
+    server.script.is_dashboard = True
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server.url}/apis/v1alpha1/runs/r/nodes/n/log")
 
 
 def test_the_last_tasks_of_a_run_that_succeeded_have_succeeded(server, capsys):
@@ -381,12 +416,36 @@ def test_the_last_tasks_of_a_run_that_succeeded_have_succeeded(server, capsys):
     assert ["evaluate", "SUCCEEDED"] in lines
 
 
-def test_how_far_the_search_is_is_told_as_it_prints_it(server, capsys, monkeypatch):
+def test_how_far_the_search_is_is_told_as_it_prints_it(either, capsys, monkeypatch):
     monkeypatch.setattr(submit, "LOG_SECONDS", 0)
-    server.script.frames = [frame("RUNNING", optimize="RUNNING")] * 3 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
-    server.script.logs = {"pod-optimize": "[ease] optimize: started\n[ease] answers 200/800  best so far 0.610\n"}
-    assert submitted(server, "--wait") == 0
+    either.script.frames = [frame("RUNNING", optimize="RUNNING")] * 3 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
+    either.script.logs = {"optimize": "[ease] optimize: started\n[ease] answers 200/800  best so far 0.610\n"}
+    assert submitted(either, "--wait") == 0
     assert capsys.readouterr().out.count("answers 200/800  best so far 0.610") == 1
+
+
+def test_where_the_log_cannot_be_read_that_is_said_once_and_a_search_at_work_is_not_called_stuck(
+    either, capsys, monkeypatch
+):
+    monkeypatch.setattr(submit, "LOG_SECONDS", 0)
+    monkeypatch.setattr(submit, "STILL_SECONDS", 0.2)
+    either.script.frames = [frame("RUNNING", optimize="RUNNING")] * 4 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(either, "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.count("how far the search is cannot be read at") == 1
+    assert re.search(
+        r"`kubectl -n kubeflow logs -f ease-x7k2p-metadata-2-1-retry-system-container-impl-\d+ -c main`", out
+    )
+    assert "nothing has moved" not in out
+
+
+def test_a_pod_that_waits_for_a_place_says_what_kubernetes_says(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
+    waiting = ("PENDING", "Unschedulable: 0/3 nodes are available: 3 Insufficient memory.")
+    server.script.frames = [frame("RUNNING", optimize=waiting)] * 12 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(server, "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.count("optimize waits: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.") == 1
 
 
 def test_a_run_that_stands_still_says_where_to_look(server, capsys, monkeypatch):

@@ -29,7 +29,7 @@ times = len(begun.read_text().split())
 def stage(tmp_path):
     """Starts the program; it is a stage in a container by what its environment says."""
 
-    def start(work, *, image="cpu:1", waits=(0, 0, 0)):
+    def start(work, *, image="cpu:1", waits=(0, 0, 0), **more):
         environment = {**os.environ, IMAGE: image}
         return subprocess.Popen(
             [sys.executable, "-c", PROGRAM.format(work=work, waits=waits)],
@@ -37,6 +37,7 @@ def stage(tmp_path):
             env=environment,
             stderr=subprocess.PIPE,
             text=True,
+            **more,
         )
 
     return start
@@ -91,6 +92,20 @@ def test_a_stop_is_passed_on_and_ends_it(stage, tmp_path, number):
     process.communicate(timeout=20)
     assert process.returncode == EXIT_STOPPED
     assert len(begun(tmp_path)) == 1
+
+
+def test_a_signal_to_the_whole_process_group_reaches_the_stage_once(tmp_path, stage):
+    """As Argo sends it; what the stage does then is done to its end."""
+    work = (
+        "told = Path('told'); signal.signal(signal.SIGTERM, lambda *_: told.open('a').write('x'))\n"
+        "Path('ready').touch(); time.sleep(1); time.sleep(1)"
+    )
+    process = stage(work, start_new_session=True)
+    while not (tmp_path / "ready").exists():
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert (tmp_path / "told").read_text() == "x"
 
 
 def test_a_stop_while_it_waits_to_begin_again_ends_it(stage, tmp_path):

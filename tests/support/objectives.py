@@ -74,6 +74,7 @@ class OrderedSum:
             answers=blank,
             prompts=blank,
             failures=blank,
+            kept=(True,) * len(asked),
             usage=Usage(requests=len(asked)),
         )
 

@@ -27,6 +27,40 @@ def test_a_signal_that_does_not_interrupt_the_wait_ends_it_all_the_same(number):
     assert time.monotonic() - start < 10
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth):
+    told, done = [], []
+
+    def stopped():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            done.append("inner")
+
+    def outer():
+        with sigterm_as_interrupt(lambda: told.append("told")):
+            try:
+                with sigterm_as_interrupt(lambda: told.append("told")):
+                    stopped()
+            finally:
+                signal.raise_signal(signal.SIGTERM)
+                done.append("outer")
+
+    before = signal.getsignal(signal.SIGTERM)
+    for _ in range(2):  # and the next stop is heeded again
+        with pytest.raises(KeyboardInterrupt):
+            if depth == 2:
+                outer()
+            else:
+                with sigterm_as_interrupt(lambda: told.append("told")):
+                    stopped()
+    assert told == ["told"] * 2
+    assert done == (["inner", "outer"] if depth == 2 else ["inner"]) * 2
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 def test_an_event_loop_leaves_signals_as_it_found_them():
     written, read = socket.socketpair()
     with written, read:

@@ -88,6 +88,7 @@ SUMMARY = {
     "template": {},
     "baseline": {},
     "rubric": {},
+    "requirement": {},
 }
 
 
@@ -97,7 +98,7 @@ def test_documents_are_checked_when_written_and_when_read(tmp_path):
     assert read_document(path, contracts.DATASET_SUMMARY)["task"] == "t"
     with pytest.raises(ContractError, match="field pool should be"):
         write_document(path, contracts.DATASET_SUMMARY, {**SUMMARY, "pool": "one"})
-    path.write_text(json.dumps({"contract": "dataset_summary/4", "task": "t"}))
+    path.write_text(json.dumps({"contract": "dataset_summary/5", "task": "t"}))
     with pytest.raises(ContractError, match="field metric is missing"):
         read_document(path, contracts.DATASET_SUMMARY)
     path.write_text("{")

@@ -26,6 +26,7 @@ def scored(score, *, rows=ROWS):
         answers=(),
         prompts=(),
         failures=(),
+        kept=(),
         usage=usage,
     )
 
