@@ -465,7 +465,7 @@ def _pod_name(task):
 
 
 def _workflow(tasks):
-    """The Argo workflow of a run: a root, and for each task its driver, the task, its executor and the executor's pod."""
+    """The Argo workflow of a run: a root, and for each task its driver, itself, its executor and that one's pod."""
     nodes = {}
 
     def add(name, kind, state, children=(), message="", template="", seconds=0):
