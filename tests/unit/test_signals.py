@@ -39,11 +39,14 @@ def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth):
             signal.raise_signal(signal.SIGTERM)
             done.append("inner")
 
-    def outer():
+    def one():
+        with sigterm_as_interrupt(lambda: told.append("told")):
+            stopped()
+
+    def two():
         with sigterm_as_interrupt(lambda: told.append("told")):
             try:
-                with sigterm_as_interrupt(lambda: told.append("told")):
-                    stopped()
+                one()
             finally:
                 signal.raise_signal(signal.SIGTERM)
                 done.append("outer")
@@ -51,11 +54,7 @@ def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth):
     before = signal.getsignal(signal.SIGTERM)
     for _ in range(2):  # and the next stop is heeded again
         with pytest.raises(KeyboardInterrupt):
-            if depth == 2:
-                outer()
-            else:
-                with sigterm_as_interrupt(lambda: told.append("told")):
-                    stopped()
+            (one if depth == 1 else two)()
     assert told == ["told"] * 2
     assert done == (["inner", "outer"] if depth == 2 else ["inner"]) * 2
     assert signal.getsignal(signal.SIGTERM) == before
