@@ -6,7 +6,8 @@ wins over them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ease_lib.config.comparison import AXES, plan
@@ -27,7 +28,18 @@ from ease_lib.config.parsing import (
 )
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.own_metric import file_of
 
+ROOT = Path(__file__).parents[1]
+IN_IMAGES = ("ease_lib", "components")
+PYTHON = "python:"
+PLACEHOLDER = "{{$"
+"""How placeholders of Kubeflow begin; its launcher replaces those of a component's own inputs in any string."""
+READ_ONLY_PATHS = (
+    *("task_uri", "validation_uri", "test_uri"),
+    *("prompt", "baseline", "judge_rubric", "instructions_uri", "embedder"),
+)
+"""Parameters that may name a file or folder of this machine."""
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -83,7 +95,54 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
     installed = {name: value for name, value in defaults.items() if name != last and value != ""}
     merged = {**parse_parameter_text(str(defaults[last]), last), **installed, **values}
     fields = _comparison_fields(merged) if pipeline == COMPARISON else form_values(parse_parameters(merged))
+    _check_for_pods(merged, fields)
     return {name: value for name, value in fields.items() if value != defaults[name] or name == last}
+
+
+def _check_for_pods(values: Mapping[str, object], fields: Mapping[str, Value]) -> None:
+    """
+    Raises:
+        ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder.
+    """
+    runs = [cell.parameters for cell in plan(values)] if is_comparison(values) else [values]
+    problems = [problem for run in runs for problem in _of_this_machine(parse_parameters(run))]
+    problems += [
+        f"{name} holds {PLACEHOLDER}, where Kubeflow puts a value of its own; rename it, or put the text into a file"
+        for name, value in fields.items()
+        if PLACEHOLDER in str(value)
+    ]
+    if problems:
+        raise ConfigError(*dict.fromkeys(problems))
+
+
+def _of_this_machine(parameters: Parameters) -> Iterator[str]:
+    requirement, values = parameters.task.requirement, flat_parameters(parameters)
+    named = {name: str(values[name]) for name in READ_ONLY_PATHS}
+    files = {f"metric={parameters.task.metric}": file_of(parameters.task.metric)}
+    files |= {f"require={measure}": file_of(measure) for measure in (requirement.measures if requirement else ())}
+    files |= {f"{name}={value}": value for name, value in named.items()}
+    url = parameters.endpoint.llm_base_url
+    if url.startswith(PYTHON):
+        function = url.removeprefix(PYTHON)
+        files[f"llm_base_url={url}"] = file_of(function) or _checkout_file(function)
+    for text, file in files.items():
+        if file and _is_here(file):
+            yield f"{text} is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."
+
+
+def _is_here(file: str) -> bool:
+    """Whether it is a path, and something lies there; a text may stand in its place."""
+    try:
+        return "://" not in file and Path(file).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _checkout_file(function: str) -> str:
+    """Where a module of this checkout lies that is in none of the images, as those of the tests; else empty."""
+    module = function.rpartition(":")[0]
+    path = ROOT / Path(*module.split(".")).with_suffix(".py") if module else ROOT
+    return str(path) if path.is_file() and module.split(".")[0] not in IN_IMAGES else ""
 
 
 def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[str, Value]:

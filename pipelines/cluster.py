@@ -37,6 +37,8 @@ COOKIES_VARIABLE = "KFP_COOKIES"
 TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"  # noqa: S105 (the name of a variable)
 FIRST_ANSWER_SECONDS = (5, 30)
 """Time to connect and to answer for the first request; kfp's own requests have no limit."""
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Of C where it is installed: a compiled pipeline takes the other one a second."""
 PAGE_SIZE = 100
 SHORT_HASH = 12
 MOST_MESSAGE = 600
@@ -77,6 +79,11 @@ class Package:
     version: str
     spec: Mapping[str, Any]
 
+    @property
+    def description(self) -> str:
+        """What its form's fields are, for the dashboard's summary."""
+        return str(self.spec["pipelineInfo"].get("description", ""))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
@@ -96,7 +103,7 @@ def read_package(path: Path) -> Package:
     """
     try:
         content = path.read_bytes()
-        spec = next(yaml.safe_load_all(content))
+        spec = next(yaml.load_all(content, Loader=YAML_LOADER))
         pipeline = spec["pipelineInfo"]["name"]
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; run `python -m pipelines compile`") from error
@@ -205,11 +212,14 @@ class Cluster:
         found = self.find_version(package.pipeline, package.version)
         if found:
             return found
-        pipeline_id = self._pipeline_id(package.pipeline) or self._created_pipeline(package.pipeline)
+        pipeline_id = self._pipeline_id(package.pipeline) or self._created_pipeline(package)
         try:
             with self._asking(f"store version {package.version} of pipeline {package.pipeline}"):
                 stored = self._client.upload_pipeline_version(
-                    str(package.path), pipeline_version_name=package.version, pipeline_id=pipeline_id
+                    str(package.path),
+                    pipeline_version_name=package.version,
+                    pipeline_id=pipeline_id,
+                    description=package.description,
                 )
         except ClusterError as error:
             meanwhile = self.find_version(package.pipeline, package.version) if error.status == 409 else None
@@ -298,10 +308,15 @@ class Cluster:
         found = [each for each in listed if each.name == name] or [each for each in listed if each.display_name == name]
         return found[0].pipeline_id if found else None
 
-    def _created_pipeline(self, name: str) -> str:
+    def _created_pipeline(self, package: Package) -> str:
         """A pipeline without versions; kfp's `upload_pipeline` would add one that is named like the pipeline."""
-        pipeline = V2beta1Pipeline(name=name, display_name=name, namespace=self.namespace or None)
-        with self._asking(f"create pipeline {name}"):
+        pipeline = V2beta1Pipeline(
+            name=package.pipeline,
+            display_name=package.pipeline,
+            description=package.description,
+            namespace=self.namespace or None,
+        )
+        with self._asking(f"create pipeline {package.pipeline}"):
             return self._client.pipelines.pipeline_service_create_pipeline(pipeline=pipeline).pipeline_id
 
     @contextlib.contextmanager

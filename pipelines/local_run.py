@@ -21,9 +21,10 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import EaseError
 from ease_lib.running.graph import stages_of
 from ease_lib.running.inline import LOG_FILE, keep_results
+from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
 from ease_lib.running.prerequisites import api_of_local
 from ease_lib.running.run_context import new_run
-from ease_lib.running.stage import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX, started_stage
+from ease_lib.running.stage import started_stage
 from ease_lib.signals import sigterm_as_interrupt
 from pipelines.arguments import form_arguments
 from pipelines.ease_pipeline import ease_pipeline

@@ -18,7 +18,7 @@ from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
 from ease_lib.running.graph import COMPONENTS, folder_of
-from ease_lib.running.stage import ERROR_PREFIX, LINE_PREFIX
+from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, RESULT
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -46,7 +46,7 @@ LOG_SECONDS = 30.0
 MOST_SHOWN = 300
 """Characters of a log's last line."""
 KUBEFLOW = "kubeflow"
-SEARCH, FIRST = "optimize", folder_of(next(iter(COMPONENTS)))
+SEARCH, LAST, FIRST = "optimize", "evaluate", folder_of(next(iter(COMPONENTS)))
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +145,9 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
         return EXIT_STOPPED
     except ClusterError as error:
         raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
+    if ended.state == "SUCCEEDED":
+        for line in _results(cluster, run_id):
+            print(line, flush=True)
     return _print_end(ended, said, link, options.timeout)
 
 
@@ -269,6 +272,13 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
         said.pop(pod.task, None)
     more = {title: f" (and {len(texts) - 1} more)" for title, texts in of_pods.items() if len(texts) > 1}
     return said | {title: f"{texts[0]}{more.get(title, '')}" for title, texts in of_pods.items()}
+
+
+def _results(cluster: Cluster, run_id: str) -> list[str]:
+    """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
+    pods = [pod for pod in cluster.pods(run_id) if (pod.task, pod.node) == (LAST, "")]
+    said = cluster.log(run_id, pods[-1]) if pods else None
+    return [line.partition(f"{LINE_PREFIX}{RESULT}")[2] for line in (said or "").splitlines() if RESULT in line]
 
 
 def _lines(log: str, prefix: str) -> list[str]:

@@ -170,7 +170,7 @@ def test_a_command_that_needs_something_has_options_that_exist(command):
     if command.program == "ease":
         ease._parser(words[1], shows_all=False)[0].parse_args(words[1:])
     elif command.program == "python -m pipelines":
-        pipelines._parser().parse_args(words[3:])
+        pipelines._parser(words[3]).parse_args(words[3:])
     elif command.program == "python -m tests.studies":
         studies._parser().parse_args(words[3:])
     elif command.program.startswith("python -m tests."):
@@ -212,10 +212,9 @@ def test_a_program_runs_as_it_stands(program, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_options_in_the_text_exist(readme):
-    commands = tuple(ease.COMMANDS)
-    known = set(options_of(pipelines._parser())).union(
-        *(options_of(ease._parser(name, shows_all=False)[0]) for name in commands)
-    )
+    parsers = [pipelines._parser(name) for name in pipelines.COMMANDS]
+    parsers += [ease._parser(name, shows_all=False)[0] for name in ease.COMMANDS]
+    known = {option for parser in parsers for option in options_of(parser)}
     for span in re.findall(r"`([^`]+)`", prose_of(readme)):
         if span.removeprefix(".venv/bin/").startswith(("--", "ease ", "python -m pipelines ")):
             assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= known, span

@@ -66,14 +66,14 @@ def _opened(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
     return load_embedder(config.embedder, device, _precision(replace(hardware, device=device)))
 
 
-def check_embedder(config: EmbeddingConfig) -> None:
+def check_embedder(config: EmbeddingConfig, deadline_seconds: float = TRIAL_DEADLINE_SECONDS) -> None:
     """Ask an endpoint for one short embedding, retried for a few seconds; look for a model without loading its weights.
 
     Raises:
         ConfigError, EndpointError: when the embedder cannot be used.
     """
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
-        _endpoint(config, TRIAL_DEADLINE_SECONDS).embed(["Input: 1\nOutput: 1"])
+        _endpoint(config, deadline_seconds).embed(["Input: 1\nOutput: 1"])
     else:
         check_sentence_embedder(config.embedder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,24 @@ def result_text(output_dir: Path, seconds: float) -> str:
     return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{prompt}\n\n{table}"
 
 
+def in_short(report: Mapping[str, Any]) -> list[str]:
+    """Verdict, scores and cost in a line each, as a log has them."""
+    best, llm = report["best"], report["llm"]
+    random = report["random"]["test_score"]
+    beside = "" if random is None else f", random exemplars {_score(random)}"
+    return [
+        report["verdict"]["text"],
+        f"test score {_with_interval(best, 'test')}{beside}; expected on new rows {_with_interval(best, 'estimate')}",
+        *([f"answers that keep {kept}"] if (kept := _kept(report["requirement"])) else []),
+        f"LLM requests {_requests(llm, by_function=report['answered_by_function'])}",
+    ]
+
+
 def _beside(winner: str, random: str) -> str:
     return f"{winner:<26}{random}"
 
 
-def _with_interval(best: dict[str, Any], name: str) -> str:
+def _with_interval(best: Mapping[str, Any], name: str) -> str:
     low, high = best[f"{name}_interval"]
     return f"{_score(best.get(f'{name}_score', best.get(name)))} ({low:.3f} to {high:.3f})"
 
@@ -59,7 +73,7 @@ def _score(score: float | None) -> str:
     return "–" if score is None else f"{score:.3f}"
 
 
-def _kept(requirement: dict[str, Any]) -> str:
+def _kept(requirement: Mapping[str, Any]) -> str:
     if not requirement:
         return ""
     random = requirement["random_share"]
@@ -67,7 +81,7 @@ def _kept(requirement: dict[str, Any]) -> str:
     return f"{requirement['text']}: {requirement['kept']} of {requirement['rows']}{beside}"
 
 
-def _requests(llm: dict[str, Any], *, by_function: bool) -> str:
+def _requests(llm: Mapping[str, Any], *, by_function: bool) -> str:
     text = f"{llm['requests']}, of {llm['model']}{' (a Python function)' if by_function else ''}"
     kept = "" if llm["new_requests"] == llm["requests"] else f"; {llm['new_requests']} of them now"
     return text + kept + (f"; ${llm['cost_usd']:.4f}" if llm["cost_usd"] else "")

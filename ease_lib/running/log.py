@@ -15,6 +15,11 @@ from pathlib import Path
 from typing import TextIO
 
 logger = logging.getLogger("ease")
+LINE_PREFIX = "[ease] "
+ERROR_PREFIX = f"{LINE_PREFIX}error: "
+STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
+RESULT = "result: "
+"""Begin the lines of a stage in a process of its own, by which whoever reads them knows ours."""
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []

@@ -21,7 +21,7 @@ from ease_lib.black_box import local_llm as local
 from ease_lib.black_box.chain import is_url
 from ease_lib.black_box.client import LLMClient, Paid, Sampling, all_answers
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.config.sections import EndpointConfig, JudgeConfig, Parameters, TaskConfig
+from ease_lib.config.sections import EmbeddingConfig, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.errors import AnswerCut, ConfigError, EaseError
 from ease_lib.evaluation.judge import Judge, read_rubric
@@ -39,6 +39,8 @@ logger = logging.getLogger("ease")
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 TRIAL_TOKENS = 64
 TRIAL_DEADLINE_SECONDS = 5.0
+FIRST_SECONDS = 30.0
+"""How long a pod bears that nothing can be reached: the policies that let it out come a moment after it starts."""
 PROBE_PROMPTS = (
     "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
     "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",
@@ -53,7 +55,7 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
     """`llm_base_url=local`, the default, in an image without that LLM: the cluster's service of it, if it answers."""
     if parameters.endpoint.llm_base_url != "local" or local.is_installed():
         return parameters
-    url = local.answering_service()
+    url = _until_it_answers(local.answering_service)
     if not url and in_container():
         raise ConfigError(
             f"llm_base_url=local: no service answers at {local.SERVICE}, and this image does not hold that LLM. Set "
@@ -65,6 +67,18 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
     logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
     served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters, sources))
     return replace(parameters, endpoint=served)
+
+
+def _patience(usual: float) -> float:
+    """Seconds for the first answer of what a run needs."""
+    return FIRST_SECONDS if in_container() else usual
+
+
+def _until_it_answers(service: Callable[[], str]) -> str:
+    end = time.monotonic() + _patience(0)
+    while not (url := service()) and time.monotonic() < end:
+        time.sleep(1)
+    return url
 
 
 def api_of_local(parameters: Parameters, sources: Sources) -> str:
@@ -170,7 +184,7 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
             [(each.task.prompt, each.task.baseline, each.endpoint.llm_api) for each in runs],
             _shown,
         ),
-        ("embedder", check_embedder, [each.embedding for each in runs], lambda embedding: embedding.embedder),
+        ("embedder", _check_embedder, [each.embedding for each in runs], lambda embedding: embedding.embedder),
         (
             "instructions",
             partial(_check_instructions, run.sources),
@@ -215,6 +229,10 @@ def _shown(tried: tuple[str, str, str]) -> str:
     return ", ".join(filter(None, tried[:2]))
 
 
+def _check_embedder(embedding: EmbeddingConfig) -> None:
+    check_embedder(embedding, _patience(TRIAL_DEADLINE_SECONDS))
+
+
 def _check_instructions(sources: Sources, instructions_uri: str) -> None:
     if instructions_uri:
         read_instruction_file(instructions_uri, sources)
@@ -224,7 +242,7 @@ def _check_store(parameter: str, store_uri: str) -> None:
     if not store_uri:
         return
     if is_s3(store_uri):
-        S3Store(store_uri).check()
+        S3Store(store_uri, patience_seconds=_patience(0)).check()
         return
     try:
         Path(store_uri).mkdir(parents=True, exist_ok=True)
@@ -240,7 +258,7 @@ def _check_store(parameter: str, store_uri: str) -> None:
 def _check_published(publish_uri: str) -> None:
     _check_store("publish_uri", publish_uri)
     if is_s3(publish_uri):
-        S3Store(publish_uri).check_swap()
+        S3Store(publish_uri, patience_seconds=_patience(0)).check_swap()
 
 
 def _check_signing(publish_signed: bool) -> None:
@@ -256,7 +274,9 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
     task, endpoint, judge = tried
     rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
-    trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
+    trial = replace(
+        endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS))
+    )
     with run.trial(trial, _trial_sampling(endpoint), judge) as black_box:
         assert black_box.judge is not None
         verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
@@ -266,9 +286,16 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
     return verdict.failure
 
 
+def _tried(endpoint: EndpointConfig) -> EndpointConfig:
+    """With little time for the first answer."""
+    return replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS)))
+
+
 def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> str:
     """One short answer, retries only for a few seconds; what is to be said of one that was cut."""
-    trial = replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, TRIAL_DEADLINE_SECONDS))
+    trial = replace(
+        endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS))
+    )
     with run.trial(trial, _trial_sampling(endpoint)) as black_box:
         start = time.perf_counter()
         try:

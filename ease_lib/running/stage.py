@@ -30,13 +30,10 @@ from ease_lib.lineage.recording import RecordedArtifact, Work
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
 from ease_lib.machine import limit_threads
+from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
 from ease_lib.running.run import Run
 from ease_lib.running.run_context import secrets
 from ease_lib.signals import sigterm_as_interrupt
-
-LINE_PREFIX = "[ease] "
-ERROR_PREFIX = f"{LINE_PREFIX}error: "
-STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
 
 logger = logging.getLogger("ease")
 

@@ -16,7 +16,9 @@ from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.reporting.page import render_page
+from ease_lib.reporting.result_text import in_short
 from ease_lib.reporting.summary import summarise
+from ease_lib.running.log import RESULT
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.search_artifacts import exemplar_of
@@ -78,7 +80,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful, mislabelled)
-    logger.info("%s", summary["verdict"]["text"])
+    for line in in_short(summary):
+        logger.info("%s%s", RESULT, line)
     scores = {"expected_score": summary["best"]["estimate"], "test_score": summary["best"]["test_score"]}
     costs = {"evaluations": summary["evaluations"], "llm_requests": summary["llm"]["requests"]}
     named = {"random": summary["gain"], "zero_shot": summary["zero_shot"], "baseline": summary["baseline"]}

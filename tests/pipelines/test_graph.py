@@ -17,10 +17,11 @@ from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import comparison_form, declared_parameters, parse_parameters, run_form
 from ease_lib.config.sections import ComparisonAxes
 from ease_lib.running.graph import CHECK, COMPONENTS, STAGES, folder_of
-from pipelines.__main__ import FOLDER, PARAMS_README, check_compiled, compile_all, params_readme
 from pipelines.arguments import form_arguments
 from pipelines.comparison_pipeline import comparison_pipeline
+from pipelines.compilation import FOLDER, check_compiled, compile_all
 from pipelines.ease_pipeline import ease_pipeline
+from pipelines.parameter_tables import PARAMS_README, params_readme
 from pipelines.placement import Placement
 
 SETS = Path(__file__).parents[1] / "benchmarks" / "sets"

@@ -12,7 +12,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 import components
 from ease_lib.errors import ConfigError
-from pipelines.__main__ import COMPILED, FOLDER, compile_all
+from pipelines.compilation import COMPILED, FOLDER, compile_all
 from pipelines.placement import NEEDS, SIGNING_KEYS, Placement, place
 
 DIGEST = "@sha256:" + "a" * 64

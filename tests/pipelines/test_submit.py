@@ -3,6 +3,8 @@
 import json
 import logging
 import re
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -358,6 +360,51 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
         checked(body, "V2beta1Run")
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["task=table", "task_uri=rows.csv"], "task_uri=rows.csv is a file of this machine, which no pod sees"),
+        (["metric=own.py:score"], "metric=own.py:score is a file of this machine"),
+        (["require=own.py:polite>=1"], "require=own.py:polite is a file of this machine"),
+        (["llm_base_url=python:own.py:answer"], "llm_base_url=python:own.py:answer is a file of this machine"),
+        (["llm_base_url=python:tests.simulation.models:knows", "store_uri=s3://b/x"], "is a file of this machine"),
+        (["methods=ease", "tasks={task: table, task_uri: rows.csv}"], "task_uri=rows.csv is a file of this machine"),
+        (
+            ["baseline={{$.inputs.parameters['k']}} {input}"],
+            "advanced holds {{$, where Kubeflow puts a value of its own",
+        ),
+        (["task=table", "task_uri=s3://b/{{$}}.csv"], "task_uri holds {{$"),
+    ],
+)
+def test_what_no_pod_could_read_as_it_stands_is_refused_before_anything_is_sent(
+    server, values, message, capsys, tmp_path, monkeypatch
+):
+    (tmp_path / "rows.csv").write_text("input,output\na,b\n")
+    (tmp_path / "own.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert submitted(server, *(f"--set={value}" for value in values)) == 2
+    assert message in capsys.readouterr().err
+    assert server.script.requests == []
+
+
+def test_the_dashboards_summary_has_the_table_of_fields(server):
+    assert submitted(server) == 0
+    assert "| llm_base_url |" in server.pipelines[0].description
+    (sent,) = [request for request in server.script.requests if request.path.endswith("/upload_version")]
+    assert sent.query["description"] == server.pipelines[0].description
+
+
+def test_help_and_submission_load_no_compiler():
+    """What takes seconds to import is for those who compile."""
+    program = (
+        "import sys, contextlib, io\nfrom pipelines.__main__ import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['submit', '--help'])\n"
+        "print(sorted({'kfp.kubernetes', 'scipy', 'torch', 'aiohttp', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_assignments_take_the_last_value_and_keep_further_equal_signs():
     assert assignments(["k=3", "label_remapping=1=a;2=b", "k=4"]) == {"k": "4", "label_remapping": "1=a;2=b"}
     with pytest.raises(ConfigError, match="--set =3 is not name=value"):
@@ -406,6 +453,17 @@ def test_the_server_of_these_tests_has_no_route_that_kubeflow_lacks(server):
     server.script.is_dashboard = True
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{server.url}/apis/v1alpha1/runs/r/nodes/n/log")
+
+
+def test_a_run_that_succeeded_ends_with_its_verdict_scores_and_cost(either, capsys):
+    either.script.frames = [frame("SUCCEEDED", evaluate="SUCCEEDED")]
+    either.script.logs = {
+        "evaluate": "[ease] report: started\n[ease] result: better than random exemplars by 9 points\n"
+        "[ease] result: LLM requests 800, of small-1; $0.0400\n[ease] report: done in 0.1 s\n"
+    }
+    assert submitted(either, "--wait") == 0
+    said = "better than random exemplars by 9 points\nLLM requests 800, of small-1; $0.0400\nrun succeeded after"
+    assert said in capsys.readouterr().out
 
 
 def test_the_last_tasks_of_a_run_that_succeeded_have_succeeded(server, capsys):

@@ -1,9 +1,10 @@
 """What stops a run is found before it begins, and said with its remedy."""
 
 import http.server
+import socket
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from ease_lib.artifacts.streams import BLOCK_BYTES, RemoteFile
 from ease_lib.black_box import local_llm as local
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
-from ease_lib.running import task_data
+from ease_lib.running import prerequisites, task_data
 from ease_lib.running.prerequisites import with_service_for_local
 from tests.simulation.models import SIMULATED
 from tests.support.runs import check, findings
@@ -30,7 +31,7 @@ def stage_image(monkeypatch):
 
 
 @contextmanager
-def healthy_service():
+def healthy_service(port=0):
     class Healthy(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200 if self.path == "/health" else 404)
@@ -39,7 +40,7 @@ def healthy_service():
         def log_message(self, *arguments):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Healthy) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Healthy) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -55,6 +56,7 @@ def healthy_service():
 )
 def test_the_default_endpoint_where_it_is_not_is_refused_with_the_remedy_of_that_place(image, remedies, monkeypatch):
     monkeypatch.setenv("EASE_IMAGE", image)
+    monkeypatch.setattr(prerequisites, "FIRST_SECONDS", 0)
     with pytest.raises(ConfigError) as refused:
         check(with_service_for_local(parse_parameters({}), Sources()))
     (problem,) = refused.value.problems
@@ -70,6 +72,30 @@ def test_the_default_endpoint_is_the_clusters_service_of_it_where_that_answers(m
         assert (endpoint.llm_base_url, endpoint.llm_api) == (f"{url}/v1", "completions")
         other = parse_parameters({"llm_base_url": SIMULATED})
         assert with_service_for_local(other, Sources()) is other
+
+
+@pytest.mark.usefixtures("stage_image")
+def test_a_pod_whose_way_out_is_opened_after_its_start_waits_for_it(monkeypatch, tmp_path):
+    """Network policies reach a pod a moment late: until then every connection is refused."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+    monkeypatch.setenv("EASE_IMAGE", "cpu:1")
+    monkeypatch.setattr(local, "SERVICE", f"http://127.0.0.1:{port}")
+    opened = threading.Timer(1.5, lambda: ready.append(stack.enter_context(healthy_service(port))))
+    ready = []
+    with ExitStack() as stack:
+        opened.start()
+        endpoint = with_service_for_local(parse_parameters({}), Sources()).endpoint
+        opened.join()
+    assert endpoint.llm_base_url == f"{ready[0]}/v1"
+
+
+def test_the_first_answers_may_take_longer_in_a_pod(monkeypatch):
+    endpoint = parse_parameters({"llm_base_url": "http://127.0.0.1:9/v1"}).endpoint
+    assert prerequisites._tried(endpoint).llm_deadline_seconds == prerequisites.TRIAL_DEADLINE_SECONDS
+    monkeypatch.setenv("EASE_IMAGE", "cpu:1")
+    assert prerequisites._tried(endpoint).llm_deadline_seconds == prerequisites.FIRST_SECONDS
 
 
 def test_the_default_endpoint_stays_where_its_packages_are():
