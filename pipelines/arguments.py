@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ease_lib.config.comparison import AXES, plan
+from ease_lib.config.comparison import AXES, check_for_cluster, plan
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (
     ADVANCED,
@@ -104,7 +104,10 @@ def _check_for_pods(values: Mapping[str, object], fields: Mapping[str, Value]) -
     Raises:
         ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder.
     """
-    runs = [cell.parameters for cell in plan(values)] if is_comparison(values) else [values]
+    cells = plan(values) if is_comparison(values) else []
+    if cells:
+        check_for_cluster(cells)
+    runs = [cell.parameters for cell in cells] or [values]
     problems = [problem for run in runs for problem in _of_this_machine(parse_parameters(run))]
     problems += [
         f"{name} holds {PLACEHOLDER}, where Kubeflow puts a value of its own; rename it, or put the text into a file"

@@ -3,7 +3,9 @@
     plan_comparison -> run_cell for every cell, in parallel -> report_comparison
 
 A cell runs the stages of the production pipeline in one container; finished cells lie in `store_uri` and are not run
-again. On the laptop `ease compare` does the same without a container or a process for each cell.
+again. There the plan lies too, and what each cell leaves for the report: Kubeflow would hand all of it to the report in
+one argument of a program, which has room for some 130 cells. On the laptop `ease compare` does the same without a
+container or a process for each cell.
 """
 
 from typing import NamedTuple
@@ -60,7 +62,9 @@ def comparison_pipeline(
         finished = components.run_cell(cell=cell)
         place(finished)
 
-    reported = components.report_comparison(cells=dsl.Collected(finished.outputs["result"]))
+    reported = components.report_comparison(
+        plan=planned.outputs["plan"], finished=dsl.Collected(finished.outputs["Output"])
+    )
 
     place(planned, reported)
     return Results(results=reported.outputs["results"], page=reported.outputs["page"])

@@ -9,6 +9,7 @@ from components import images
 
 @dsl.component(base_image=images.CPU, install_kfp_package=False)
 def plan_comparison(
+    plan: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
     chain: dsl.Output[dsl.Markdown],
     tasks: str = "",
@@ -23,6 +24,7 @@ def plan_comparison(
     """Check every task and endpoint of a comparison, and list the cells to run.
 
     Args:
+        plan: Labels and parameters of every cell, and where they leave their results, JSON.
         lineage: Record of what was done, JSON.
         chain: The same for people.
         tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
@@ -36,7 +38,7 @@ def plan_comparison(
 
 
     Returns:
-        The cells: labels and parameters of a run each.
+        For each cell the place in store_uri where the plan lies, and its number there.
     """
     form = {name: value for name, value in locals().items() if isinstance(value, str | int)}
     from ease_lib.running.supervision import supervised
@@ -44,4 +46,4 @@ def plan_comparison(
     supervised()
     from ease_lib.stages import plan_comparison as stage
 
-    return stage.execute(form, lineage, chain)
+    return stage.execute(form, plan, lineage, chain)

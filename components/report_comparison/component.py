@@ -7,24 +7,26 @@ from components import images
 
 @dsl.component(base_image=images.CPU, install_kfp_package=False)
 def report_comparison(
-    cells: dsl.Input[list[dsl.Artifact]],
+    plan: dsl.Input[dsl.Artifact],
     page: dsl.Output[dsl.HTML],
     results: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
     chain: dsl.Output[dsl.Markdown],
+    finished: list[int],
 ) -> None:
     """Say which method is best where that is more than noise: a page, Markdown and Parquet.
 
     Args:
-        cells: Results of all cells, JSON.
+        plan: The cells, and where they have left their results, JSON.
         page: The page for people.
         results: Folder with page, Markdown and Parquet.
         lineage: Record of what was done, JSON.
         chain: The same for people.
+        finished: Numbers of the cells that have left one.
     """
     from ease_lib.running.supervision import supervised
 
     supervised()
     from ease_lib.stages import report_comparison as stage
 
-    stage.execute(cells, page, results, lineage, chain)
+    stage.execute(plan, page, results, lineage, chain)

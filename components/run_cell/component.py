@@ -13,18 +13,21 @@ def run_cell(
     result: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
     chain: dsl.Output[dsl.Markdown],
-) -> None:
+) -> int:
     """Run one cell of a comparison, all stages in this container; a finished cell is read from the store.
 
     Args:
-        cell: Labels and parameters of the run, as plan_comparison lists them.
+        cell: The place of the plan, and a number in it, as plan_comparison lists them.
         result: Scores, costs and search curve of the cell, JSON.
         lineage: Record of what was done, JSON.
         chain: The same for people.
+
+    Returns:
+        The cell's number.
     """
     from ease_lib.running.supervision import supervised
 
     supervised()
     from ease_lib.stages import run_cell as stage
 
-    stage.execute(cell, result, lineage, chain)
+    return stage.execute(cell, result, lineage, chain)

@@ -336,6 +336,7 @@ PUBLICATION = DocumentContract(
     fields={"state": str, "reason": str, "version": str, "uri": str, "gate": (dict, type(None))},
 )
 
+COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=1, fields={"place": str, "cells": list})
 COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more than this
     name="comparison_cell",
     version=2,

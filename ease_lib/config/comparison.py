@@ -82,6 +82,24 @@ class Entry:
     noise_ratios: Sequence[Entry] = ()
 
 
+MOST_CELLS = 1000
+"""Of a comparison on a cluster: Argo keeps the state of all its pods in one object, which Kubernetes bounds."""
+
+
+def check_for_cluster(cells: Sequence[Cell]) -> None:
+    """
+    Raises:
+        ConfigError: where a pipeline cannot run this comparison, though `ease compare` can.
+    """
+    if not cells[0].parameters.get("store_uri"):
+        raise ConfigError("a comparison in a pipeline needs store_uri, where its cells leave their results")
+    if len(cells) > MOST_CELLS:
+        raise ConfigError(
+            f"{len(cells)} cells are more than the {MOST_CELLS} that one run of a pipeline can have; compare fewer "
+            "tasks, methods or repeats in a run (store_uri keeps finished cells for the next), or use `ease compare`"
+        )
+
+
 def plan(values: Mapping[str, object]) -> list[Cell]:
     """All cells, repeat by repeat, those of the same data next to each other.
 

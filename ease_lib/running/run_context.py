@@ -18,10 +18,11 @@ from ease_lib.machine import children_have
 
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
+KILLED = "was killed by "
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
 LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
-"""Set in a child of a container's parent which no other follows (`supervision.py`)."""
+"""Set in a child of a container's parent which no other follows (`supervision.py`), to how the one before ended."""
 _GIT_SECONDS = 10
 
 
@@ -65,9 +66,19 @@ def in_container() -> bool:
     return bool(os.environ.get(IMAGE))
 
 
-def no_attempt_follows() -> None:
-    """Tell this process, a child of a container's parent, that the parent begins its work no other time."""
-    os.environ[LAST_ATTEMPT] = "1"
+def no_attempt_follows(before: str) -> None:
+    """Tell this process, a child of a container's parent, that the parent begins its work no other time.
+
+    Args:
+        before: how the attempt before ended.
+    """
+    os.environ[LAST_ATTEMPT] = before
+
+
+def how_earlier_attempts_died() -> str:
+    """`was killed by SIGKILL`, where this is the last attempt and the one before did not end by itself; else empty."""
+    before = os.environ.get(LAST_ATTEMPT, "")
+    return before if before.startswith(KILLED) else ""
 
 
 def is_last_attempt() -> bool:

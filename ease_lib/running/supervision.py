@@ -15,7 +15,7 @@ import signal
 import sys
 
 from ease_lib.errors import EXIT_STOPPED
-from ease_lib.running.run_context import in_container, no_attempt_follows
+from ease_lib.running.run_context import KILLED, in_container, no_attempt_follows
 
 RESTARTS = 3
 WAITS_SECONDS = (5.0, 30.0, 120.0)
@@ -35,19 +35,20 @@ def supervised() -> None:
     if not in_container():
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    reason = ""
     for restart in range(RESTARTS + 1):
         child = os.fork()
         if not child:
             os.setpgid(0, 0)
             if restart == RESTARTS:
-                no_attempt_follows()
+                no_attempt_follows(reason)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         code, was_told_to_stop = _ended(child)
         again = code in DEADLY or code == EXIT_STOPPED
         if was_told_to_stop or not again or restart == RESTARTS:
             _exit(code)
-        reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass"
+        reason = f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass"
         wait = WAITS_SECONDS[restart]
         _say(f"the stage's process {reason}; it begins again in {wait:g} s ({restart + 1} of {RESTARTS} times)")
         if signal.sigtimedwait(_STOPPING, wait):

@@ -6,34 +6,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.config.comparison import Cell, plan
+from ease_lib.artifacts.tables import write_document
+from ease_lib.config.comparison import Cell, check_for_cluster, plan
 from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.rows import passes_of_test_set
+from ease_lib.running.comparison.left import Left, place_of
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
-from ease_lib.running.stage import Artifact, file_in, logger, recorded, user_errors, work_on
+from ease_lib.running.stage import (
+    Artifact,
+    file_in,
+    logger,
+    makes,
+    output_path,
+    parts,
+    recorded,
+    user_errors,
+    work_on,
+)
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.tasks.catalog import most_test_rows, most_validation_rows
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    plan: str = makes(contracts.COMPARISON_PLAN)
+
+
 def execute(
-    form: Mapping[str, object], lineage: Artifact | None = None, chain: Artifact | None = None
+    form: Mapping[str, object],
+    planned: Artifact,
+    lineage: Artifact | None = None,
+    chain: Artifact | None = None,
 ) -> list[dict[str, Any]]:
-    """Plan as a component of a pipeline.
+    """Plan as a component of a pipeline; the plan lies in the store too, for the cells.
 
     Args:
         form: the axes, and the field `parameters` for what all runs share, as YAML or JSON.
+        planned: takes the plan.
         lineage: folder that takes the record.
         chain: takes a page about it.
 
     Returns:
-        the cells, as `run_cell` takes them.
+        what each cell is told: the place of the plan, and its number there.
     """
     with user_errors("plan_comparison"), open_host(patience_seconds=PATIENCE_SECONDS) as host:
         axes = {name: value for name, value in form.items() if name != SHARED}
@@ -42,13 +64,19 @@ def execute(
         if twice:
             raise ConfigError(f"parameters repeats {', '.join(twice)}; set each in its own field of the form")
         values = {**shared, **axes}
-        first = next((parse_parameters(cell.parameters) for cell in plan(values)), None)
+        wanted = plan(values)
+        check_for_cluster(wanted)
         record = file_in(lineage, "plan_comparison.json") if lineage else None
-        places = run_of(first) if first else ("", "")
-        with open_run(host, *places) as run, recorded(work_on("plan_comparison", values), run, record, chain):
+        places = run_of(parse_parameters(wanted[0].parameters))
+        work = work_on("plan_comparison", values, outputs=parts(Outputs, {"plan": planned}))
+        with open_run(host, *places) as run, recorded(work, run, record, chain, made=[planned]):
             cells = checked_plan(values, run.unrecorded())
+            place = place_of(places[0], host.context.run_id)
+            document = {"place": place, "cells": [cell.document for cell in cells]}
+            write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
+            Left.at(place).keep_plan(planned)
         logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
-        return [cell.document for cell in cells]
+        return [{"place": place, "number": number} for number in range(len(cells))]
 
 
 def most_requests(cells: Sequence[Cell]) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
+from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
+from ease_lib.running.comparison.cells import failed
+from ease_lib.running.comparison.left import Left, cells_of
 from ease_lib.running.run import open_host, open_run
 from ease_lib.running.stage import (
     Artifact,
@@ -25,11 +29,13 @@ from ease_lib.running.stage import (
     work_on,
 )
 
+LEFT_NOTHING = "its pod has left no result"
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
+    plan: str = reads("plan_comparison.plan")
     cells: Sequence[str] = reads("run_cell.result", many=True)
 
 
@@ -40,7 +46,7 @@ class Outputs:
 
 
 def execute(
-    cells: Sequence[Artifact],
+    plan: Artifact,
     page: Artifact,
     results: Artifact,
     lineage: Artifact | None = None,
@@ -49,16 +55,31 @@ def execute(
     """Report as a component of a pipeline, which has no parameters.
 
     Args:
-        cells: what `run_cell` wrote.
+        plan: of `plan_comparison`.
         lineage: folder that takes the record.
         chain: takes a page about it.
     """
-    with user_errors("report_comparison"), open_host() as host, open_run(host, "", "") as unkept:
+    with (
+        user_errors("report_comparison"),
+        tempfile.TemporaryDirectory() as folder,
+        open_host(patience_seconds=PATIENCE_SECONDS) as host,
+        open_run(host, "", "") as unkept,
+    ):
+        planned = read_document(Path(plan.path), contracts.COMPARISON_PLAN)
+        left = Left.at(planned["place"])
+        found = [(cell, left.result(number, Path(folder))) for number, cell in enumerate(cells_of(planned))]
+        cells = [result for _, result in found if result]
         made = {"page": page, "results": results}
-        work = work_on("report_comparison", {}, inputs=parts(Inputs, {"cells": cells}), outputs=parts(Outputs, made))
+        work = work_on(
+            "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": cells}), outputs=parts(Outputs, made)
+        )
         record = file_in(lineage, "report_comparison.json") if lineage else None
         with recorded(work, unkept, record, chain, made=list(made.values())):
-            run([read_document(Path(cell.path), contracts.COMPARISON_CELL) for cell in cells], Path(results.path))
+            measured = [
+                read_document(Path(result.path), contracts.COMPARISON_CELL) if result else failed(cell, LEFT_NOTHING)
+                for cell, result in found
+            ]
+            run(measured, Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
-from ease_lib.config.comparison import Cell
 from ease_lib.config.parsing import flat_parameters, parse_parameters
-from ease_lib.running.comparison.cells import attempted
+from ease_lib.running.comparison.cells import attempted, failed
+from ease_lib.running.comparison.left import Left
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host, open_run, run_of
-from ease_lib.running.run_context import is_last_attempt
+from ease_lib.running.run_context import how_earlier_attempts_died, is_last_attempt
 from ease_lib.running.stage import (
     Artifact,
     file_in,
@@ -38,20 +38,25 @@ class Outputs:
 
 def execute(
     cell: Mapping[str, Any], result: Artifact, lineage: Artifact | None = None, chain: Artifact | None = None
-) -> None:
-    """Run a cell as a component of a pipeline; all its stages are one in the record.
+) -> int:
+    """Run a cell as a component of a pipeline and leave its result for the report; all its stages are one record.
 
     Args:
-        cell: its labels and parameters, as `plan_comparison` lists them.
+        cell: the place of the plan and its number there, as `plan_comparison` lists them.
         lineage: folder that takes the record.
         chain: takes a page about it.
+
+    Returns:
+        its number.
     """
+    number = int(cell["number"])
     with (
         user_errors("run_cell"),
         tempfile.TemporaryDirectory() as folder,
         open_host(patience_seconds=PATIENCE_SECONDS) as host,
     ):
-        wanted = Cell.of(cell)
+        left = Left.at(str(cell["place"]))
+        wanted = left.cells()[number]
         parameters = parse_parameters(wanted.parameters)
         work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
         record = file_in(lineage, "run_cell.json") if lineage else None
@@ -60,5 +65,10 @@ def execute(
             recorded(work, run, record, chain, made=[result]) as given,
         ):
             at = Workspace(Path(folder))
-            measured = attempted(wanted, at, host, notes=given.notes, is_last=is_last_attempt())[0]
+            if death := how_earlier_attempts_died():
+                measured = failed(wanted, f"its process {death}, and so did those before; give run_cell more memory")
+            else:
+                measured = attempted(wanted, at, host, notes=given.notes, is_last=is_last_attempt())[0]
             write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)
+        left.leave(number, result)
+    return number

@@ -368,7 +368,15 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
         (["require=own.py:polite>=1"], "require=own.py:polite is a file of this machine"),
         (["llm_base_url=python:own.py:answer"], "llm_base_url=python:own.py:answer is a file of this machine"),
         (["llm_base_url=python:tests.simulation.models:knows", "store_uri=s3://b/x"], "is a file of this machine"),
-        (["methods=ease", "tasks={task: table, task_uri: rows.csv}"], "task_uri=rows.csv is a file of this machine"),
+        (
+            ["tasks={task: table, task_uri: rows.csv}", "store_uri=s3://b/x"],
+            "task_uri=rows.csv is a file of this machine",
+        ),
+        (
+            ["methods=ease, best_of_n"],
+            "a comparison in a pipeline needs store_uri, where its cells",
+        ),
+        (["methods=ease", "repeats=1001", "store_uri=s3://b/x"], "1001 cells are more than the 1000 that one run"),
         (
             ["baseline={{$.inputs.parameters['k']}} {input}"],
             "advanced holds {{$, where Kubeflow puts a value of its own",

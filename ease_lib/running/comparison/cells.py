@@ -62,8 +62,13 @@ def attempted(
     except Exception as error:  # a bug of ours in one cell is no reason to lose the others
         logger.exception("%s", cell.name)
         failure = f"internal error: {type(error).__name__}: {error}"
-    logger.info("notice: %s failed: %s", cell.name, failure)
-    return {**cell.document, "seed": parameters.run.seed, "failure": failure}, False
+    return failed(cell, failure), False
+
+
+def failed(cell: Cell, reason: str) -> dict[str, Any]:
+    """The result under `COMPARISON_CELL` of a cell that has none."""
+    logger.info("notice: %s failed: %s", cell.name, reason)
+    return {**cell.document, "seed": parse_parameters(cell.parameters).run.seed, "failure": reason}
 
 
 def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]:
