@@ -29,7 +29,7 @@ from kfp_server_api import ApiException, V2beta1GetHealthzResponse, V2beta1Pipel
 
 from ease_lib import __version__
 from ease_lib.errors import ConfigError, EaseError
-from pipelines.workflow import Pod, pods_of
+from pipelines.workflow import Pod, Workflow
 
 HOST_VARIABLE = "KF_PIPELINES_ENDPOINT"
 TOKEN_VARIABLE = "EASE_KFP_TOKEN"  # noqa: S105 (the name of a variable)
@@ -256,12 +256,12 @@ class Cluster:
         with self._asking(f"retry run {run_id}"):
             self._client.runs.run_service_retry_run(run_id)
 
-    def pods(self, run_id: str) -> list[Pod]:
-        """The pods of a run, and what Argo says of them; none where this API does not show them."""
+    def workflow(self, run_id: str) -> Workflow:
+        """The run as Argo knows it; without nodes where this API does not show them."""
         with contextlib.suppress(*_NO_ANSWER, ValueError, LookupError):
             answer = json.loads(self._client.got(WORKFLOW_ROUTE.format(run=run_id)))
-            return pods_of(answer["pipeline_runtime"].get("workflow_manifest") or "")
-        return []
+            return Workflow(answer["pipeline_runtime"].get("workflow_manifest") or "")
+        return Workflow("")
 
     def log(self, run_id: str, pod: Pod) -> str | None:
         """What a pod of a run has printed; None where it cannot be read: no route answers, or it has gone."""

@@ -8,12 +8,12 @@ compiled pipeline has the form of this version. Nothing is sent before that. Val
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kfp_server_api import V2beta1PipelineTaskDetail, V2beta1Run
+from kfp_server_api import V2beta1Run
 
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
@@ -29,7 +29,7 @@ from pipelines.cluster import (
     connect,
     read_package,
 )
-from pipelines.workflow import last_failures
+from pipelines.workflow import Task, last_failures
 
 COMPILED = Path(__file__).parent / "compiled"
 PACKAGE, COMPARISON_PACKAGE = COMPILED / "ease_pipeline.yaml", COMPILED / "comparison_pipeline.yaml"
@@ -43,6 +43,9 @@ STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
+MOST_MISSED = 2
+"""Looks in a row at which its log could not be read, after which where it can be is said, once."""
+RUN = "run"
 MOST_SHOWN = 300
 """Characters of a log's last line."""
 KUBEFLOW = "kubeflow"
@@ -183,12 +186,12 @@ def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seco
     left = float("inf") if timeout_seconds is None else timeout_seconds
     while True:
         run = _patiently(lambda: cluster.run(run_id), min(left, PATIENCE_SECONDS))
-        before = dict(seen)
-        for node, name, state in _states(run, tasks):
-            if seen.get(node) != state:
-                seen[node] = state
-                _say(f"{name:<24}{state}")
-        if seen != before or search.tell(run):
+        before, found = dict(seen), _tasks(cluster, run, tasks)
+        for task in found:
+            if seen.get(task.identity) != task.state:
+                seen[task.identity] = task.state
+                _say(f"{task.name:<24}{task.state}")
+        if seen != before or search.tell(found):
             changed, told_still = time.monotonic(), False
         elif not told_still and time.monotonic() - changed > STILL_SECONDS and run.state not in ENDED:
             told_still = True
@@ -207,22 +210,24 @@ class _SearchLog:
         self._run_id = run_id
         self._told = ""
         self._looked = -LOG_SECONDS
-        self._is_hidden = False
+        self._missed = 0
 
-    def tell(self, run: V2beta1Run) -> bool:
+    def tell(self, tasks: Sequence[Task]) -> bool:
         """Whether there was something new."""
-        running = [detail for detail in _details(run) if detail.display_name == SEARCH and detail.state == "RUNNING"]
-        if not running or self._is_hidden or time.monotonic() - self._looked < LOG_SECONDS:
+        is_running = any(task.name == SEARCH and task.state == "RUNNING" for task in tasks)
+        if not is_running or self._missed >= MOST_MISSED or time.monotonic() - self._looked < LOG_SECONDS:
             return False
         self._looked = time.monotonic()
-        pods = [pod for pod in self._cluster.pods(self._run_id) if (pod.task, pod.node) == (SEARCH, "")]
+        pods = [pod for pod in self._cluster.workflow(self._run_id).pods if (pod.task, pod.node) == (SEARCH, "")]
         if pods and pods[-1].phase != "Running":
             return False  # it waits for a place
         said = self._cluster.log(self._run_id, pods[-1]) if pods else None
         if said is None:
-            self._is_hidden = True
-            _say(_how_to_read_the_log(self._cluster, pods[-1].name if pods else "POD"))
+            self._missed += 1
+            if self._missed == MOST_MISSED:
+                _say(_how_to_read_the_log(self._cluster, pods[-1].name if pods else "POD"))
             return True
+        self._missed = 0
         lines = _lines(said, LINE_PREFIX)
         if not lines or lines[-1] == self._told:
             return False
@@ -244,7 +249,7 @@ def _how_to_read_the_log(cluster: Cluster, pod: str) -> str:
 
 def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
     namespace, still = cluster.namespace or KUBEFLOW, f"nothing has moved for {STILL_SECONDS / 60:.0f} min"
-    waiting = [pod for pod in cluster.pods(run.run_id) if pod.phase == "Pending" and pod.message]
+    waiting = [pod for pod in cluster.workflow(run.run_id).pods if pod.phase == "Pending" and pod.message]
     if waiting:
         return f"{still}: {waiting[-1].title} waits: {waiting[-1].message}"
     return (
@@ -259,12 +264,12 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
 
     The nodes around all tasks say only that something below them failed, and are left out.
     """
-    failed = [detail.display_name for detail in _details(run) if detail.state == "FAILED"]
-    said = {name: "no message; see its log" for name in failed if name in tasks}
+    said = {task.name: "no message; see its log" for task in _tasks(cluster, run, tasks) if task.state == "FAILED"}
+    said.pop(RUN, None)
     of_pods: dict[str, list[str]] = {}
     if run.state != "FAILED":
         return said
-    for pod in last_failures(cluster.pods(run.run_id)):
+    for pod in last_failures(cluster.workflow(run.run_id).pods):
         log = cluster.log(run.run_id, pod) or ""
         own = "; ".join(_lines(log, ERROR_PREFIX))
         printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
@@ -276,7 +281,7 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
 
 def _results(cluster: Cluster, run_id: str) -> list[str]:
     """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
-    pods = [pod for pod in cluster.pods(run_id) if (pod.task, pod.node) == (LAST, "")]
+    pods = [pod for pod in cluster.workflow(run_id).pods if (pod.task, pod.node) == (LAST, "")]
     said = cluster.log(run_id, pods[-1]) if pods else None
     return [line.partition(f"{LINE_PREFIX}{RESULT}")[2] for line in (said or "").splitlines() if RESULT in line]
 
@@ -330,20 +335,22 @@ def _patiently(ask: Callable[[], V2beta1Run], seconds: float) -> V2beta1Run:
             time.sleep(POLL_SECONDS)
 
 
-def _states(run: V2beta1Run, tasks: frozenset[str]) -> Iterator[tuple[str, str, str]]:
-    """Node, name and state of the tasks in the order of their start, then of the run: it ends last.
+def _tasks(cluster: Cluster, run: V2beta1Run, names: frozenset[str]) -> list[Task]:
+    """The tasks of these names in the order of their start, then the run: it ends last.
 
-    The last tasks of a run that succeeded are told as running for ever, and have succeeded too.
+    A Kubeflow without ML Metadata tells of a run without its tasks, which are then those of its workflow. The last
+    tasks of a run that succeeded are told as running for ever, and have succeeded too.
     """
-    for detail in sorted(_details(run), key=lambda detail: str(detail.create_time)):
-        if detail.display_name in tasks and detail.state:
-            state = run.state if run.state == "SUCCEEDED" and detail.state not in ENDED else detail.state
-            yield detail.task_id or detail.display_name, detail.display_name, state
-    yield "", "run", run.state or "PENDING"
-
-
-def _details(run: V2beta1Run) -> list[V2beta1PipelineTaskDetail]:
-    return (run.run_details.task_details if run.run_details else None) or []
+    details = (run.run_details.task_details if run.run_details else None) or []
+    told = [Task(each.task_id, each.display_name, each.state or "", str(each.create_time)) for each in details]
+    found = sorted(told, key=lambda task: task.started) or cluster.workflow(run.run_id).tasks
+    state = run.state or "PENDING"
+    tasks = [
+        task._replace(state=state) if state == "SUCCEEDED" and task.state not in ENDED else task
+        for task in found
+        if task.name in names and task.state
+    ]
+    return [*tasks, Task("", RUN, state, "")]
 
 
 def _print_end(run: V2beta1Run, said: Mapping[str, str], link: str, timeout_seconds: float | None) -> int:

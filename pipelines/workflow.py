@@ -1,16 +1,20 @@
 """The pods of a run, as its Argo workflow has them: names, states, and what Argo says of those that failed.
 
-Kubeflow's own v2beta1 API tells of tasks only: no pod, no message, no exit code (2.17: `toApiPipelineTaskDetail`). The
-workflow itself stands in the older answer about a run (`/apis/v1beta1/runs/RUN`, `pipeline_runtime.workflow_manifest`).
+Kubeflow's own v2beta1 API tells of tasks only: no pod, no message, no exit code (2.17: `toApiPipelineTaskDetail`), and
+after ML Metadata not of tasks either, unless it is asked for them (`RunDetails` without `task_details`, branch
+mlmd-removal). The workflow itself stands in the older answer about a run of both (`/apis/v1beta1/runs/RUN`,
+`pipeline_runtime.workflow_manifest`).
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 FAILED_PHASES = ("Failed", "Error")
+_STATES = {"Pending": "PENDING", "Running": "RUNNING", "Succeeded": "SUCCEEDED", "Skipped": "SKIPPED"}
+_STATES |= dict.fromkeys(FAILED_PHASES, "FAILED")
 _NAME_FORMAT = "workflows.argoproj.io/pod-name-format"
 _DRIVER = "-driver"
 _EXECUTOR = "executor"
@@ -47,19 +51,43 @@ class Pod:
         return f"{self.task} ({self.node})" if self.node else self.task
 
 
-def pods_of(manifest: str) -> list[Pod]:
-    """The pods of a workflow in the order of their start; none of one whose nodes are kept elsewhere, as of a huge one.
+class Task(NamedTuple):
+    """A node that the dashboard shows: its id, name, state as Kubeflow names it, and the time of its start."""
+
+    identity: str
+    name: str
+    state: str
+    started: str
+
+
+class Workflow:
+    """A run's Argo workflow; without nodes where they are kept elsewhere, as those of a huge one.
 
     Args:
-        manifest: the workflow as JSON.
+        manifest: as JSON.
     """
-    try:
-        workflow = json.loads(manifest)
-    except ValueError:
-        return []
-    nodes = (workflow.get("status") or {}).get("nodes") or {}
-    found = [_pod(node, workflow) for node in nodes.values() if node.get("type") == "Pod"]
-    return sorted(found, key=lambda pod: (pod.started, pod.name))
+
+    def __init__(self, manifest: str) -> None:
+        try:
+            self._document = json.loads(manifest)
+        except ValueError:
+            self._document = {}
+        nodes = (self._document.get("status") or {}).get("nodes") or {}
+        self._nodes = sorted(nodes.values(), key=lambda node: (node.get("startedAt") or "", str(node["name"])))
+
+    @property
+    def pods(self) -> list[Pod]:
+        """In the order of their start."""
+        return [_pod(node, self._document) for node in self._nodes if node.get("type") == "Pod"]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All nodes around pods, each once, in the order of their start."""
+        found = {_place(node): node for node in self._nodes if node.get("type") != "Pod"}
+        return [
+            Task(place, _last(place), _STATES.get(node.get("phase") or "", "PENDING"), node.get("startedAt") or "")
+            for place, node in found.items()
+        ]
 
 
 def last_failures(pods: Sequence[Pod]) -> list[Pod]:
@@ -69,18 +97,27 @@ def last_failures(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _pod(node: Mapping[str, Any], workflow: Mapping[str, Any]) -> Pod:
-    parts = [re.sub(r"\(\d+\)$", "", part) for part in str(node["name"]).split(".")]
-    last = next((part for part in reversed(parts) if part != _EXECUTOR), parts[-1])
+    place = _place(node)
+    last = _last(place.removesuffix(f".{_EXECUTOR}"))
     is_driver = last.endswith(_DRIVER)
     return Pod(
         task=last.removesuffix(_DRIVER),
         node="driver" if is_driver else "",
-        place=".".join(parts),
+        place=place,
         name=_pod_name(node, workflow),
         phase=node.get("phase") or "Pending",
         message=node.get("message") or "",
         started=node.get("startedAt") or "",
     )
+
+
+def _place(node: Mapping[str, Any]) -> str:
+    """The node's name without the numbers of tries."""
+    return re.sub(r"\(\d+\)(?=\.|$)", "", str(node["name"]))
+
+
+def _last(place: str) -> str:
+    return place.rpartition(".")[2]
 
 
 def _pod_name(node: Mapping[str, Any], workflow: Mapping[str, Any]) -> str:

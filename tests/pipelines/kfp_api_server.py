@@ -64,13 +64,16 @@ class Script:
 
     `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
     through, one further with every question; `logs` what the pods of tasks (`optimize`, `root-driver`) have printed;
-    `is_dashboard` whether this is the dashboard's server; `token` and `cookie` what a request must bring, if set.
+    `is_dashboard` whether this is the dashboard's server; `is_after_ml_metadata` whether it is a Kubeflow without that,
+    which tells of a run without its tasks (branch mlmd-removal: `RunDetails` and `ViewMode` of `run.proto`); `token`
+    and `cookie` what a request must bring, if set.
     """
 
     faults: list = field(default_factory=list)
     frames: list = field(default_factory=list)
     logs: dict = field(default_factory=dict)
     is_dashboard: bool = False
+    is_after_ml_metadata: bool = False
     token: str = ""
     cookie: str = ""
     multi_user: bool = False
@@ -331,7 +334,8 @@ class KfpApiServer(ThreadingHTTPServer):
         if frames:
             state, error, tasks = frames.pop(0) if len(frames) > 1 else frames[0]
             self._workflow = _workflow(tasks)
-            run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=_details(self._workflow))
+            told = [] if self.script.is_after_ml_metadata else _details(self._workflow)
+            run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=told or None)
             run.error = kfp_server_api.GoogleRpcStatus(code=2, message=error) if error else None
             run.finished_at = run.created_at + timedelta(seconds=125) if state in ("SUCCEEDED", "FAILED") else None
         return run

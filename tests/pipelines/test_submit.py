@@ -164,7 +164,9 @@ def test_a_package_with_another_form_is_refused_before_anything_is_sent(server, 
     assert server.script.requests == []
 
 
-def test_wait_prints_each_change_once_and_ends_with_0_when_the_run_succeeds(server, capsys):
+@pytest.mark.parametrize("is_after_ml_metadata", [False, True])
+def test_wait_prints_each_change_once_and_ends_with_0_when_the_run_succeeds(server, capsys, is_after_ml_metadata):
+    server.script.is_after_ml_metadata = is_after_ml_metadata
     server.script.frames = [
         frame("PENDING"),
         frame("RUNNING", build_dataset="RUNNING"),
@@ -422,10 +424,11 @@ def test_assignments_take_the_last_value_and_keep_further_equal_signs():
 # --- what failed, and how far it is -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["API server", "dashboard"])
+@pytest.fixture(params=["API server", "dashboard", "dashboard after ML Metadata"])
 def either(request, server):
-    """Each answers other routes about logs."""
-    server.script.is_dashboard = request.param == "dashboard"
+    """Each answers other routes about logs, and the last tells of no tasks."""
+    server.script.is_dashboard = "dashboard" in request.param
+    server.script.is_after_ml_metadata = "after" in request.param
     return server
 
 
