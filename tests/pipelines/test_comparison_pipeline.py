@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from tests.support.embedding_endpoint import MODEL as EMBEDDER
+from tests.support.embedding_endpoint import embedding_server
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 RUN = """
@@ -39,13 +41,17 @@ def run(tmp_path, arguments):
 
 
 def test_every_cell_is_a_task_and_the_report_has_them_all(tmp_path):
-    with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 2 else "question") as server:
+    with (
+        faulty_endpoint(lambda prompt: "praise" if len(prompt) % 2 else "question") as server,
+        embedding_server() as embedding,
+    ):
+        embedded = {"embedder": f"openai:{EMBEDDER}", "embedder_base_url": embedding.base_url}
         arguments = {
             "methods": "best_of_n, {method: zero_shot, label: no exemplars}",
             "endpoints": server.base_url,
             "repeats": 2,
             "store_uri": str(tmp_path / "store"),
-            "parameters": json.dumps(SMALL),
+            "parameters": json.dumps(SMALL | embedded),
         }
         finished = run(tmp_path, arguments)
         assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -19,7 +19,7 @@ from ease_lib.lineage.chain import follow, is_record
 from ease_lib.lineage.verification import verify_place
 from tests.support.faulty_endpoint import body, faulty_endpoint, status
 
-QUICK = ("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "10", "--budget", "7")
+QUICK = ("--params", "smoke", "--pool-size", "30", "--validation-size", "8", "--test-size", "5", "--budget", "7")
 QUICK_EASE = (
     *QUICK,
     *("--method", "ease", "--initial-design", "5", "--sampled-candidates", "300", "--shortlist-size", "30"),

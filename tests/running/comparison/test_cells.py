@@ -12,6 +12,8 @@ from ease_lib.errors import Overloaded
 from ease_lib.running.comparison import cells
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host
+from tests.support import embedding_endpoint
+from tests.support.embedding_endpoint import embedding_server
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
 from tests.support.runs import opened_run
 
@@ -29,7 +31,11 @@ SMALL = {
 
 @pytest.fixture
 def server():
-    with faulty_endpoint(lambda prompt: "yes" if len(prompt) % 2 else "no") as running:
+    """And one of embeddings, for the processes of `ease compare`."""
+    with (
+        faulty_endpoint(lambda prompt: "yes" if len(prompt) % 2 else "no") as running,
+        embedding_server() as running.embedding,
+    ):
         yield running
 
 
@@ -110,7 +116,8 @@ def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
 def compare(server, table, tmp_path, *options):
     parameters = [part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     endpoint = ["--llm-base-url", server.base_url, "--llm-model", MODEL, "--task", "table", "--task-uri", str(table)]
-    return cli.main(["compare", *parameters, *endpoint, "--jobs", "2", "--output-dir", str(tmp_path / "out"), *options])
+    given = [*parameters, *endpoint, *embedding_endpoint.options(server.embedding), "--jobs", "2", *options]
+    return cli.main(["compare", *given, "--output-dir", str(tmp_path / "out")])
 
 
 def test_ease_compare_runs_only_what_is_new(server, table, tmp_path, capsys):
