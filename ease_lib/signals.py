@@ -6,22 +6,20 @@ import asyncio
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-
-class _Heeded:
-    """Whether a SIGTERM is being heeded in this process, and how many contexts wait for one."""
-
-    is_told = False
-    depth = 0
+SAME_STOP_SECONDS = 5.0
+"""After a SIGTERM, in which a further one is taken for the same: a process group is told more than once."""
+_told = -SAME_STOP_SECONDS
 
 
 @contextmanager
 def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[None]:
     """SIGTERM raises `KeyboardInterrupt` as Ctrl-C does, which cancels running requests in an orderly way.
 
-    A second one changes nothing until the outermost of such contexts has ended: a process group is told more than once.
+    One within `SAME_STOP_SECONDS` of another changes nothing: what the first one ends is ended in an orderly way.
 
     Args:
         also: called first, inside the signal handler.
@@ -31,19 +29,17 @@ def sigterm_as_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[No
         return
 
     def interrupt(number: int, frame: object) -> None:
-        if _Heeded.is_told:
+        global _told
+        if time.monotonic() - _told < SAME_STOP_SECONDS:
             return
-        _Heeded.is_told = True
+        _told = time.monotonic()
         also()
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, interrupt), signal.signal(signal.SIGINT, signal.default_int_handler)
-    _Heeded.depth += 1
     try:
         yield
     finally:
-        _Heeded.depth -= 1
-        _Heeded.is_told = _Heeded.is_told and _Heeded.depth > 0
         signal.signal(signal.SIGTERM, before[0])
         signal.signal(signal.SIGINT, before[1])
 

@@ -33,13 +33,15 @@ from ease_lib.evaluation.own_metric import file_of
 ROOT = Path(__file__).parents[1]
 IN_IMAGES = ("ease_lib", "components")
 PYTHON = "python:"
-PLACEHOLDER = "{{$"
-"""How placeholders of Kubeflow begin; its launcher replaces those of a component's own inputs in any string."""
+PLACEHOLDER = "{{"
+"""How placeholders begin: Argo replaces its own in the arguments of a run (4.0.5: `{{workflow.name}}`), and Kubeflow's
+launcher those of a component's inputs in any string (2.17: `{{$.inputs...}}`)."""
 READ_ONLY_PATHS = (
     *("task_uri", "validation_uri", "test_uri"),
     *("prompt", "baseline", "judge_rubric", "instructions_uri", "embedder"),
 )
 """Parameters that may name a file or folder of this machine."""
+WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -110,7 +112,7 @@ def _check_for_pods(values: Mapping[str, object], fields: Mapping[str, Value]) -
     runs = [cell.parameters for cell in cells] or [values]
     problems = [problem for run in runs for problem in _of_this_machine(parse_parameters(run))]
     problems += [
-        f"{name} holds {PLACEHOLDER}, where Kubeflow puts a value of its own; rename it, or put the text into a file"
+        f"{name} holds {PLACEHOLDER}, where Kubeflow puts values of its own; rename it, or put the text into a file"
         for name, value in fields.items()
         if PLACEHOLDER in str(value)
     ]
@@ -121,13 +123,16 @@ def _check_for_pods(values: Mapping[str, object], fields: Mapping[str, Value]) -
 def _of_this_machine(parameters: Parameters) -> Iterator[str]:
     requirement, values = parameters.task.requirement, flat_parameters(parameters)
     named = {name: str(values[name]) for name in READ_ONLY_PATHS}
-    files = {f"metric={parameters.task.metric}": file_of(parameters.task.metric)}
-    files |= {f"require={measure}": file_of(measure) for measure in (requirement.measures if requirement else ())}
-    files |= {f"{name}={value}": value for name, value in named.items()}
+    functions = {f"metric={parameters.task.metric}": parameters.task.metric}
+    functions |= {f"require={measure}": measure for measure in (requirement.measures if requirement else ())}
     url = parameters.endpoint.llm_base_url
     if url.startswith(PYTHON):
-        function = url.removeprefix(PYTHON)
-        files[f"llm_base_url={url}"] = file_of(function) or _checkout_file(function)
+        functions[f"llm_base_url={url}"] = url.removeprefix(PYTHON)
+    files = {text: file_of(function) or _checkout_file(function) for text, function in functions.items()}
+    files |= {f"{name}={value}": value for name, value in named.items()}
+    for name in WRITTEN_PATHS:
+        if values[name] and "://" not in str(values[name]):
+            yield f"{name}={values[name]} is a folder, which pods do not share; name a place in an object store, s3://..."
     for text, file in files.items():
         if file and _is_here(file):
             yield f"{text} is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."

@@ -29,11 +29,10 @@ from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, ConnectionFailed
 from ease_lib.evaluation.own_metric import file_of
 from ease_lib.running import run_context
-from pipelines.arguments import READ_ONLY_PATHS
+from pipelines.arguments import READ_ONLY_PATHS, WRITTEN_PATHS
 
 USER, GROUP = 10001, 0
 """Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
-WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 PASSED_ON = (
     "EASE_LLM_API_KEY",
     "EASE_EMBEDDER_API_KEY",

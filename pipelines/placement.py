@@ -112,7 +112,7 @@ class Placement:
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
         gpu_node_label: `label=value` of the nodes to take.
         run_days: after so many days a run is ended, from its first start on, retries or not: a pod that finds no node
-            would wait for ever. The default leaves each task of a run all of its tries.
+            would wait for ever. The default leaves each task of a run all of its tries; a comparison may need more.
         on_cluster: have Kubeflow try again a task whose pod was lost, and ask it for the run's name and time. On one
             machine whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
     """

@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kfp_server_api import V2beta1Run
 
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError
-from ease_lib.running.graph import COMPONENTS, folder_of
-from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, RESULT
+from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, RESULT
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -49,7 +48,7 @@ RUN = "run"
 MOST_SHOWN = 300
 """Characters of a log's last line."""
 KUBEFLOW = "kubeflow"
-SEARCH, LAST, FIRST = "optimize", "evaluate", folder_of(next(iter(COMPONENTS)))
+SEARCH, LAST = "optimize", "evaluate"
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +138,8 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
         for tries in range(options.retries + 1):
             ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
             said = failures(cluster, ended, tasks)
-            if ended.state != "FAILED" or FIRST in said or tries == options.retries:
+            mistaken = any(failure.is_mistake for failure in said.values())
+            if ended.state != "FAILED" or mistaken or tries == options.retries:
                 break
             print(f"{datetime.now():%H:%M:%S}  {', '.join(said) or 'run'} failed; begun again", flush=True)
             cluster.retry_run(run_id)
@@ -259,31 +259,46 @@ def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
     )
 
 
-def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[str, str]:
-    """What failed of a run, and what it says: a stage's own last words, else Argo's message with the exit code.
+class Failure(NamedTuple):
+    """What failed of a run says, and whether it is a mistake of the user's, which another try would only repeat."""
+
+    text: str
+    is_mistake: bool = False
+
+
+def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[str, Failure]:
+    """What failed of a run: a stage's own last words, else Argo's message with the exit code.
 
     The nodes around all tasks say only that something below them failed, and are left out.
     """
-    said = {task.name: "no message; see its log" for task in _tasks(cluster, run, tasks) if task.state == "FAILED"}
-    said.pop(RUN, None)
-    of_pods: dict[str, list[str]] = {}
+    failed = {task.name for task in _tasks(cluster, run, tasks) if task.state == "FAILED"} - {RUN}
     if run.state != "FAILED":
-        return said
-    for pod in last_failures(cluster.workflow(run.run_id).pods):
+        return {name: Failure("no message; see its log") for name in failed}
+    workflow = cluster.workflow(run.run_id)
+    messages = {task.name: task.message for task in workflow.tasks if task.message}
+    found: dict[str, list[Failure]] = {}
+    for pod in last_failures(workflow.pods):
         log = cluster.log(run.run_id, pod) or ""
         own = "; ".join(_lines(log, ERROR_PREFIX))
         printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
-        of_pods.setdefault(pod.title, []).append(own or f"{pod.message or 'no message'}{printed}")
-        said.pop(pod.task, None)
-    more = {title: f" (and {len(texts) - 1} more)" for title, texts in of_pods.items() if len(texts) > 1}
-    return said | {title: f"{texts[0]}{more.get(title, '')}" for title, texts in of_pods.items()}
+        said = Failure(
+            own or f"{pod.message or 'no message'}{printed}", is_mistake=bool(own) and MAY_SUCCEED not in log
+        )
+        found.setdefault(pod.title, []).append(said)
+        failed.discard(pod.task)
+    first = {title: said[0]._replace(text=said[0].text + _more(len(said) - 1)) for title, said in found.items()}
+    return {name: Failure(messages.get(name, "no message; see its log")) for name in sorted(failed)} | first
+
+
+def _more(count: int) -> str:
+    return f" (and {count} more)" if count else ""
 
 
 def _results(cluster: Cluster, run_id: str) -> list[str]:
     """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
     pods = [pod for pod in cluster.workflow(run_id).pods if (pod.task, pod.node) == (LAST, "")]
     said = cluster.log(run_id, pods[-1]) if pods else None
-    return [line.partition(f"{LINE_PREFIX}{RESULT}")[2] for line in (said or "").splitlines() if RESULT in line]
+    return _lines(said or "", f"{LINE_PREFIX}{RESULT}")
 
 
 def _lines(log: str, prefix: str) -> list[str]:
@@ -342,7 +357,7 @@ def _tasks(cluster: Cluster, run: V2beta1Run, names: frozenset[str]) -> list[Tas
     tasks of a run that succeeded are told as running for ever, and have succeeded too.
     """
     details = (run.run_details.task_details if run.run_details else None) or []
-    told = [Task(each.task_id, each.display_name, each.state or "", str(each.create_time)) for each in details]
+    told = [Task(each.task_id, each.display_name, each.state or "", str(each.create_time), "") for each in details]
     found = sorted(told, key=lambda task: task.started) or cluster.workflow(run.run_id).tasks
     state = run.state or "PENDING"
     tasks = [
@@ -350,10 +365,10 @@ def _tasks(cluster: Cluster, run: V2beta1Run, names: frozenset[str]) -> list[Tas
         for task in found
         if task.name in names and task.state
     ]
-    return [*tasks, Task("", RUN, state, "")]
+    return [*tasks, Task("", RUN, state, "", "")]
 
 
-def _print_end(run: V2beta1Run, said: Mapping[str, str], link: str, timeout_seconds: float | None) -> int:
+def _print_end(run: V2beta1Run, said: Mapping[str, Failure], link: str, timeout_seconds: float | None) -> int:
     if run.state not in ENDED:
         print(f"run still {run.state or 'PENDING'} after {timeout_seconds:g} s; it goes on: {link}", file=sys.stderr)
         return EXIT_FAILED
@@ -364,8 +379,8 @@ def _print_end(run: V2beta1Run, said: Mapping[str, str], link: str, timeout_seco
         print(f"run succeeded{took}; the report is at {link}", flush=True)
         return 0
     if not said and run.error and run.error.message:
-        said = {"run": run.error.message}
-    lines = [f"run {run.state}{took}", *(f"- {task}: {message}" for task, message in said.items())]
+        said = {RUN: Failure(run.error.message)}
+    lines = [f"run {run.state}{took}", *(f"- {task}: {failure.text}" for task, failure in said.items())]
     print("\n".join([*lines, f"logs and artifacts: {link}"]), file=sys.stderr)
     return EXIT_FAILED
 

@@ -25,7 +25,7 @@ class Pod:
     """A pod of a run.
 
     Args:
-        task: that it works for, as the dashboard names it; `root` around all tasks.
+        task: that it works for, as the dashboard names it; `root` around all tasks, `iteration` in loops.
         node: what of the task it does: `driver`, which prepares it, or empty.
         place: in the graph, the same for every try.
         name: of the pod.
@@ -52,12 +52,13 @@ class Pod:
 
 
 class Task(NamedTuple):
-    """A node that the dashboard shows: its id, name, state as Kubeflow names it, and the time of its start."""
+    """A node that the dashboard shows: its id, name, state as Kubeflow names it, time of its start, Argo's message."""
 
     identity: str
     name: str
     state: str
     started: str
+    message: str
 
 
 class Workflow:
@@ -69,9 +70,10 @@ class Workflow:
 
     def __init__(self, manifest: str) -> None:
         try:
-            self._document = json.loads(manifest)
+            document = json.loads(manifest)
         except ValueError:
-            self._document = {}
+            document = None
+        self._document: dict[str, Any] = document if isinstance(document, dict) else {}
         nodes = (self._document.get("status") or {}).get("nodes") or {}
         self._nodes = sorted(nodes.values(), key=lambda node: (node.get("startedAt") or "", str(node["name"])))
 
@@ -85,7 +87,13 @@ class Workflow:
         """All nodes around pods, each once, in the order of their start."""
         found = {_place(node): node for node in self._nodes if node.get("type") != "Pod"}
         return [
-            Task(place, _last(place), _STATES.get(node.get("phase") or "", "PENDING"), node.get("startedAt") or "")
+            Task(
+                place,
+                _last(place),
+                _STATES.get(node.get("phase") or "", "PENDING"),
+                node.get("startedAt") or "",
+                node.get("message") or "",
+            )
             for place, node in found.items()
         ]
 

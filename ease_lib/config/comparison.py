@@ -82,8 +82,9 @@ class Entry:
     noise_ratios: Sequence[Entry] = ()
 
 
-MOST_CELLS = 1000
-"""Of a comparison on a cluster: Argo keeps the state of all its pods in one object, which Kubernetes bounds."""
+MOST_CELLS = 600
+"""Of a comparison on a cluster: Argo keeps the state of all pods of a run in one object of at most 1 MiB, compressed
+(4.0.5: `packer.go`), and Kubeflow has no other place for it. 500 cells were estimated to take 0.7 MB."""
 
 
 def check_for_cluster(cells: Sequence[Cell]) -> None:
@@ -96,7 +97,7 @@ def check_for_cluster(cells: Sequence[Cell]) -> None:
     if len(cells) > MOST_CELLS:
         raise ConfigError(
             f"{len(cells)} cells are more than the {MOST_CELLS} that one run of a pipeline can have; compare fewer "
-            "tasks, methods or repeats in a run (store_uri keeps finished cells for the next), or use `ease compare`"
+            "tasks, methods or repeats in a run; `ease compare` with the same store_uri then reports all of them"
         )
 
 

@@ -55,9 +55,9 @@ def requirement_of(text: str) -> Requirement | None:
     """
     if not text.strip():
         return None
-    share = _SHARE.search(text)
+    parts, share = _divided(text)
     conditions = []
-    for part in filter(str.strip, text[: share.start() if share else len(text)].split(";")):
+    for part in parts:
         found = _CONDITION.fullmatch(part)
         limit = _number(found["limit"]) if found else None
         if found is None or limit is None:
@@ -70,16 +70,21 @@ def requirement_of(text: str) -> Requirement | None:
 
 
 def with_measures(text: str, names: Mapping[str, str]) -> str:
-    """The requirement with measures of other names, as where files lie elsewhere.
+    """A requirement that is understood, with measures of other names, as where files lie elsewhere.
 
     Args:
         names: the new ones by the old.
     """
-    parts, share = [], _SHARE.search(text)
-    for condition in (found for part in text.split(";") if (found := _CONDITION.match(part))):
-        measure = condition["measure"]
-        parts.append(f"{names.get(measure, measure)}{condition['sign']}{condition['limit']}")
-    return "; ".join(parts) + (f" {share.group()}" if share else "")
+    parts, share = _divided(text)
+    found = [match for match in map(_CONDITION.fullmatch, parts) if match]
+    renamed = [f"{names.get(each['measure'], each['measure'])}{each['sign']}{each['limit']}" for each in found]
+    return "; ".join(renamed) + (f" {share.group()}" if share else "")
+
+
+def _divided(text: str) -> tuple[list[str], re.Match[str] | None]:
+    """Its conditions, and the share behind them."""
+    share = _SHARE.search(text)
+    return list(filter(str.strip, text[: share.start() if share else len(text)].split(";"))), share
 
 
 def _number(text: str) -> float | None:

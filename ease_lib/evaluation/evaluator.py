@@ -39,7 +39,7 @@ class Evaluation:
         rows: positions of the rows.
         scores: None of a row that was refused and is left out, or not asked.
         failures: why a row was refused; empty where it was answered, or not asked.
-        kept: whether the answer keeps what is required of it; None of a row without a score.
+        kept: whether the answer keeps what is required of it; None of a row without an answer.
     """
 
     score: float
@@ -193,8 +193,11 @@ class Evaluator:
                     answered.append(refused)
                     raise _at_row(error, row) from error
                 return refused
-            verdict = await self._judge.verdict(row, completion.text, account) if self._judge else None
-            scored = self._scored(prompt, completion, verdict, row.outputs)
+            if self._requirement and not self._requirement.is_kept(completion.text, row.outputs):
+                scored = _Row(prompt, completion, 0.0, is_kept=False)  # no judge need be asked
+            else:
+                verdict = await self._judge.verdict(row, completion.text, account) if self._judge else None
+                scored = self._scored(prompt, completion, verdict, row.outputs)
             if scored.score is not None:
                 self._check_zeros(scored, row)
             return scored
@@ -205,12 +208,12 @@ class Evaluator:
         return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
 
     def _scored(self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]) -> _Row:
-        """The row with its score, unless the verdict that it needs is missing."""
-        if verdict and verdict.score is None:
-            return _Row(prompt, completion, failure=verdict.failure, verdict=verdict)
-        text, judged = completion.text, verdict.score if verdict else None
-        score = judged if judged is not None and self._judge_scores else self._metric(text, outputs)
-        is_kept = self._requirement.is_kept(text, outputs, judged) if self._requirement else True
+        """The row with its score, unless the verdict that it needs is missing: what nobody approved is not kept."""
+        judged = verdict.score if verdict else None
+        is_kept = self._requirement is None or self._requirement.is_approved(judged)
+        if verdict and judged is None:
+            return _Row(prompt, completion, failure=verdict.failure, verdict=verdict, is_kept=is_kept)
+        score = judged if judged is not None and self._judge_scores else self._metric(completion.text, outputs)
         return _Row(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
 
     def _prompt(self, question: Question, position: int) -> str:

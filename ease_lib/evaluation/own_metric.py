@@ -47,29 +47,38 @@ class LoadedMetric(NamedTuple):
     sha256: str = ""
 
 
-def load_metric(name: str, sources: Sources, *, sha256: str = "", own: LoadedFunction | None = None) -> LoadedMetric:
+def load_metric(
+    name: str,
+    sources: Sources,
+    *,
+    sha256: str = "",
+    own: LoadedFunction | None = None,
+    parameter: str = "metric",
+) -> LoadedMetric:
     """A metric by its name, or of a file or module.
 
     Args:
         sha256: that its file must have; empty takes any.
         own: the function that a metric of the module `function` is, and what it was made of before it was called: it
             may remember something.
+        parameter: that names it, for messages.
 
     Raises:
         ConfigError: when there is none, or its file changed.
         StoreError: when it cannot be read.
     """
+    title = f"{parameter}={name}"
     if name in METRICS:
         return LoadedMetric(METRICS[name])
     if name == JUDGE:
         return LoadedMetric(METRICS[WITHOUT_JUDGE], sha256)
     if name.endswith(MATRIX):
         source = sources.read(name)
-        return LoadedMetric(_by_costs(name, source), _digest(name, source, sha256))
+        return LoadedMetric(_by_costs(title, source), _digest(title, source, sha256))
     if name.rpartition(":")[0] == FUNCTION and own is not None:
-        return LoadedMetric(_checked(name, own.call), _digest(name, own.source, sha256))
-    loaded = load_function(f"metric={name}", name, sources, lambda source: _digest(name, source, sha256))
-    return LoadedMetric(_checked(name, loaded.call), _digest(name, loaded.source, sha256))
+        return LoadedMetric(_checked(title, own.call), _digest(title, own.source, sha256))
+    loaded = load_function(title, name, sources, lambda source: _digest(title, source, sha256))
+    return LoadedMetric(_checked(title, loaded.call), _digest(title, loaded.source, sha256))
 
 
 def file_of(name: str) -> str:
@@ -78,36 +87,36 @@ def file_of(name: str) -> str:
     return place if place.endswith((MATRIX, ".py")) else ""
 
 
-def _digest(name: str, source: bytes, expected: str) -> str:
+def _digest(title: str, source: bytes, expected: str) -> str:
     found = hashlib.sha256(source).hexdigest()
     if expected and found != expected:
         raise ConfigError(
-            f"metric={name} changed since the data was made (SHA-256 {found[:12]}…, then {expected[:12]}…); "
+            f"{title} changed since the data was made (SHA-256 {found[:12]}…, then {expected[:12]}…); "
             "put the file back, or begin with build_dataset"
         )
     return found
 
 
-def _by_costs(name: str, source: bytes) -> Metric:
+def _by_costs(title: str, source: bytes) -> Metric:
     try:
         header, *lines = [[cell.strip() for cell in row] for row in csv.reader(source.decode("utf-8-sig").splitlines())]
         answers = [label if label == OTHERS else normalise(label) for label in header[1:]]
         costs = {normalise(row[0]): dict(zip(answers, map(float, row[1:]), strict=True)) for row in lines if any(row)}
     except (ValueError, IndexError) as error:
         raise ConfigError(
-            f"metric={name} is no matrix of costs ({error}); write a line `expected,LABEL,LABEL,...`, and below it one "
+            f"{title} is no matrix of costs ({error}); write a line `expected,LABEL,LABEL,...`, and below it one "
             "of costs for each label"
         ) from error
     each = [cost for row in costs.values() for cost in row.values()]
     if not each or not all(0 <= cost < math.inf for cost in each) or not any(each):
-        raise ConfigError(f"metric={name}: costs are numbers from 0 on, and one of them is more; found {each[:5]}")
+        raise ConfigError(f"{title}: costs are numbers from 0 on, and one of them is more; found {each[:5]}")
 
     def score(answer: str, outputs: Sequence[str]) -> float:
         given = normalise(answer)
         rows = [costs.get(normalise(output)) for output in outputs]
         unknown = [output for output, row in zip(outputs, rows, strict=True) if row is None]
         if unknown:
-            raise DataError(f"metric={name} has no line for the output {unknown[0]!r}; add it")
+            raise DataError(f"{title} has no line for the output {unknown[0]!r}; add it")
         least = min(row.get(given, row.get(OTHERS, max(row.values()))) for row in rows if row)
         return 1 - least / max(each)
 
@@ -119,16 +128,16 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _checked(name: str, function: Callable[[str, list[str]], Any]) -> Metric:
+def _checked(title: str, function: Callable[[str, list[str]], Any]) -> Metric:
     def score(answer: str, outputs: Sequence[str]) -> float:
         try:
             value = function(answer, list(outputs))
             number = float(value)
         except Exception as error:
-            note_what_was_given(error, name, f"the answer {answer!r} and the outputs {list(outputs)!r}")
-            raise DataError(f"metric={name} failed on an answer: {type(error).__name__}: {error}") from error
+            note_what_was_given(error, title, f"the answer {answer!r} and the outputs {list(outputs)!r}")
+            raise DataError(f"{title} failed on an answer: {type(error).__name__}: {error}") from error
         if not 0 <= number <= 1:
-            raise DataError(f"metric={name} returned {value!r} for an answer; return a number from 0 to 1")
+            raise DataError(f"{title} returned {value!r} for an answer; return a number from 0 to 1")
         return number
 
     return score

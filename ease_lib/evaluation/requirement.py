@@ -31,21 +31,25 @@ class LoadedRequirement:
     measures: Mapping[str, Metric]
     sha256: Mapping[str, str]
 
-    def is_kept(self, answer: str, outputs: Sequence[str], judged: float | None = None) -> bool:
-        """
+    def is_kept(self, answer: str, outputs: Sequence[str]) -> bool:
+        """Whether the conditions hold that need no judge.
+
         Args:
             outputs: accepted ones of the row.
-            judged: the judge's score, where one is asked.
 
         Raises:
             DataError: where an own function fails on the answer.
         """
         return all(
-            condition.holds(
-                (judged or 0.0) if condition.measure == JUDGE else self.measures[condition.measure](answer, outputs)
-            )
+            condition.holds(self.measures[condition.measure](answer, outputs))
             for condition in self.requirement.conditions
+            if condition.measure != JUDGE
         )
+
+    def is_approved(self, judged: float | None) -> bool:
+        """Whether the conditions on the judge's score hold; not where there is none."""
+        conditions = (each for each in self.requirement.conditions if each.measure == JUDGE)
+        return all(judged is not None and condition.holds(judged) for condition in conditions)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -54,12 +58,13 @@ class LoadedRequirement:
 
 
 def load_requirement(
-    text: str, load_metric: Callable[[str, str], LoadedMetric], sha256: Mapping[str, str] | None = None
+    text: str, load_metric: Callable[[str, str, str], LoadedMetric], sha256: Mapping[str, str] | None = None
 ) -> LoadedRequirement | None:
     """What `require` states; None where it is empty.
 
     Args:
-        load_metric: gives a metric by its name and the SHA-256 that its file must have; empty takes any.
+        load_metric: gives a metric by its name, the SHA-256 that its file must have, of which empty takes any, and the
+            parameter that names it.
         sha256: by measure, what their files must have.
 
     Raises:
@@ -69,7 +74,7 @@ def load_requirement(
     if requirement is None:
         return None
     others = [name for name in requirement.measures if name not in _MEASURES and name != JUDGE]
-    loaded = {name: load_metric(name, (sha256 or {}).get(name, "")) for name in others}
+    loaded = {name: load_metric(name, (sha256 or {}).get(name, ""), "require") for name in others}
     digests = {name: metric.sha256 for name, metric in loaded.items() if metric.sha256}
     return LoadedRequirement(
         text, requirement, _MEASURES | {name: each.score for name, each in loaded.items()}, digests
@@ -90,10 +95,14 @@ def _lines(answer: str, outputs: Sequence[str]) -> float:
 
 def _json(answer: str, outputs: Sequence[str]) -> float:
     try:
-        json.loads(_said(answer))
-    except ValueError:
+        json.loads(_said(answer), parse_constant=_refuse, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):  # nested too deep to be read
         return 0.0
     return 1.0
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON, though Python writes it")
 
 
 def _said(answer: str) -> str:

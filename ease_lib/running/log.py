@@ -18,8 +18,11 @@ logger = logging.getLogger("ease")
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
 STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
-RESULT = "result: "
 """Begin the lines of a stage in a process of its own, by which whoever reads them knows ours."""
+RESULT = "result: "
+"""Behind it: verdict, scores and cost, for those who follow a run."""
+MAY_SUCCEED = "notice: a further try may succeed"
+"""Stands behind errors that time may cure; behind others nothing should be begun again."""
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []

@@ -39,6 +39,8 @@ logger = logging.getLogger("ease")
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 TRIAL_TOKENS = 64
 TRIAL_DEADLINE_SECONDS = 5.0
+IN_POD = "KUBERNETES_SERVICE_HOST"
+"""Set in every pod."""
 FIRST_SECONDS = 30.0
 """How long a pod bears that nothing can be reached: the policies that let it out come a moment after it starts."""
 PROBE_PROMPTS = (
@@ -71,7 +73,7 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
 
 def _patience(usual: float) -> float:
     """Seconds for the first answer of what a run needs."""
-    return FIRST_SECONDS if in_container() else usual
+    return FIRST_SECONDS if in_container() or os.environ.get(IN_POD) else usual
 
 
 def _until_it_answers(service: Callable[[], str]) -> str:

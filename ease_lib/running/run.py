@@ -164,9 +164,9 @@ class Run:
         """The run for what is tried only, and for stages whose work is recorded elsewhere or not at all."""
         return replace(self, notes=Notes(), attempt=None)
 
-    def metric(self, name: str, sha256: str = "") -> LoadedMetric:
-        """A metric by its name, of a file, or the caller's function."""
-        return load_metric(name, self.sources, sha256=sha256, own=self.caller.metric)
+    def metric(self, name: str, sha256: str = "", parameter: str = "metric") -> LoadedMetric:
+        """A metric by its name, of a file, or the caller's function; messages say which parameter names it."""
+        return load_metric(name, self.sources, sha256=sha256, own=self.caller.metric, parameter=parameter)
 
     def ledger(self, continuation: ContinuationConfig) -> Ledger:
         """What the stages of the run have spent, where its caps need to know."""

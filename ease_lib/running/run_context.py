@@ -22,7 +22,7 @@ KILLED = "was killed by "
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
 LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
-"""Set in a child of a container's parent which no other follows (`supervision.py`), to how the one before ended."""
+"""Set in a child of a container's parent which no other follows (`supervision.py`), to how those before ended."""
 _GIT_SECONDS = 10
 
 
@@ -70,15 +70,15 @@ def no_attempt_follows(before: str) -> None:
     """Tell this process, a child of a container's parent, that the parent begins its work no other time.
 
     Args:
-        before: how the attempt before ended.
+        before: in which ways the attempts before ended.
     """
     os.environ[LAST_ATTEMPT] = before
 
 
 def how_earlier_attempts_died() -> str:
-    """`was killed by SIGKILL`, where this is the last attempt and the one before did not end by itself; else empty."""
+    """`was killed by SIGKILL`, where this is the last attempt and none before ended by itself; else empty."""
     before = os.environ.get(LAST_ATTEMPT, "")
-    return before if before.startswith(KILLED) else ""
+    return before if all(way.startswith(KILLED) for way in before.split(" or ")) else ""
 
 
 def is_last_attempt() -> bool:

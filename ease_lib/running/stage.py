@@ -30,7 +30,7 @@ from ease_lib.lineage.recording import RecordedArtifact, Work
 from ease_lib.lineage.redaction import redacted
 from ease_lib.lineage.summary import summary_page
 from ease_lib.machine import limit_threads
-from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, STOPPED_PREFIX
+from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, STOPPED_PREFIX
 from ease_lib.running.run import Run
 from ease_lib.running.run_context import secrets
 from ease_lib.signals import sigterm_as_interrupt
@@ -268,6 +268,8 @@ def user_errors(name: str) -> Iterator[None]:
     except EaseError as error:
         for line in str(error).splitlines():
             print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
+        if error.time_may_cure:
+            print(f"{LINE_PREFIX}{MAY_SUCCEED}", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR) from None
     except KeyboardInterrupt:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)

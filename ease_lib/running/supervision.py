@@ -35,20 +35,21 @@ def supervised() -> None:
     if not in_container():
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-    reason = ""
+    died: list[str] = []
     for restart in range(RESTARTS + 1):
         child = os.fork()
         if not child:
             os.setpgid(0, 0)
             if restart == RESTARTS:
-                no_attempt_follows(reason)
+                no_attempt_follows(" or ".join(dict.fromkeys(died)))
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         code, was_told_to_stop = _ended(child)
         again = code in DEADLY or code == EXIT_STOPPED
         if was_told_to_stop or not again or restart == RESTARTS:
             _exit(code)
-        reason = f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass"
+        died.append(f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass")
+        reason = died[-1]
         wait = WAITS_SECONDS[restart]
         _say(f"the stage's process {reason}; it begins again in {wait:g} s ({restart + 1} of {RESTARTS} times)")
         if signal.sigtimedwait(_STOPPING, wait):

@@ -38,8 +38,8 @@ from ease_lib.search.surrogate.representations import Representation, SequenceRe
 from ease_lib.search.warm_start import Names
 from ease_lib.tasks.base import Exemplar
 
-MetricOf = Callable[[str, str], LoadedMetric]
-"""Gives a metric by its name and the SHA-256 that its file must have."""
+MetricOf = Callable[[str, str, str], LoadedMetric]
+"""Gives a metric by its name, the SHA-256 that its file must have, and the parameter that names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,25 +159,22 @@ class ScoredTask:
 def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
     """From the files of these artifacts.
 
-    Args:
-        metric_of: gives a metric by its name and the SHA-256 that its file must have.
-
     Raises:
         ConfigError: when a file of metric or requirement is not the one that the data was made with.
     """
     said = read_document(Path(summary), contracts.DATASET_SUMMARY)
     exemplars = read_exemplars(Path(pool), contracts.EXEMPLAR_POOL)
 
-    def of_this_task(name: str, sha256: str) -> LoadedMetric:
+    def of_this_task(name: str, sha256: str, parameter: str) -> LoadedMetric:
         if name == LABEL:
             return LoadedMetric(label_metric((*said["classes"], *(each for row in exemplars for each in row.outputs))))
-        return metric_of(name, sha256)
+        return metric_of(name, sha256, parameter)
 
     required = said["requirement"]
     return ScoredTask(
         pool=exemplars,
         summary=said,
-        metric=of_this_task(said["metric"], said["metric_sha256"]).score,
+        metric=of_this_task(said["metric"], said["metric_sha256"], "metric").score,
         requirement=load_requirement(required["text"], of_this_task, required["sha256"]) if required else None,
     )
 

@@ -29,7 +29,7 @@ from ease_lib.running.stage import (
     work_on,
 )
 
-LEFT_NOTHING = "its pod has left no result"
+LEFT_NOTHING = "its result is not in the store"
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 

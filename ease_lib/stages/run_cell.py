@@ -12,7 +12,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.artifacts.tables import write_document
+from ease_lib.artifacts.tables import read_document, write_document
 from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.running.comparison.cells import attempted, failed
 from ease_lib.running.comparison.left import Left
@@ -65,8 +65,11 @@ def execute(
             recorded(work, run, record, chain, made=[result]) as given,
         ):
             at = Workspace(Path(folder))
-            if death := how_earlier_attempts_died():
-                measured = failed(wanted, f"its process {death}, and so did those before; give run_cell more memory")
+            earlier = left.result(number, Path(folder))
+            if earlier:  # of an attempt that died after it had left it
+                measured = read_document(Path(earlier.path), contracts.COMPARISON_CELL)
+            elif death := how_earlier_attempts_died():
+                measured = failed(wanted, f"its process {death} each time; give run_cell more memory")
             else:
                 measured = attempted(wanted, at, host, notes=given.notes, is_last=is_last_attempt())[0]
             write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)

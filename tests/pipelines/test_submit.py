@@ -21,6 +21,7 @@ from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.arguments import assignments
 from pipelines.cluster import connect, read_package
+from pipelines.workflow import Workflow
 from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
 from tests.s3_server import free_ports
 
@@ -378,12 +379,15 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
             ["methods=ease, best_of_n"],
             "a comparison in a pipeline needs store_uri, where its cells",
         ),
-        (["methods=ease", "repeats=1001", "store_uri=s3://b/x"], "1001 cells are more than the 1000 that one run"),
+        (["methods=ease", "repeats=601", "store_uri=s3://b/x"], "601 cells are more than the 600 that one run"),
         (
             ["baseline={{$.inputs.parameters['k']}} {input}"],
-            "advanced holds {{$, where Kubeflow puts a value of its own",
+            "advanced holds {{, where Kubeflow puts values of its own",
         ),
-        (["task=table", "task_uri=s3://b/{{$}}.csv"], "task_uri holds {{$"),
+        (["baseline=Of {{workflow.name}}: {input}"], "advanced holds {{"),
+        (["metric=tests.support.runs:check"], "metric=tests.support.runs:check is a file of this machine"),
+        (["store_uri=/tmp/store"], "store_uri=/tmp/store is a folder, which pods do not share"),
+        (["task=table", "task_uri=s3://b/{{$}}.csv"], "task_uri holds {{"),
     ],
 )
 def test_what_no_pod_could_read_as_it_stands_is_refused_before_anything_is_sent(
@@ -551,10 +555,39 @@ def test_retries_end(server, capsys):
     assert "- optimize: OOMKilled" in capsys.readouterr().err
 
 
-def test_prerequisites_that_are_not_met_are_not_tried_again(server):
-    server.script.frames = [frame("FAILED", build_dataset=("FAILED", "k=0 is below 1"))]
+@pytest.mark.parametrize(
+    ("task", "log", "is_tried_again"),
+    [
+        ("build_dataset", "[ease] error: k=0 is below 1", False),
+        ("plan_comparison", "[ease] error: method=greedy is not one of", False),
+        ("optimize", "[ease] error: answers all score 0", False),
+        ("build_dataset", "", True),  # its pod was evicted
+        ("optimize", "[ease] error: the endpoint is away\n[ease] notice: a further try may succeed", True),
+    ],
+)
+def test_a_mistake_is_not_tried_again_and_everything_else_is(server, task, log, is_tried_again):
+    server.script.frames = [frame("FAILED", **{task: ("FAILED", "main: Error (exit code 1)")})]
+    server.script.logs = {task.replace("_", "-"): log} if log else {}
     assert submitted(server, "--wait", "--retries", "3") == 1
-    assert not [path for path in server.script.sent() if path.endswith(":retry")]
+    assert len([path for path in server.script.sent() if path.endswith(":retry")]) == (3 if is_tried_again else 0)
+
+
+def test_a_task_that_fails_without_a_pod_says_what_argo_says(server, capsys):
+    manifest = {
+        "metadata": {"name": "w"},
+        "status": {
+            "nodes": {
+                "w-1": {"id": "w-1", "name": "w", "type": "DAG", "phase": "Error"},
+                "w-2": {"id": "w-2", "name": "w.root.embed", "type": "DAG", "phase": "Error", "message": "no quota"},
+            }
+        },
+    }
+    found = Workflow(json.dumps(manifest))
+    assert [(task.name, task.state, task.message) for task in found.tasks] == [
+        ("w", "FAILED", ""),
+        ("embed", "FAILED", "no quota"),
+    ]
+    assert Workflow("null").tasks == Workflow("").pods == []
 
 
 def test_a_run_of_yesterday_is_begun_again_by_its_id(server, capsys):

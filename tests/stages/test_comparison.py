@@ -73,8 +73,23 @@ def test_a_cell_whose_process_is_killed_each_time_is_a_result_and_not_the_end_of
     first, second = comparison.planned()
     comparison.run(first)
     monkeypatch.setenv(LAST_ATTEMPT, "was killed by SIGKILL")
-    assert comparison.run(second)["failure"].startswith("its process was killed by SIGKILL, and so did those before")
+    assert comparison.run(second)["failure"].startswith("its process was killed by SIGKILL each time")
     assert "was killed by SIGKILL" in comparison.reported()
+
+
+def test_what_a_cell_has_left_is_not_lost_to_a_later_attempt_that_is_killed(tmp_path, endpoint, monkeypatch):
+    comparison = Comparison(tmp_path, endpoint)
+    first, _ = comparison.planned()
+    measured = comparison.run(first)
+    monkeypatch.setenv(LAST_ATTEMPT, "was killed by SIGKILL")
+    assert comparison.run(first) == measured
+
+
+def test_a_cell_that_was_killed_among_other_things_is_tried_again(tmp_path, endpoint, monkeypatch):
+    comparison = Comparison(tmp_path, endpoint)
+    first, _ = comparison.planned()
+    monkeypatch.setenv(LAST_ATTEMPT, "failed for a reason that may pass or was killed by SIGKILL")
+    assert comparison.run(first)["failure"] == ""
 
 
 def test_a_cell_whose_endpoint_stays_away_is_a_result_at_the_last_attempt(tmp_path, endpoint, monkeypatch):
@@ -104,4 +119,4 @@ def test_a_plan_that_has_gone_is_said(tmp_path, endpoint, capsys):
     (Path(first["place"]) / "plan.json").unlink()
     with pytest.raises((SystemExit, EaseError)):
         comparison.run(first)
-    assert "plan.json has gone, the plan of this comparison; begin it again" in capsys.readouterr().err
+    assert "plan.json, the plan of this comparison, is not there; begin it again" in capsys.readouterr().err

@@ -3,9 +3,11 @@ import signal
 import socket
 import threading
 import time
+import warnings
 
 import pytest
 
+from ease_lib import signals
 from ease_lib.signals import open_event_loop, sigterm_as_interrupt
 
 
@@ -28,7 +30,7 @@ def test_a_signal_that_does_not_interrupt_the_wait_ends_it_all_the_same(number):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth):
+def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth, monkeypatch):
     told, done = [], []
 
     def stopped():
@@ -53,11 +55,32 @@ def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth):
 
     before = signal.getsignal(signal.SIGTERM)
     for _ in range(2):  # and the next stop is heeded again
+        monkeypatch.setattr(signals, "_told", -signals.SAME_STOP_SECONDS)
         with pytest.raises(KeyboardInterrupt):
             (one if depth == 1 else two)()
     assert told == ["told"] * 2
     assert done == (["inner", "outer"] if depth == 2 else ["inner"]) * 2
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_later_sigterm_is_heeded_where_the_first_was_lost(monkeypatch):
+    """As in a finaliser, whose exceptions Python drops."""
+    monkeypatch.setattr(signals, "_told", -signals.SAME_STOP_SECONDS)
+    monkeypatch.setattr(signals, "SAME_STOP_SECONDS", 0.2)
+
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    def stopped_twice():
+        with sigterm_as_interrupt(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Finalised()
+            time.sleep(0.3)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped_twice()
 
 
 def test_an_event_loop_leaves_signals_as_it_found_them():

@@ -50,7 +50,10 @@ class Left:
         """
         content = self.store.read(PLAN)
         if content is None:
-            raise StoreError(f"{self.store.address(PLAN)} has gone, the plan of this comparison; begin it again")
+            raise StoreError(
+                f"{self.store.address(PLAN)}, the plan of this comparison, is not there; begin it again, with a "
+                "store_uri that all pods see"
+            )
         return cells_of(json.loads(content))
 
     def leave(self, number: int, result: Artifact) -> None:

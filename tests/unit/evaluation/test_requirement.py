@@ -26,7 +26,10 @@ from tests.support.runs import run_stages
 
 
 def loaded(text, sha256=None):
-    return load_requirement(text, lambda name, digest: load_metric(name, Sources(), sha256=digest), sha256)
+    def load(name, digest, parameter):
+        return load_metric(name, Sources(), sha256=digest, parameter=parameter)
+
+    return load_requirement(text, load, sha256)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,9 @@ def loaded(text, sha256=None):
         ("lines<=1", "one\ntwo", False),
         ("json>=1", '{"a": 1}', True),
         ("json>=1", 'Sure: {"a": 1}', False),
+        ("json>=1", "[" * 100_000, False),
+        ("json>=1", "9" * 5000, True),
+        ("json>=1", "NaN", False),
         ("json>=1; characters<=3", "{}", True),
         ("json>=1; characters<=3", "[1, 2]", False),
         ("token_f1>=0.5", "yes it is", True),
@@ -110,6 +116,14 @@ def test_containers_are_given_files_of_measures_by_their_whole_paths(tmp_path, m
     assert moved.require == f"words<=9; {tmp_path}/style.py:polite>=1 in 90%"
     assert moved.metric == f"{tmp_path}/style.py:polite"
     assert with_measures("words<=9 in 5%", {}) == "words<=9 in 5%"
+    assert with_measures("a>=1.py:f >= 1; words<=9 in 5%", {"a>=1.py:f": "/b.py:f"}) == "/b.py:f>=1; words<=9 in 5%"
+
+
+def test_a_measure_that_fails_is_named_as_what_it_is(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def broken(answer, outputs):\n    raise KeyError('x')\n")
+    with pytest.raises(DataError, match=re.escape(f"require={file}:broken failed on an answer: KeyError: 'x'")):
+        loaded(f"{file}:broken>=1").is_kept("yes", ["yes"])
 
 
 # --- in a run ---------------------------------------------------------------------------------------------------------
@@ -172,6 +186,18 @@ def test_the_search_keeps_away_from_prompts_whose_answers_break_it(tmp_path, req
     assert (report["llm"]["judge_requests"] > 0) == ("judge" in require)
     page = (tmp_path / "run" / "evaluate" / "page").read_text()
     assert "10 of the winner&#39;s 10 answers" in page or "10 of the winner's 10 answers" in page
+
+
+def test_an_answer_that_breaks_a_condition_is_not_shown_to_the_judge_and_one_without_a_verdict_is_not_kept(tmp_path):
+    """Neither is paid for in vain, nor can a verdict that cannot be read hide what was broken."""
+    require = "characters<=10; judge>=0.75 in 10%"
+    values = {"method": "zero_shot", "max_zero_answers": 0, "llm_coverage": 0.5}
+    with parameters_of(tmp_path, require=require, **values) as parameters:
+        report = ran(Workspace(tmp_path / "run"), parameters)
+    assert report["requirement"]["kept"] == 0
+    asked = report["llm"]["judge_requests"]
+    tested = read_table(tmp_path / "run" / "evaluate" / "predictions", contracts.PREDICTIONS).to_pylist()
+    assert asked == sum(len(row["prediction"]) <= 10 for row in tested) < len(tested)
 
 
 def test_answers_that_break_it_score_nothing_and_are_marked(tmp_path):

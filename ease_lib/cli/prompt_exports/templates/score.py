@@ -5,18 +5,23 @@ from pathlib import Path
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.evaluation.metrics import LABEL, label_metric
-from ease_lib.evaluation.own_metric import load_metric
+from ease_lib.evaluation.own_metric import LoadedMetric, load_metric
 from ease_lib.evaluation.requirement import load_requirement
 from ease_lib.prompts.messages import without_reasoning
 
 PROMPT = json.loads(Path(__file__).with_name("prompt.json").read_text(encoding="utf-8"))
-METRIC = load_metric(PROMPT["metric"], Sources(), sha256=PROMPT["metric_sha256"]).score
-if PROMPT["metric"] == LABEL:
-    METRIC = label_metric(PROMPT["labels"])
 REQUIRED = PROMPT["requirement"]
-REQUIREMENT = REQUIRED and load_requirement(
-    REQUIRED["text"], lambda name, sha256: load_metric(name, Sources(), sha256=sha256), REQUIRED["sha256"]
-)
+
+
+def load(name, sha256, parameter="metric"):
+    """A metric by its name; `label` knows the labels of the search."""
+    if name == LABEL:
+        return LoadedMetric(label_metric(PROMPT["labels"]))
+    return load_metric(name, Sources(), sha256=sha256, parameter=parameter)
+
+
+METRIC = load(PROMPT["metric"], PROMPT["metric_sha256"]).score
+REQUIREMENT = REQUIRED and load_requirement(REQUIRED["text"], load, REQUIRED["sha256"])
 
 
 def get_assert(output, context):
