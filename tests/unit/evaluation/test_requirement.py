@@ -197,7 +197,7 @@ def test_an_answer_that_breaks_a_condition_is_not_shown_to_the_judge_and_one_wit
     assert report["requirement"]["kept"] == 0
     asked = report["llm"]["judge_requests"]
     tested = read_table(tmp_path / "run" / "evaluate" / "predictions", contracts.PREDICTIONS).to_pylist()
-    assert asked == sum(len(row["prediction"]) <= 10 for row in tested) < len(tested)
+    assert asked == len({row["exemplar_id"] for row in tested if len(row["prediction"]) <= 10}) < len(tested)
 
 
 def test_answers_that_break_it_score_nothing_and_are_marked(tmp_path):
