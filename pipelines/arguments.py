@@ -161,7 +161,9 @@ def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[st
     """
     if is_comparison(values):
         raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
-    return form_values(parse_parameters(values)) if is_run else _comparison_fields(values)
+    fields = form_values(parse_parameters(values)) if is_run else _comparison_fields(values)
+    _check_for_pods(values, fields)
+    return fields
 
 
 def form_arguments(parameters: Parameters) -> dict[str, Value]:

@@ -401,6 +401,14 @@ def test_what_no_pod_could_read_as_it_stands_is_refused_before_anything_is_sent(
     assert server.script.requests == []
 
 
+def test_defaults_of_a_form_that_no_pod_could_read_are_refused_too(tmp_path, capsys):
+    given = ["--set=store_uri=/tmp/store", "--set=baseline={{workflow.name}} {input}"]
+    assert main(["compile", "--output-dir", str(tmp_path / "out"), *given]) == 2
+    err = capsys.readouterr().err
+    assert "store_uri=/tmp/store is a folder, which pods do not share" in err
+    assert "advanced holds {{" in err
+
+
 def test_the_dashboards_summary_has_the_table_of_fields(server):
     assert submitted(server) == 0
     assert "| llm_base_url |" in server.pipelines[0].description
