@@ -276,10 +276,7 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
     task, endpoint, judge = tried
     rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
-    trial = replace(
-        endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS))
-    )
-    with run.trial(trial, _trial_sampling(endpoint), judge) as black_box:
+    with run.trial(_tried(endpoint), _trial_sampling(endpoint), judge) as black_box:
         assert black_box.judge is not None
         verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
     is_cut = verdict.completion.cut if verdict.completion else verdict.refused.cut_answers
@@ -295,10 +292,7 @@ def _tried(endpoint: EndpointConfig) -> EndpointConfig:
 
 def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> str:
     """One short answer, retries only for a few seconds; what is to be said of one that was cut."""
-    trial = replace(
-        endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS))
-    )
-    with run.trial(trial, _trial_sampling(endpoint)) as black_box:
+    with run.trial(_tried(endpoint), _trial_sampling(endpoint)) as black_box:
         start = time.perf_counter()
         try:
             answer: Paid = black_box.loop.run(black_box.client.complete(TRIAL_PROMPT))
