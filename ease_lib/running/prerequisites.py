@@ -30,7 +30,7 @@ from ease_lib.prompts.baseline import read_baseline
 from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
-from ease_lib.running.run_context import in_container
+from ease_lib.running.run_context import in_container, in_pod
 from ease_lib.running.task_data import check_data
 from ease_lib.tasks.base import Exemplar
 
@@ -39,8 +39,6 @@ logger = logging.getLogger("ease")
 TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 TRIAL_TOKENS = 64
 TRIAL_DEADLINE_SECONDS = 5.0
-IN_POD = "KUBERNETES_SERVICE_HOST"
-"""Set in every pod."""
 FIRST_SECONDS = 30.0
 """How long a pod bears that nothing can be reached: the policies that let it out come a moment after it starts."""
 PROBE_PROMPTS = (
@@ -73,7 +71,7 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
 
 def _patience(usual: float) -> float:
     """Seconds for the first answer of what a run needs."""
-    return FIRST_SECONDS if in_container() or os.environ.get(IN_POD) else usual
+    return FIRST_SECONDS if in_container() or in_pod() else usual
 
 
 def _until_it_answers(service: Callable[[], str]) -> str:

@@ -19,6 +19,8 @@ from ease_lib.machine import children_have
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
 KILLED = "was killed by "
+IN_POD = "KUBERNETES_SERVICE_HOST"
+"""Set in every pod."""
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
 LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
@@ -64,6 +66,11 @@ def new_run(folder: Path) -> Iterator[None]:
 def in_container() -> bool:
     """Whether one of our images runs this process."""
     return bool(os.environ.get(IMAGE))
+
+
+def in_pod() -> bool:
+    """Whether Kubernetes runs this process, whatever the image."""
+    return bool(os.environ.get(IN_POD))
 
 
 def no_attempt_follows(before: str) -> None:
