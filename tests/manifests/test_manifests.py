@@ -238,7 +238,8 @@ ONE_OF_EACH = [name for name in COMPONENTS if name != "read-only-root-beta"]
 )
 def test_any_two_components_fit_in_any_order(placed, namespace, unfit, first, tmp_path):
     for second in ONE_OF_EACH:
-        if first == second or {first, second} & set(unfit):
+        is_seen = placed is in_its_namespace and second < first  # there nothing is done to those before alone
+        if first == second or is_seen or {first, second} & set(unfit):
             continue
         objects = overlay(tmp_path, placed(first, second))
         found = {item["metadata"].get("namespace") for item in objects if item["kind"] not in CLUSTER_SCOPED}

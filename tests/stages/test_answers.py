@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ease_lib.artifacts.store import open_store
+from ease_lib.black_box import retries
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
@@ -210,7 +211,8 @@ def test_a_cap_that_retries_reach_within_the_test_set_leaves_the_last_rows_unask
     assert tested["best"]["failed_rows"] == 0
 
 
-def test_the_test_set_of_an_endpoint_that_answers_nothing_obeys_the_cap_too(server, tmp_path, capfd):
+def test_the_test_set_of_an_endpoint_that_answers_nothing_obeys_the_cap_too(server, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(retries, "LONGEST_BACKOFF_SECONDS", 0.05)
     run = recorded(server, tmp_path, "run", max_llm_requests=30 + 60 + 3)
     run(*modules_between("", "optimize"), optimize)
     asked = server.script.requests
