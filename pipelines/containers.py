@@ -138,7 +138,7 @@ def with_absolute_paths(parameters: Parameters) -> Parameters:
 def _own_paths(parameters: Parameters) -> tuple[dict[str, str], dict[str, str]]:
     """Parameters that name something of this machine to read, and a folder to write to, as absolute paths."""
     paths = {
-        name: Path(str(value)).expanduser().absolute()
+        name: Path(str(value)).expanduser().resolve()
         for name, value in changed_parameters(parameters).items()
         if name in READ_ONLY_PATHS + WRITTEN_PATHS and "://" not in str(value)
     }
@@ -156,7 +156,7 @@ def _own_measures(parameters: Parameters) -> dict[str, str]:
     requirement = parameters.task.requirement
     names = {name: file_of(name) for name in (parameters.task.metric, *(requirement.measures if requirement else ()))}
     return {
-        name: name.replace(file, str(Path(file).expanduser().absolute()), 1)
+        name: name.replace(file, str(Path(file).expanduser().resolve()), 1)
         for name, file in names.items()
         if file and "://" not in file and Path(file).exists()
     }

@@ -112,6 +112,13 @@ def test_containers_are_given_files_of_measures_by_their_whole_paths(tmp_path, m
     monkeypatch.chdir(tmp_path)
     Path("style.py").write_text("def polite(answer, outputs):\n    return 1.0\n")
     parameters = parse_parameters({"require": "words<=9; style.py:polite>=1 in 90%", "metric": "style.py:polite"})
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir("work")
+    above = parse_parameters({"require": "../style.py:polite>=1"})
+    assert (
+        with_absolute_paths(above).task.require == f"{tmp_path}/style.py:polite>=1"
+    )  # no container has the folder work
+    monkeypatch.chdir(tmp_path)
     moved = with_absolute_paths(parameters).task
     assert moved.require == f"words<=9; {tmp_path}/style.py:polite>=1 in 90%"
     assert moved.metric == f"{tmp_path}/style.py:polite"
