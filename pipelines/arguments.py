@@ -6,7 +6,7 @@ wins over them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,12 @@ from ease_lib.config.parsing import (
     run_form,
     without_unread,
 )
-from ease_lib.config.sections import Parameters
+from ease_lib.config.sections import PYTHON, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.own_metric import file_of
 
 ROOT = Path(__file__).parents[1]
 IN_IMAGES = ("ease_lib", "components")
-PYTHON = "python:"
 PLACEHOLDER = "{{"
 """How placeholders begin: Argo replaces its own in the arguments of a run (4.0.5: `{{workflow.name}}`), and Kubeflow's
 launcher those of a component's inputs in any string (2.17: `{{$.inputs...}}`)."""
@@ -96,21 +95,23 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
     defaults = _defaults(form, spec, origin)
     installed = {name: value for name, value in defaults.items() if name != last and value != ""}
     merged = {**parse_parameter_text(str(defaults[last]), last), **installed, **values}
-    fields = _comparison_fields(merged) if pipeline == COMPARISON else form_values(parse_parameters(merged))
-    _check_for_pods(merged, fields)
+    if pipeline == COMPARISON:
+        cells = plan(merged)
+        check_for_cluster(cells)
+        fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
+    else:
+        runs = [parse_parameters(merged)]
+        fields = form_values(runs[0])
+    _check_for_pods(runs, fields)
     return {name: value for name, value in fields.items() if value != defaults[name] or name == last}
 
 
-def _check_for_pods(values: Mapping[str, object], fields: Mapping[str, Value]) -> None:
+def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value]) -> None:
     """
     Raises:
         ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder.
     """
-    cells = plan(values) if is_comparison(values) else []
-    if cells:
-        check_for_cluster(cells)
-    runs = [cell.parameters for cell in cells] or [values]
-    problems = [problem for run in runs for problem in _of_this_machine(parse_parameters(run))]
+    problems = [problem for run in runs for problem in _of_this_machine(run)]
     problems += [
         f"{name} holds {PLACEHOLDER}, where Kubeflow puts values of its own; rename it, or put the text into a file"
         for name, value in fields.items()
@@ -161,8 +162,9 @@ def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[st
     """
     if is_comparison(values):
         raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
-    fields = form_values(parse_parameters(values)) if is_run else _comparison_fields(values)
-    _check_for_pods(values, fields)
+    parameters = parse_parameters(values)
+    fields = form_values(parameters) if is_run else _comparison_fields(values)
+    _check_for_pods([parameters], fields)
     return fields
 
 
@@ -183,7 +185,6 @@ def form_values(parameters: Parameters) -> dict[str, Value]:
 
 
 def _comparison_fields(values: Mapping[str, object]) -> dict[str, Value]:
-    plan(values)
     named = {field.name: field for field in comparison_form()}
     fields: dict[str, Value] = {name: _as_field(named[name], value) for name, value in values.items() if name in named}
     more = {name: value for name, value in values.items() if name not in named}

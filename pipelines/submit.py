@@ -218,14 +218,14 @@ class _SearchLog:
         if not is_running or self._missed >= MOST_MISSED or time.monotonic() - self._looked < LOG_SECONDS:
             return False
         self._looked = time.monotonic()
-        pods = [pod for pod in self._cluster.workflow(self._run_id).pods if (pod.task, pod.node) == (SEARCH, "")]
-        if pods and pods[-1].phase != "Running":
+        pod = self._cluster.workflow(self._run_id).pod_of(SEARCH)
+        if pod and pod.phase != "Running":
             return False  # it waits for a place
-        said = self._cluster.log(self._run_id, pods[-1]) if pods else None
+        said = self._cluster.log(self._run_id, pod) if pod else None
         if said is None:
             self._missed += 1
             if self._missed == MOST_MISSED:
-                _say(_how_to_read_the_log(self._cluster, pods[-1].name if pods else "POD"))
+                _say(_how_to_read_the_log(self._cluster, pod.name if pod else "POD"))
             return True
         self._missed = 0
         lines = _lines(said, LINE_PREFIX)
@@ -296,8 +296,8 @@ def _more(count: int) -> str:
 
 def _results(cluster: Cluster, run_id: str) -> list[str]:
     """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
-    pods = [pod for pod in cluster.workflow(run_id).pods if (pod.task, pod.node) == (LAST, "")]
-    said = cluster.log(run_id, pods[-1]) if pods else None
+    pod = cluster.workflow(run_id).pod_of(LAST)
+    said = cluster.log(run_id, pod) if pod else None
     return _lines(said or "", f"{LINE_PREFIX}{RESULT}")
 
 

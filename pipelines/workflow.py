@@ -82,6 +82,10 @@ class Workflow:
         """In the order of their start."""
         return [_pod(node, self._document) for node in self._nodes if node.get("type") == "Pod"]
 
+    def pod_of(self, task: str) -> Pod | None:
+        """The last pod that does the work of a task itself; None where there is none yet."""
+        return next((pod for pod in reversed(self.pods) if (pod.task, pod.node) == (task, "")), None)
+
     @property
     def tasks(self) -> list[Task]:
         """All nodes around pods, each once, in the order of their start."""

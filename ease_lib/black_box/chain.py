@@ -42,14 +42,14 @@ from ease_lib.black_box.meter import Meter, MeteredClient
 from ease_lib.black_box.pace import PacedClient, Schedule, schedules
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
-from ease_lib.config.sections import EndpointConfig, JudgeConfig
+from ease_lib.config.sections import PYTHON, EndpointConfig, JudgeConfig
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key, sent_header
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
-LOCAL, FUNCTION, PYTHON = "local", "function", "python:"
-"""Not behind a URL: a small LLM in a process of its own, a function of the caller's (`ease_lib.optimize`), and a
-function that is named (`python:MODULE:NAME`)."""
+LOCAL, FUNCTION = "local", "function"
+"""Not behind a URL, as what `PYTHON` begins: a small LLM in a process of its own, and a function of the caller's
+(`ease_lib.optimize`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

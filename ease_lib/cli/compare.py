@@ -39,10 +39,11 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
+    from ease_lib.config.comparison import plan
     from ease_lib.running.comparison.workers import run_cells
     from ease_lib.running.run import open_host, open_run
     from ease_lib.stages import report_comparison
-    from ease_lib.stages.plan_comparison import checked_plan, most_requests
+    from ease_lib.stages.plan_comparison import checked, most_requests
 
     values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
@@ -51,7 +52,7 @@ def answer(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
-            cells = checked_plan({"store_uri": str(folder / "store"), **values}, run)
+            cells = checked(plan({"store_uri": str(folder / "store"), **values}), run)
         requests = f"{most_requests(cells):,}".replace(",", " ")
         print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)

@@ -31,6 +31,8 @@ METRIC_NAMES = (
 )
 JUDGE = "judge"
 """The metric that asks a second LLM."""
+PYTHON = "python:"
+"""Before a function that `llm_base_url` names."""
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
 """Fields of a request that the client sets itself."""
 _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)

@@ -70,7 +70,7 @@ def execute(
         places = run_of(parse_parameters(wanted[0].parameters))
         work = work_on("plan_comparison", values, outputs=parts(Outputs, {"plan": planned}))
         with open_run(host, *places) as run, recorded(work, run, record, chain, made=[planned]):
-            cells = checked_plan(values, run.unrecorded())
+            cells = checked(wanted, run.unrecorded())
             place = place_of(places[0], host.context.run_id)
             document = {"place": place, "cells": [cell.document for cell in cells]}
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
@@ -102,13 +102,13 @@ def _least_requests(run: Parameters) -> int:
     return _test_requests(run) + least_answers(run.optimizer, most_validation_rows(run.task)) * _answer_requests(run)
 
 
-def checked_plan(values: Mapping[str, object], run: Run) -> list[Cell]:
-    """All cells, after every task and every endpoint was tried once; each has an equal share of the caps.
+def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
+    """The cells of a plan, after every task and every endpoint was tried once; each has an equal share of the caps.
 
     Raises:
         ConfigError: listing every problem found.
     """
-    cells = _with_shares(plan(values))
+    cells = _with_shares(planned)
     runs = [parse_parameters(cell.parameters) for cell in cells]
     trials = check(*runs, run=run)
     pinned: dict[tuple[EndpointConfig, str], str] = {}
@@ -122,7 +122,7 @@ def checked_plan(values: Mapping[str, object], run: Run) -> list[Cell]:
     return continued
 
 
-def _with_shares(cells: list[Cell]) -> list[Cell]:
+def _with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Caps are of the whole comparison: what one cell took another would lack, and nobody could compare them.
 
     Raises:

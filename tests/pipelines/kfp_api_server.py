@@ -31,10 +31,11 @@ from urllib.parse import parse_qs, urlsplit
 import kfp_server_api
 import yaml
 
+from pipelines.cluster import YAML_LOADER
+
 INT64_FIELDS = {("V2beta1RecurringRun", "max_concurrency"), ("V2beta1PeriodicSchedule", "interval_second")}
 """64-bit integers: strings in the models, and as JSON a string or a number."""
 PARAMETER_TYPES = {"STRING": str, "NUMBER_INTEGER": int, "NUMBER_DOUBLE": (int, float), "BOOLEAN": bool}
-YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
