@@ -26,6 +26,7 @@ class Method:
 METHODS = {
     "adaptive": Method(chooses_rows=True, is_flexible=True),
     "halving": Method(chooses_rows=True, is_flexible=True),
+    "capo": Method(chooses_rows=True, is_flexible=True),
     "ease": Method(is_flexible=True),
     "best_of_n": Method(is_flexible=True),
     "evolution": Method(is_flexible=True),

@@ -222,7 +222,7 @@ def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[in
     if not used:
         return []
     draw = rng(seed, "exemplar effects")
-    effects = np.array([outcome.model.sample(draw).exemplar_effects for _ in range(DRAWS)])
+    effects = np.array([outcome.model.sample(draw)[0].exemplar_effects for _ in range(DRAWS)])
     effects = effects[:, used] - effects[:, used].mean(axis=1, keepdims=True)
     means, errors = effects.mean(axis=0), effects.std(axis=0)
     probabilities = (effects <= -LEAST_EFFECT).mean(axis=0)

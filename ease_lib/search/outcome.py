@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ease_lib.machine import one_thread
-from ease_lib.search.optimizers.halving import features_of
+from ease_lib.search.optimizers.halving import components_of
 from ease_lib.search.optimizers.history import Candidate, History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
-from ease_lib.search.surrogate.answers import Answered, AnswerModel, Answers, fitted_model
+from ease_lib.search.surrogate.answer_model import AnswerModel
+from ease_lib.search.surrogate.answers import Answered, Answers, fitted_model
 
 Z_95 = 1.959964
 
@@ -63,13 +64,12 @@ def outcome_of(
     if recommended is None and history.incumbent is None:
         return None
     candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
-    rows_of_set = len(problem.validation_outputs)
-    model = fitted_model(features_of(problem), answers, rows_of_set, always=[candidate.prompt])
+    model = fitted_model(components_of(problem), answers, always=[candidate.prompt])
     if recommended:
         score = estimate = recommended.score
         error, rows = recommended.error, recommended.rows
     else:
-        place = model.prompts.index(candidate.prompt)
+        place = model.place(candidate.prompt)
         score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
         estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
     return Outcome(

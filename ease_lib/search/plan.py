@@ -16,7 +16,7 @@ from ease_lib.evaluation.usage import Usage
 from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
-from ease_lib.search.optimizers.halving import BLOCK_ROWS
+from ease_lib.search.optimizers.halving import FIRST_ROWS
 from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.search.task import SearchTask
 from ease_lib.seeding import rng
@@ -106,7 +106,7 @@ class Plan:
         """
         if black_box.is_function:
             return 1
-        return 1 + math.ceil(2 * self.concurrency / (BLOCK_ROWS if self.chooses_rows else len(self.rows)))
+        return 1 + math.ceil(2 * self.concurrency / (FIRST_ROWS if self.chooses_rows else len(self.rows)))
 
     def begin(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
         """Say what lies ahead, and allow what the caps leave for it.

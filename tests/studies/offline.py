@@ -38,10 +38,11 @@ from ease_lib.running.run import Run, limits_of, open_host, open_run, run_of
 from ease_lib.search.budget import SEARCH
 from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
-from ease_lib.search.optimizers.halving import Halving, features_of
+from ease_lib.search.optimizers.halving import Halving, components_of
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.problem import Problem
-from ease_lib.search.surrogate.answers import AnswerModel, Answers, fitted_model
+from ease_lib.search.surrogate.answer_model import AnswerModel
+from ease_lib.search.surrogate.answers import Answers, fitted_model
 from ease_lib.search.surrogate.network import ScoreNetwork
 from ease_lib.search.surrogate.representations import Representation, SequenceRepresentation, precomputed_representation
 from ease_lib.seeding import rng
@@ -112,7 +113,7 @@ def answered(parameters: Parameters, sequences: int, rows: int) -> Answered:
 
 def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> Answered:
     settings, seed = parameters.optimizer, parameters.run.seed
-    data = _prepared(parameters, run)
+    data = prepared(parameters, run)
     rows = min(rows, len(data.validation))
     if rows < FEWEST_ROWS:
         raise ConfigError(f"{rows} validation rows are too few for a study; raise validation_size to {FEWEST_ROWS}")
@@ -154,7 +155,7 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Data:
+class Data:
     """What the stages before the search make."""
 
     pool: list[Exemplar]
@@ -163,14 +164,14 @@ class _Data:
     embeddings: ExemplarEmbeddings
 
 
-def _prepared(parameters: Parameters, run: Run) -> _Data:
+def prepared(parameters: Parameters, run: Run) -> Data:
     with tempfile.TemporaryDirectory() as folder:
         at = Workspace(Path(folder))
         at.run(parameters, run, *modules_between("", "optimize"))
         pool = read_exemplars(Path(at.kept), contracts.EXEMPLAR_POOL)
         validation = read_exemplars(Path(at.validation), contracts.VALIDATION_SET)
         pool_ids, validation_ids = ([row.exemplar_id for row in split] for split in (pool, validation))
-        return _Data(
+        return Data(
             pool=pool,
             validation=validation,
             dataset=read_document(Path(at.summary), contracts.DATASET_SUMMARY),
@@ -178,7 +179,7 @@ def _prepared(parameters: Parameters, run: Run) -> _Data:
         )
 
 
-def _representations(parameters: Parameters, data: _Data, space: SequenceSpace, run: Run) -> dict[str, Representation]:
+def _representations(parameters: Parameters, data: Data, space: SequenceSpace, run: Run) -> dict[str, Representation]:
     """By the name that tables show."""
     embedder = open_embedder(parameters.embedding, parameters.hardware, notes=run.notes)
     whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [instruction_text("")])
@@ -196,7 +197,7 @@ def _representations(parameters: Parameters, data: _Data, space: SequenceSpace, 
 
 
 def _problem(
-    data: _Data, space: SequenceSpace, representation: Representation, asked: Sequence[Exemplar], seed: int
+    data: Data, space: SequenceSpace, representation: Representation, asked: Sequence[Exemplar], seed: int
 ) -> Problem:
     return Problem(
         space=space,
@@ -234,7 +235,7 @@ def _luck(data: Answered) -> float:
 
 def _variance_table(data: Answered) -> Iterator[str]:
     answers = _told(data, range(len(data.sequences)), [range(data.scores.shape[1])] * len(data.sequences))
-    variances = fitted_model(features_of(data.problem), answers, data.scores.shape[1]).variances
+    variances = fitted_model(components_of(data.problem), answers).variances
     yield "## What makes answers differ\n"
     yield "| Component | standard deviation | share of the variance between sequences |\n|---|--:|--:|"
     for name, variance in sorted(variances.components.items(), key=lambda each: -each[1]):
@@ -348,7 +349,7 @@ class _Listed(SequenceSpace):
 
 
 def _model(data: Answered, numbers: Sequence[int], rows: Sequence[Sequence[int]]) -> AnswerModel:
-    return fitted_model(features_of(data.problem), _told(data, numbers, rows), data.scores.shape[1])
+    return fitted_model(components_of(data.problem), _told(data, numbers, rows))
 
 
 def _told(data: Answered, numbers: Sequence[int], rows: Sequence[Sequence[int]]) -> Answers:

@@ -242,7 +242,7 @@ class OptimizerConformance:
 class RowAllocatingConformance(OptimizerConformance):
     """The same of a method that chooses the rows of its evaluations."""
 
-    answers_before_kill = ANSWERS // 10
+    answers_before_kill = 3
 
     @pytest.mark.parametrize("parallel", [1, 4, 50])
     def test_budget_is_kept_and_no_sequence_is_evaluated_twice(self, tmp_path: Path, parallel: int) -> None:

@@ -63,13 +63,11 @@ class Prompts:
         """(b, k) exemplars that follow; meaningless where there is none."""
         return np.asarray(np.maximum(self.lengths[:, None] - 1 - np.arange(self.sequences.shape[1]), 0))
 
-    def ordered_pairs(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.integer]]]:
-        """Numbers of prompts, their earlier and their later exemplar, for each pair of places."""
-        k = self.sequences.shape[1]
-        for earlier in range(k):
-            for later in range(earlier + 1, k):
-                prompts = np.flatnonzero(self.present[:, later])
-                yield prompts, self.sequences[prompts, earlier], self.sequences[prompts, later]
+    def reversed(self) -> NDArray[np.int64]:
+        """(b, k) exemplars, the last one first; `PADDING` behind the first one."""
+        places = self.lengths[:, None] - 1 - np.arange(self.sequences.shape[1])
+        found = np.take_along_axis(self.sequences.astype(np.int64), self.from_end, axis=1)
+        return np.where(places >= 0, found, PADDING)
 
     def __len__(self) -> int:
         return len(self.sequences)

@@ -7,12 +7,13 @@ c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after that
     n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
     A(t) = c / n(t)                 contenders: the A best by posterior mean
 
-and the one whose posterior is the widest of them is asked a block of rows that it was not asked yet. That is successive
-halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that nobody has tried
-compete by what is predicted of them. All estimates are posteriors of one model (`surrogate/answers.py`). The methods
-differ in what the model may see, and in who the challengers are:
+and the one whose posterior is the widest of them is asked rows that it was not asked yet, a quarter more than it was.
+That is successive halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that
+nobody has tried compete by what is predicted of them. All estimates are posteriors of one model
+(`surrogate/answer_model.py`). The methods differ in what the model may see, and in who the challengers are:
 
-    adaptive   all components; local maxima of the posterior mean, and of a draw from the posterior (Thompson sampling).
+    adaptive   all components; in turns a local maximum of the posterior mean, climbed from the best sequence, and one
+               of a draw from the posterior (Thompson sampling), climbed from the draw's best, each second time.
                Where the components explain nothing, their variances are estimated as next to nothing, and what is left
                is `halving`
     halving    no components; none
@@ -26,6 +27,7 @@ right believes them too much.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -48,22 +50,30 @@ from ease_lib.search.optimizers.problem import (
     Recommendation,
     ask_random,
 )
-from ease_lib.search.surrogate.answers import AnswerModel, Answers, Features, Function, Variances, fitted_model
+from ease_lib.search.surrogate.answer_model import AnswerModel, Function
+from ease_lib.search.surrogate.answers import Answers, fitted_model
+from ease_lib.search.surrogate.components import Components
 from ease_lib.seeding import rng
 from ease_lib.tasks.splits import classes_of
 
-FIRST_ROWS = 4
-"""n0."""
-BLOCK_ROWS = 8
-"""Rows of every further look."""
+FIRST_ROWS = 2
+"""n0: many sequences and few rows each find more than few and many do (`tests/worlds`)."""
+MOST_ROWS = 1_500
+"""Validation rows that are used: as many tell scores apart that differ by two points."""
+MORE_ROWS = 0.25
+"""Rows of every further look, as a share of those asked."""
+CONFIRMED_ROWS = 8
+"""Rows of a look for confirmation."""
 CONFIRMATION, FINALISTS = 0.2, 3
 """Share of the requests, and of how many prompts."""
 KEPT_ROWS, MOST_CONFIRMED = 1 / 3, 1 / 2
 """Shares of the rows: kept for confirmation, and asked of each finalist at most."""
+CHALLENGE_PERIOD = 2
+"""Every so many proposals a new sequence is sought."""
 EQUAL = 0.005
 """Difference of scores below which the shorter sequence is better."""
-FIRST_CHECKPOINT, CHECKPOINT_GROWTH = 40, 1.2
-"""Answers after which variances are estimated, and again when there are so many times more."""
+CHECKPOINT_GROWTH = 1.2
+"""Variances are estimated again when there are so many times more answers."""
 MOST_INSERTED = 150
 """Exemplars that a step of the local search tries; of larger pools the best ones and random ones."""
 
@@ -117,19 +127,19 @@ class Halving:
 
     def __init__(self, problem: Problem, *, challenged: bool) -> None:
         self._problem = problem
-        self._rungs = Rungs.of(problem.answers, len(problem.validation_outputs))
-        self._order = row_order(problem.validation_outputs, problem.seed)
+        self._order = row_order(problem.validation_outputs, problem.seed)[:MOST_ROWS]
+        self._rungs = Rungs.of(problem.answers, len(self._order))
         self._for_search = self._order[: self._rungs.validation_rows]
         self._kept = self._order[self._rungs.validation_rows :]
         self._place = {row: place for place, row in enumerate(self._for_search)}
         self._challenged = challenged
-        self._alone = features_of(problem).without_components()
-        self._features = features_of(problem) if challenged else self._alone
+        self._alone = components_of(problem).without_components()
+        self._components = components_of(problem) if challenged else self._alone
         self._answers = Answers()
         self._history = History(comparable=False)
         self._spent = 0
-        self._model: tuple[int, AnswerModel] | None = None
-        self._variances: dict[int, Variances] = {}
+        self._model: AnswerModel | None = None
+        self._refit = self._rungs.first_looks / 2
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._answers.add(prompt, rows, scores)
@@ -137,7 +147,15 @@ class Halving:
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
         self._spent += len(observation.candidate.rows)
-        self._answers.add(observation.candidate.prompt, observation.rows, observation.scores)
+        prompt = observation.candidate.prompt
+        self._answers.add(prompt, observation.rows, observation.scores)
+        if len(self._answers) >= self._refit:  # here, so that models are a function of what was told alone
+            self._model = self._fit(self._model)
+            self._refit = CHECKPOINT_GROWTH * len(self._answers)
+        elif self._model and prompt in self._model:
+            self._model.add(prompt, observation.rows, observation.scores)
+        elif self._model:
+            self._model.add(prompt, *self._answers.of(prompt))
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
         return not (self._looks_first(pending) and self._random(iteration, pending))
@@ -197,10 +215,10 @@ class Halving:
                 confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
         if not len(confirmed):
             return None
-        model = fitted_model(self._alone, confirmed, len(self._order))
-        if prompt not in model.prompts:
+        model = fitted_model(self._alone, confirmed)
+        if prompt not in model:
             return None
-        place = model.prompts.index(prompt)
+        place = model.place(prompt)
         return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
 
     def ended(self) -> str:
@@ -285,7 +303,7 @@ class Halving:
         asked = [self._place[row] for row in self._asked(prompt, pending) if row in self._place]
         start = (asked[-1] + 1 if asked else self._spent_with(pending)) % len(self._for_search)
         following = [*self._for_search[start:], *self._for_search[:start]]
-        size = min(BLOCK_ROWS if asked else FIRST_ROWS, self.left(pending))
+        size = min(max(FIRST_ROWS, math.ceil(MORE_ROWS * len(asked))), self.left(pending))
         rows = self._unasked(prompt, following, pending)[:size]
         return Candidate(
             sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows)
@@ -293,8 +311,15 @@ class Halving:
 
     def _confirmation(self, prompt: Prompt, pending: Sequence[Candidate]) -> Candidate:
         """The prompt with rows kept for this, and once these are all asked, with others that are new to it."""
-        rows = self._unasked(prompt, (*self._kept, *self._for_search), pending)[: min(BLOCK_ROWS, self.left(pending))]
+        rows = self._unasked(prompt, (*self._kept, *self._for_search), pending)
+        rows = rows[: min(CONFIRMED_ROWS, self.left(pending))]
         return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows))
+
+    def _is_open(self, prompt: Prompt, pending: Sequence[Candidate]) -> bool:
+        """Whether there are rows of the search that it was not asked yet."""
+        return len(self._asked(prompt, pending)) < len(self._for_search) or bool(
+            self._unasked(prompt, self._for_search, pending)
+        )
 
     def _unasked(self, prompt: Prompt, rows: Sequence[int], pending: Sequence[Candidate]) -> list[int]:
         asked = set(self._asked(prompt, pending))
@@ -311,53 +336,35 @@ class Halving:
         model = self._fitted()
         prompts = list(model.prompts)
         means, variances = model.mean, model.covariance.diagonal()
-        challengers = self._challengers(iteration, pending)
-        if challengers:
-            prompts = [*prompts, *challengers]
-            predicted = model.predict(challengers)
+        challenger = self._challenger(iteration, pending)
+        if challenger:
+            prompts = [*prompts, challenger]
+            predicted = model.predict([challenger])
             means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
         under_way = {candidate.prompt for candidate in pending}
-        order = np.argsort(-means, kind="stable").tolist()
-        open_ = [place for place in order if self._unasked(prompts[place], self._for_search, pending)]
-        if not open_:
+        order = iter(np.argsort(-means, kind="stable").tolist())
+        best = itertools.islice(order, self._rungs.contenders(self._spent_with(pending)))
+        among = [place for place in best if self._is_open(prompts[place], pending)]
+        among = among or list(itertools.islice((each for each in order if self._is_open(prompts[each], pending)), 1))
+        if not among:
             return self._random(iteration, pending)
-        best = set(order[: self._rungs.contenders(self._spent_with(pending))])
-        among = [place for place in open_ if place in best] or open_[:1]
         among = [place for place in among if prompts[place] not in under_way] or among
         chosen = max(among, key=lambda place: variances[place])
         return self._look(prompts[chosen], pending, float(means[chosen]))
 
-    def _challengers(self, iteration: int, pending: Sequence[Candidate]) -> list[Prompt]:
-        """New prompts that could be better than those known."""
-        if not self._challenged:
-            return []
+    def _challenger(self, iteration: int, pending: Sequence[Candidate]) -> Prompt | None:
+        """A new prompt that could be better than those known."""
+        if not self._challenged or iteration % CHALLENGE_PERIOD:
+            return None
         model = self._fitted()
-        best = np.argsort(-model.mean, kind="stable")[:2]
-        found = [
-            self._drawn(iteration, pending),
-            self._climbed(model.posterior_mean(), [model.prompts[place] for place in best], iteration),
-        ]
-        taken = self._taken(pending)
-        return [each for each in dict.fromkeys(found) if each not in taken]
-
-    def _drawn(self, iteration: int, pending: Sequence[Candidate]) -> Prompt:
-        """The local maximum of a draw from the posterior."""
-        model = self._fitted()
-        function = model.sample(rng(self._problem.seed, "ask", iteration))
-        sampled = function.at_observed()
-        starts = [model.prompts[int(np.argmax(model.mean))], model.prompts[int(np.argmax(sampled))]]
-        drawn = ask_random(self._problem, self._history, iteration, pending)
-        starts += [drawn.prompt] if drawn else []
-        return self._climbed(function, starts, iteration)
-
-    def _climbed(self, function: Function, starts: Sequence[Prompt], iteration: int) -> Prompt:
+        if iteration // CHALLENGE_PERIOD % 2:
+            function, values = model.sample(rng(self._problem.seed, "ask", iteration))
+        else:
+            function, values = model.posterior_mean(), model.mean
+        start = model.prompts[int(np.argmax(values))]
         inserted = self._inserted(function, iteration)
-        instructions = self._problem.instructions
-        climbs = [
-            climb(function, start, self._problem.space, inserted, instructions=instructions)
-            for start in dict.fromkeys(starts)
-        ]
-        return max(climbs, key=lambda found: found[1])[0]
+        found, _ = climb(function, start, self._problem.space, inserted, instructions=self._problem.instructions)
+        return None if found in self._taken(pending) else found
 
     def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
         n = self._problem.space.n
@@ -371,30 +378,17 @@ class Halving:
         return {*self._answers.prompts, *(candidate.prompt for candidate in pending)}
 
     def _fitted(self) -> AnswerModel:
-        """The model of all answers told; variances are those of the last checkpoint."""
-        if self._model is None or self._model[0] != len(self._history):
-            rows = len(self._order)
-            checkpoint = checkpoint_before(len(self._answers))
-            if checkpoint not in self._variances:
-                at = fitted_model(self._features, self._answers, rows, first=checkpoint)
-                self._variances = {checkpoint: at.variances}
-            model = fitted_model(
-                self._features, self._answers, rows, self._variances[checkpoint], always=self._finalists(())
-            )
-            self._model = len(self._history), model
-        return self._model[1]
+        """The model of all answers told."""
+        return self._model or self._fit(None)
+
+    def _fit(self, before: AnswerModel | None) -> AnswerModel:
+        return fitted_model(
+            self._components, self._answers, coming=self._order, before=before, always=self._finalists(())
+        )
 
 
-def checkpoint_before(answers: int) -> int:
-    """The number of answers, at most so many, that variances are estimated from: a function of the history alone."""
-    if answers <= FIRST_CHECKPOINT:
-        return answers
-    steps = math.floor(math.log(answers / FIRST_CHECKPOINT) / math.log(CHECKPOINT_GROWTH) + 1e-9)
-    return math.floor(FIRST_CHECKPOINT * CHECKPOINT_GROWTH**steps + 1e-9)
-
-
-def features_of(problem: Problem) -> Features:
+def components_of(problem: Problem) -> Components:
     """What the model may see of a problem's sequences."""
     classes = {label: number for number, label in enumerate(classes_of(problem.outputs))}
     labels = np.array([classes[output] for output in problem.outputs], dtype=np.int64) if classes else None
-    return Features(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)
+    return Components(k=problem.space.k, pool=problem.pool, labels=labels, instructions=problem.instructions)

@@ -70,9 +70,16 @@ def _halving(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
     return Halving(problem, challenged=config.method == "adaptive")
 
 
+def _capo(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
+    from ease_lib.search.optimizers.capo import Capo
+
+    return Capo(problem)
+
+
 OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] = {
     "adaptive": _halving,
     "halving": _halving,
+    "capo": _capo,
     "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),
     "evolution": lambda problem, config: Evolution(problem, initial_design=config.scaled_design),

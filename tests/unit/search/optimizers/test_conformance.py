@@ -22,6 +22,11 @@ class TestHalving(RowAllocatingConformance):
         return create_optimizer(OptimizerConfig(method="halving"), problem)
 
 
+class TestCapo(RowAllocatingConformance):
+    def create(self, problem):
+        return create_optimizer(OptimizerConfig(method="capo"), problem)
+
+
 class TestEase(OptimizerConformance):
     def create(self, problem):
         return create_optimizer(OptimizerConfig(method="ease", **SMALL), problem)

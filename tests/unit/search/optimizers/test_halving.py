@@ -10,8 +10,7 @@ import pytest
 from ease_lib.evaluation.rows import row_order
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import share_as_good
-from ease_lib.search.optimizers import halving
-from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs, checkpoint_before
+from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs
 from ease_lib.search.optimizers.history import History, Observation
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import outcome_of
@@ -260,10 +259,22 @@ def test_confirmation_takes_a_fifth_of_the_requests_or_half_of_the_rows_of_each_
     assert Rungs.of(1, 1).validation_rows == 1
 
 
-def test_checkpoints_depend_on_the_number_of_answers_alone():
-    assert checkpoint_before(7) == 7
-    assert checkpoint_before(47) == 40
-    assert checkpoint_before(48) == 48
-    checkpoints = [checkpoint_before(answers) for answers in range(1, 2000)]
-    assert checkpoints == sorted(checkpoints)
-    assert len({each for each in checkpoints if each > halving.FIRST_CHECKPOINT}) < 25
+def test_of_very_many_validation_rows_some_are_used():
+    many = replace(problem(answers=300), validation_outputs=[str(number) for number in range(30_000)])
+    optimizer = Halving(many, challenged=True)
+    history = World(additive()).search(optimizer)
+    assert sum(len(observation.rows) for observation in history) == 300
+    assert optimizer.recommend() is not None
+
+
+def test_what_is_proposed_does_not_depend_on_when_the_answers_come():
+    """Models are fitted when answers are told, so a search that is told all of a journal at once proposes the same."""
+    world = World(additive())
+    optimizer = Halving(problem(answers=400), challenged=True)
+    history = world.search(optimizer)
+    again = Halving(problem(answers=400), challenged=True)
+    for observation in history[:-20]:
+        again.tell(observation)
+    for place in range(len(history) - 20, len(history)):
+        assert again.ask(place) == history[place].candidate
+        again.tell(history[place])

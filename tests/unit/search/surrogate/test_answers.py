@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.surrogate import answers as module
-from ease_lib.search.surrogate.answers import Answers, Features, fitted_model
+from ease_lib.search.surrogate.answers import Answers, fitted_model
+from ease_lib.search.surrogate.components import Components
 
 N, K, ROWS = 20, 3, 40
 
 
-def features(**settings):
-    return Features(k=K, pool=np.random.default_rng(0).normal(size=(N, 8)), **settings)
+def components(**settings):
+    return Components(k=K, pool=np.random.default_rng(0).normal(size=(N, 8)), **settings)
 
 
 def sequences(count, generator):
@@ -42,7 +42,7 @@ def test_it_predicts_sequences_that_it_has_not_seen_where_exemplars_add_up():
         effect = lambda sequence: float(sum(worth[list(sequence)]))  # noqa: B023, E731
         _, found, _ = world(effect, seed=seed)
         new = sequences(60, np.random.default_rng(9))
-        predicted, _ = fitted_model(features(), found, ROWS).predict(new)
+        predicted, _ = fitted_model(components(), found).predict(new)
         found_ranks.append(spearmanr(predicted, [effect(sequence) for _, sequence in new]).statistic)
     assert np.mean(found_ranks) > 0.8
 
@@ -53,8 +53,9 @@ def test_where_sequences_differ_by_chance_alone_it_says_so():
     own = {}
     effect = lambda sequence: own.setdefault(sequence, float(chance.normal(0, 0.15)))  # noqa: E731
     _, found, true = world(effect, asked=20, count=120)
-    model = fitted_model(features(), found, ROWS)
-    assert model.variances.components["own"] > 0.6 * model.variances.sequences
+    model = fitted_model(components(), found)
+    alone = model.variances.components["own"] + model.variances.components["set"]  # hardly any set comes in two orders
+    assert alone > 0.6 * model.variances.sequences
     assert spearmanr(model.mean, true).statistic > 0.8
     new = sequences(60, np.random.default_rng(9))
     assert model.predict(new)[0].std() < 0.5 * model.mean.std()
@@ -62,7 +63,7 @@ def test_where_sequences_differ_by_chance_alone_it_says_so():
 
 def test_it_finds_the_variances_of_rows_and_noise():
     _, found, _ = world(lambda sequence: 0.0, noise=0.3, row_spread=0.2, asked=20)
-    variances = fitted_model(features(), found, ROWS).variances
+    variances = fitted_model(components(), found).variances
     assert variances.noise**0.5 == pytest.approx(0.3, rel=0.15)
     assert variances.rows**0.5 == pytest.approx(0.2, rel=0.4)
 
@@ -78,7 +79,7 @@ def test_easy_rows_do_not_make_a_sequence_good():
     shared = [(0, (0, 5)), (0, (7, 3))]
     for prompt in shared:
         found.add(prompt, list(range(ROWS)), [0.9 if row < ROWS // 2 else 0.3 for row in range(ROWS)])
-    model = fitted_model(features(), found, ROWS)
+    model = fitted_model(components(), found)
     assert np.ptp(model.mean) < 0.3 < 0.6
 
 
@@ -89,35 +90,15 @@ def test_intervals_cover():
         own = np.random.default_rng(100 + seed)
         effect = lambda sequence: float(sum(worth[list(sequence)])) + float(own.normal(0, 0.05))  # noqa: B023, E731
         _, found, true = world(effect, seed=seed)
-        model = fitted_model(features(), found, ROWS)
+        model = fitted_model(components(), found)
         error = np.sqrt(model.covariance.diagonal())
         inside += (np.abs(model.mean - true) < 1.96 * error).tolist()
     assert 0.88 < np.mean(inside) <= 1.0
 
 
-def test_the_posterior_mean_as_a_function_is_what_it_predicts():
-    labels = np.arange(N) % 3
-    _, found, _ = world(lambda sequence: 0.02 * len(sequence))
-    model = fitted_model(features(labels=labels), found, ROWS)
-    new = sequences(30, np.random.default_rng(9))
-    assert np.allclose(model.posterior_mean()(Prompts.of(new, K)), model.predict(new)[0], atol=1e-9)
-
-
-def test_draws_have_the_mean_and_the_spread_of_the_posterior():
-    labels = np.arange(N) % 3
-    worth = np.random.default_rng(1).normal(0, 0.1, size=N)
-    _, found, _ = world(lambda sequence: float(sum(worth[list(sequence)])))
-    model = fitted_model(features(labels=labels), found, ROWS)
-    draw = np.random.default_rng(5)
-    drawn = np.array([model.sample(draw).at_observed() for _ in range(600)])
-    deviation = np.sqrt(model.covariance.diagonal())
-    assert np.abs(drawn.mean(axis=0) - model.mean).max() < 5 * deviation.max() / np.sqrt(600)
-    assert np.median(drawn.std(axis=0) / deviation) == pytest.approx(1.0, abs=0.1)
-
-
 def test_a_harmful_exemplar_has_the_lowest_effect():
     _, found, _ = world(lambda sequence: -0.3 * (7 in sequence))
-    effects = fitted_model(features(), found, ROWS).posterior_mean().exemplar_effects
+    effects = fitted_model(components(), found).posterior_mean().exemplar_effects
     assert int(np.argmin(effects)) == 7
 
 
@@ -130,7 +111,7 @@ def test_instructions_are_told_apart():
             list(range(first, first + 10)),
             (0.3 + 0.4 * given + draw.normal(0, 0.1, size=10)).tolist(),
         )
-    mean, _ = fitted_model(features(instructions=2), found, ROWS).predict([(0, (1, 2)), (1, (1, 2))])
+    mean, _ = fitted_model(components(instructions=2), found).predict([(0, (1, 2)), (1, (1, 2))])
     assert mean[1] - mean[0] == pytest.approx(0.4, abs=0.1)
 
 
@@ -138,7 +119,7 @@ def test_instructions_are_told_apart():
 def test_few_or_equal_answers_give_numbers(scores):
     found = Answers()
     found.add((0, (1, 2)), list(range(len(scores))), scores)
-    model = fitted_model(features(), found, ROWS)
+    model = fitted_model(components(), found)
     assert np.isfinite(model.mean).all()
     assert (model.covariance.diagonal() > 0).all()
 
@@ -166,6 +147,6 @@ def test_of_many_sequences_the_promising_ones_are_kept_however_old_and_some_of_t
     found = Answers()
     for number in range(N):
         found.add((0, (number,)), [0, 1], [1.0, 1.0] if number < 5 else [0.0, 0.5])
-    prompts = fitted_model(features(), found, ROWS, always=[(0, (11,))]).prompts
+    prompts = fitted_model(components(), found, always=[(0, (11,))]).prompts
     assert len(prompts) == 8
     assert {(0, (number,)) for number in (0, 1, 2, 3, 4, 11)} < set(prompts)

@@ -37,7 +37,7 @@ def test_positional_by_its_formula():
 
 
 @pytest.mark.parametrize("representation", [AverageRepresentation(VECTORS), PositionalRepresentation(VECTORS, OUTPUTS)])
-def test_a_padded_sequence_has_the_features_of_the_sequence_itself(representation):
+def test_a_padded_sequence_has_the_components_of_the_sequence_itself(representation):
     padded = np.array([[3, 1, 4, -1], [7, -1, -1, -1]])
     features = representation(padded)
     np.testing.assert_allclose(features[0], representation(padded[:1, :3])[0], atol=1e-6)

@@ -1,0 +1,233 @@
+"""CAPO (Zehle, Schlager, Heiß & Feurer, 2025, AutoML): an evolution of prompts that race against each other.
+
+A population of mu prompts; in every generation c children join it, and a race leaves mu of them. A child is made by
+
+    crossover   the exemplars of both parents, from which half as many as they have together are drawn
+    mutation    with a third of the chance each: one exemplar more, one less, or neither; then all are shuffled
+
+and in a race all that are left are evaluated on one block of rows after the other, until mu are left or z blocks are
+used. After each block those leave that at least mu others beat, by a paired t test (one-sided, alpha) of all scores so
+far, from which gamma times their length is taken, relative to the longest prompt of the first population.
+
+Different from the paper and from its authors' package (promptolution 2.3): instructions are those of the problem, a
+child has that of one of its parents or, mutated, any; no second LLM rewrites them. Exemplars are shown as they are, not
+with an LLM's reasoning. A prompt has no exemplar twice, and none is made twice while there are others. The length of a
+prompt is that of its exemplars in characters. Where all sequences have k exemplars, the mutation that adds or takes one
+away exchanges one. A race that the budget ends is decided by the blocks that all left in it have answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from ease_lib.evaluation.rows import row_order
+from ease_lib.machine import one_thread
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.candidates.sampling import as_rows
+from ease_lib.search.optimizers.halving import components_of
+from ease_lib.search.optimizers.history import Candidate, History, Observation, Phase
+from ease_lib.search.optimizers.problem import BUDGET, EXHAUSTED, Problem, Recommendation, ask_random
+from ease_lib.search.surrogate.answers import Answers, fitted_model
+from ease_lib.seeding import rng
+
+CROSSOVERS, MOST_BLOCKS, ALPHA, LENGTH_PENALTY = 4, 10, 0.2, 0.05
+"""c, z, alpha and gamma, as in the paper."""
+POPULATION, BLOCK_ROWS = 10, 30
+"""mu and the rows of a block, as in the paper."""
+ENOUGH_ANSWERS = 2_000
+"""Half of both where fewer are paid for, or a block would be more than half of the rows: one race takes some 1 500."""
+TRIES = 100
+"""To make a child that is new."""
+
+
+class Capo:
+    """See above.
+
+    Args:
+        problem: `answers` of it are paid for at most.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        rows = len(problem.validation_outputs)
+        is_large = problem.answers >= ENOUGH_ANSWERS and rows >= 2 * BLOCK_ROWS
+        self._size = POPULATION if is_large else POPULATION // 2
+        length = BLOCK_ROWS if is_large else BLOCK_ROWS // 2
+        order = row_order(problem.validation_outputs, problem.seed)
+        self._blocks = [order[start : start + length] for start in range(0, rows, length)][:MOST_BLOCKS]
+        self._answers = Answers()
+        self._scores: dict[Prompt, dict[int, float]] = {}
+        self._history = History(comparable=False)
+        self._spent = 0
+        self._longest = 1
+        self._generation = 0
+        self._population: list[Prompt] = []
+        self._racing: list[Prompt] = []
+        self._answered_blocks = 0
+
+    def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
+        self._learn(prompt, rows, scores)
+
+    def tell(self, observation: Observation) -> None:
+        self._history.add(observation)
+        self._spent += len(observation.rows)
+        self._learn(observation.candidate.prompt, observation.rows, observation.scores)
+
+    def _learn(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
+        self._answers.add(prompt, rows, scores)
+        known = self._scores.setdefault(prompt, {})
+        known |= {row: 0.0 if score is None else score for row, score in zip(rows, scores, strict=True)}
+
+    def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
+        return self._next(pending) is None and bool(pending)
+
+    @one_thread()
+    def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        left = self.left(pending)
+        if left <= 0:
+            return None
+        candidate = self._next(pending)
+        while candidate is None and not pending and self._advance():
+            candidate = self._next(())
+        if candidate is None:
+            return None
+        return Candidate(
+            sequence=candidate.sequence,
+            instruction=candidate.instruction,
+            phase=candidate.phase,
+            rows=candidate.rows[:left],
+        )
+
+    def left(self, pending: Sequence[Candidate]) -> int:
+        return self._problem.answers - self._spent - sum(len(candidate.rows) for candidate in pending)
+
+    def ended(self) -> str:
+        return BUDGET if self._spent >= self._problem.answers else EXHAUSTED
+
+    @one_thread()
+    def recommend(self) -> Recommendation | None:
+        """The best of the race by its mean on rows that all left in it have answered, or of the last population."""
+        if not len(self._answers):
+            return None
+        among = self._racing if self._answered_blocks else [each for each in self._population if each in self._scores]
+        among = among or list(self._scores)
+        best = max(among, key=lambda prompt: float(np.mean(self._on(prompt, among))))
+        model = fitted_model(components_of(self._problem), self._answers, always=[best])
+        place = model.place(best)
+        return Recommendation(
+            candidate=Candidate(sequence=best[1], phase="search", instruction=best[0]),
+            score=float(np.clip(model.mean[place], 0.0, 1.0)),
+            error=float(np.sqrt(max(model.covariance[place, place], 0.0))),
+            rows=len(self._answers.asked(best)),
+        )
+
+    def _on(self, prompt: Prompt, among: Sequence[Prompt]) -> list[float]:
+        """Its scores on the rows that all of these have answered, or on all of its own where there are none."""
+        common = set.intersection(*({*self._scores[each]} for each in among))
+        return [self._scores[prompt][row] for row in common or self._scores[prompt]]
+
+    def _next(self, pending: Sequence[Candidate]) -> Candidate | None:
+        """A prompt of the race with the rows of the block that it was not asked yet; None where all are."""
+        if self._answered_blocks >= len(self._blocks):
+            return None
+        under_way: dict[Prompt, set[int]] = {}
+        for candidate in pending:
+            under_way.setdefault(candidate.prompt, set()).update(candidate.rows)
+        for prompt in self._racing:
+            known = {*self._scores.get(prompt, ()), *under_way.get(prompt, ())}
+            rows = tuple(row for row in self._blocks[self._answered_blocks] if row not in known)
+            if rows:
+                phase: Phase = "search" if self._generation else "initial"
+                return Candidate(sequence=prompt[1], instruction=prompt[0], phase=phase, rows=rows)
+        return None
+
+    def _advance(self) -> bool:
+        """To the next block of the race, or to the next race; False where no prompt is new any more."""
+        if not self._population:
+            self._population = self._first_population()
+            self._longest = max([*map(self._length, self._population), 1])
+        else:
+            self._answered_blocks += 1
+            self._racing = self._left_in_race()
+            if len(self._racing) > self._size and self._answered_blocks < len(self._blocks):
+                return True
+            self._population = self._survivors()
+            self._generation += 1
+        children = self._children()
+        self._racing, self._answered_blocks = [*self._population, *children], 0
+        return bool(children)
+
+    def _left_in_race(self) -> list[Prompt]:
+        """Those that fewer than mu others beat on the blocks so far."""
+        rows = [row for block in self._blocks[: self._answered_blocks] for row in block]
+        scores = np.array([[self._scores[prompt][row] for row in rows] for prompt in self._racing])
+        scores -= LENGTH_PENALTY * np.array([self._length(prompt) / self._longest for prompt in self._racing])[:, None]
+        beaten = better(scores, ALPHA).sum(axis=1)
+        return [prompt for prompt, times in zip(self._racing, beaten, strict=True) if times < self._size]
+
+    def _survivors(self) -> list[Prompt]:
+        """The best mu by their means on all rows that they were asked (as in the authors' package)."""
+        means = {prompt: float(np.mean([*self._scores[prompt].values()])) for prompt in self._racing}
+        return sorted(self._racing, key=lambda prompt: -means[prompt])[: self._size]
+
+    def _first_population(self) -> list[Prompt]:
+        drawn: list[Candidate] = []
+        while len(drawn) < self._size and (new := ask_random(self._problem, self._history, len(drawn), drawn)):
+            drawn.append(new)
+        return [candidate.prompt for candidate in drawn]
+
+    def _children(self) -> list[Prompt]:
+        known = {*self._scores, *self._population}
+        children: list[Prompt] = []
+        for number in range(CROSSOVERS if len(self._population) > 1 else 0):
+            generator = rng(self._problem.seed, "child", self._generation, number)
+            made = (self._mutated(self._crossed(generator), generator) for _ in range(TRIES))
+            child = next((each for each in made if each not in known and self._is_allowed(each)), None)
+            if child:
+                known.add(child)
+                children.append(child)
+        return children
+
+    def _crossed(self, generator: np.random.Generator) -> Prompt:
+        parents = [self._population[int(each)] for each in generator.permutation(len(self._population))[:2]]
+        both = sorted({exemplar for _, sequence in parents for exemplar in sequence})
+        size = min(sum(len(sequence) for _, sequence in parents) // 2, len(both))
+        exemplars = generator.permutation(both)[:size].tolist() if size else []
+        return parents[int(generator.integers(2))][0], tuple(exemplars)
+
+    def _mutated(self, child: Prompt, generator: np.random.Generator) -> Prompt:
+        instruction, exemplars = child[0], list(child[1])
+        if self._problem.instructions > 1 and generator.random() < 1 / 3:
+            instruction = int(generator.integers(self._problem.instructions))
+        space, chance = self._problem.space, generator.random()
+        others = np.setdiff1d(np.arange(space.n), exemplars)
+        exchanges = len(space.lengths) == 1 and chance < 2 / 3 and bool(len(others))
+        if exemplars and (exchanges or 1 / 3 <= chance < 2 / 3):
+            exemplars.pop(int(generator.integers(len(exemplars))))
+        if len(exemplars) < space.k and len(others) and (exchanges or chance < 1 / 3):
+            exemplars.append(int(generator.choice(others)))
+        return instruction, tuple(exemplars[int(each)] for each in generator.permutation(len(exemplars)))
+
+    def _is_allowed(self, prompt: Prompt) -> bool:
+        space = self._problem.space
+        return len(prompt[1]) in space.lengths and bool(space.allows(as_rows([prompt[1]], space.k))[0])
+
+    def _length(self, prompt: Prompt) -> int:
+        return sum(len(self._problem.exemplars[each]) for each in prompt[1])
+
+
+def better(scores: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:
+    """(p, p) whether prompt j is better than prompt i, by a paired t test of their (p, r) scores, one-sided.
+
+    Where all differences of two prompts are the same, the better one is.
+    """
+    differences = scores[None, :, :] - scores[:, None, :]
+    rows = scores.shape[1]
+    mean, deviation = differences.mean(axis=2), differences.std(axis=2, ddof=1) if rows > 1 else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = stdtr(rows - 1, -mean / (deviation / rows**0.5))
+    return np.asarray(np.where(deviation > 1e-12, chance < alpha, mean > 0))

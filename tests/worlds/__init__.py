@@ -1,0 +1,1 @@
+"""Worlds: simulated search problems, each of which says how good every prompt truly is."""
