@@ -80,8 +80,8 @@ def ease_pipeline(
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter (prefilter=cosine or bm25).
         embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
-        method: adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, dpp, mmd,
-            ot, llm_select or zero_shot.
+        method: adaptive, halving, capo; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, dpp,
+            mmd, ot, llm_select or zero_shot.
         k: Exemplars in the prompt; at most so many where k_min is less.
         budget: Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.
         llm_base_url: OpenAI-compatible URL, local (small LLM shipped), or a function: python:MODULE:NAME or

@@ -408,7 +408,7 @@ class OptimizerConfig(Section):
 
     method: str = param(
         "adaptive",
-        "adaptive, halving; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
+        "adaptive, halving, capo; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
         "dpp, mmd, ot, llm_select or zero_shot.",
         choices=tuple(METHODS),
         form=True,
@@ -416,7 +416,7 @@ class OptimizerConfig(Section):
     k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
     k_min: int = param(
         -1,
-        "Fewest exemplars in the prompt; -1 is 0 for adaptive and halving, and k for all others.",
+        "Fewest exemplars in the prompt; -1 is 0 for adaptive, halving and capo, and k for all others.",
         low=-1,
         high=1000,
     )
@@ -431,7 +431,7 @@ class OptimizerConfig(Section):
         "Longest prompt in tokens, as far as they can be estimated; 0 is no limit.",
         low=0,
         high=10_000_000,
-        only=Only("method", ("adaptive", "halving", "ease", "best_of_n", "dpp", "mmd", "ot")),
+        only=Only("method", ("adaptive", "halving", "capo", "ease", "best_of_n", "dpp", "mmd", "ot")),
     )
     budget: int = param(
         165,
@@ -442,7 +442,7 @@ class OptimizerConfig(Section):
     )
     evaluation_rows: int = param(
         20,
-        "Validation rows of an evaluation, 0 for all; adaptive and halving spread them as they like.",
+        "Validation rows of an evaluation, 0 for all; adaptive, halving and capo spread them as they like.",
         low=0,
         high=10_000,
     )

@@ -266,7 +266,7 @@ class RowAllocatingConformance(OptimizerConformance):
         optimizer = self.create(objective.problem)
         assert isinstance(optimizer, RowAllocating)
         assert optimizer.recommend() is None
-        told = _told(optimizer, objective, BUDGET)
+        told = _told(optimizer, objective, self.most_evaluations)
         recommended = optimizer.recommend()
         assert recommended is not None
         assert recommended.candidate.prompt in {candidate.prompt for candidate in told}

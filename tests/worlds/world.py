@@ -121,11 +121,21 @@ class World:
         )
 
     @cached_property
-    def random_score(self) -> float:
-        """Mean score of random sequences of k exemplars."""
+    def random_scores(self) -> Floats:
+        """(2000,) scores of random sequences of k exemplars."""
         space = SequenceSpace(self.components.n, self.components.k)
         drawn = space.sample(rng(self.seed, "random"), 2000)
-        return float(self.scores(Prompts(drawn, np.zeros(len(drawn), np.int64))).mean())
+        return self.scores(Prompts(drawn, np.zeros(len(drawn), np.int64)))
+
+    @property
+    def random_score(self) -> float:
+        """Their mean."""
+        return float(self.random_scores.mean())
+
+    @property
+    def variance(self) -> float:
+        """Of their scores."""
+        return float(self.random_scores.var())
 
     @cached_property
     def best_single(self) -> float:
@@ -310,5 +320,10 @@ def _probit_spread(variance: float, mean: float) -> float:
     return float(np.sqrt(correlation / (1 - correlation)))
 
 
+def recorded_names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
 def world(name: str, seed: int) -> World:
+    """A draw of a kind of world, or of what was recorded."""
     return parametric(name, seed) if name in KINDS else from_recording(name, seed)

@@ -19,6 +19,7 @@ away exchanges one. A race that the budget ends is decided by the blocks that al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,21 +62,22 @@ class Capo:
         self._blocks = [order[start : start + length] for start in range(0, rows, length)][:MOST_BLOCKS]
         self._answers = Answers()
         self._scores: dict[Prompt, dict[int, float]] = {}
-        self._history = History(comparable=False)
         self._spent = 0
         self._longest = 1
         self._generation = 0
         self._population: list[Prompt] = []
         self._racing: list[Prompt] = []
         self._answered_blocks = 0
+        self._is_exhausted = False
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._learn(prompt, rows, scores)
 
     def tell(self, observation: Observation) -> None:
-        self._history.add(observation)
         self._spent += len(observation.rows)
+        self._begin()
         self._learn(observation.candidate.prompt, observation.rows, observation.scores)
+        self._go_on()
 
     def _learn(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._answers.add(prompt, rows, scores)
@@ -87,20 +89,10 @@ class Capo:
 
     @one_thread()
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
+        self._begin()
         left = self.left(pending)
-        if left <= 0:
-            return None
         candidate = self._next(pending)
-        while candidate is None and not pending and self._advance():
-            candidate = self._next(())
-        if candidate is None:
-            return None
-        return Candidate(
-            sequence=candidate.sequence,
-            instruction=candidate.instruction,
-            phase=candidate.phase,
-            rows=candidate.rows[:left],
-        )
+        return replace(candidate, rows=candidate.rows[:left]) if candidate and left > 0 else None
 
     def left(self, pending: Sequence[Candidate]) -> int:
         return self._problem.answers - self._spent - sum(len(candidate.rows) for candidate in pending)
@@ -132,7 +124,7 @@ class Capo:
 
     def _next(self, pending: Sequence[Candidate]) -> Candidate | None:
         """A prompt of the race with the rows of the block that it was not asked yet; None where all are."""
-        if self._answered_blocks >= len(self._blocks):
+        if self._is_exhausted:
             return None
         under_way: dict[Prompt, set[int]] = {}
         for candidate in pending:
@@ -145,21 +137,31 @@ class Capo:
                 return Candidate(sequence=prompt[1], instruction=prompt[0], phase=phase, rows=rows)
         return None
 
-    def _advance(self) -> bool:
-        """To the next block of the race, or to the next race; False where no prompt is new any more."""
+    def _begin(self) -> None:
+        """The first race, once all that is known from before was recalled."""
         if not self._population:
             self._population = self._first_population()
             self._longest = max([*map(self._length, self._population), 1])
-        else:
-            self._answered_blocks += 1
-            self._racing = self._left_in_race()
-            if len(self._racing) > self._size and self._answered_blocks < len(self._blocks):
-                return True
-            self._population = self._survivors()
-            self._generation += 1
+            self._race()
+            self._go_on()
+
+    def _race(self) -> None:
         children = self._children()
         self._racing, self._answered_blocks = [*self._population, *children], 0
-        return bool(children)
+        self._is_exhausted = not children and self._generation > 0
+
+    def _go_on(self) -> None:
+        """To the next block of the race, or to the next race, as long as nothing is to be evaluated for it.
+
+        It depends on what was told alone, so that a search that continues does as one that was never stopped.
+        """
+        while not self._is_exhausted and self._next(()) is None:
+            self._answered_blocks += 1
+            self._racing = self._left_in_race()
+            if len(self._racing) <= self._size or self._answered_blocks >= len(self._blocks):
+                self._population = self._survivors()
+                self._generation += 1
+                self._race()
 
     def _left_in_race(self) -> list[Prompt]:
         """Those that fewer than mu others beat on the blocks so far."""
@@ -176,7 +178,7 @@ class Capo:
 
     def _first_population(self) -> list[Prompt]:
         drawn: list[Candidate] = []
-        while len(drawn) < self._size and (new := ask_random(self._problem, self._history, len(drawn), drawn)):
+        while len(drawn) < self._size and (new := ask_random(self._problem, History(), len(drawn), drawn)):
             drawn.append(new)
         return [candidate.prompt for candidate in drawn]
 

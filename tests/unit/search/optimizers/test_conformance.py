@@ -23,6 +23,8 @@ class TestHalving(RowAllocatingConformance):
 
 
 class TestCapo(RowAllocatingConformance):
+    most_evaluations = 8  # of a block of eight rows each
+
     def create(self, problem):
         return create_optimizer(OptimizerConfig(method="capo"), problem)
 
