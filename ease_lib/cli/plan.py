@@ -43,14 +43,14 @@ def answer(parsed: argparse.Namespace) -> int:
 
 def plan_text(parameters: Parameters) -> str:
     """A table of the parts of a run; a judge's tokens are among the others."""
-    from ease_lib.running.planning import planned, shares_of_cap
+    from ease_lib.running.planning import planned, shares_of_cap, warning_of_few
     from ease_lib.running.run import open_host, open_run, run_of
 
     prices = parameters.endpoint.prices | parameters.judge.prices
     with open_host() as host, open_run(host, *run_of(parameters)) as run:
         parts = planned(parameters, run)
-    shares = shares_of_cap(parameters, parts)
-    return "\n".join([*_table(parts, prices), *([shares] if shares else []), "nothing was sent"])
+    shares, warning = shares_of_cap(parameters, parts), warning_of_few(parameters, parts)
+    return "\n".join([*_table(parts, prices), *filter(None, (shares, warning)), "nothing was sent"])
 
 
 def comparison_text(values: Mapping[str, object]) -> str:

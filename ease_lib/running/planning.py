@@ -29,6 +29,8 @@ SEQUENCES, QUERIES = 40, 40
 SEARCH, TEST_SET = "search", "test set"
 PROPOSALS = 20
 """Likewise of the prompts that ask for instructions."""
+ENOUGH_ANSWERS = 1_500
+"""From which on the default method was better than Best-of-N in all kinds of worlds (tests/benchmarks/README.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +118,18 @@ def shares_of_cap(parameters: Parameters, parts: Sequence[Estimate]) -> str:
     rest = sum(of.values()) - of[SEARCH] - of[TEST_SET] - of[parts[0].name]
     said = f"of max_llm_requests={cap}, {of[TEST_SET]} are for the test set and {of[SEARCH]} for the search"
     return said + f", {rest} for what else is asked" * bool(rest) if cap else ""
+
+
+def warning_of_few(parameters: Parameters, parts: Sequence[Estimate]) -> str:
+    """Where the default method has too few answers to be sure of anything; else empty."""
+    requests = next(part.usage.requests for part in parts if part.name == SEARCH)
+    answers = requests // (2 if parameters.task.is_judged else 1)
+    if parameters.optimizer.method != "adaptive" or answers >= ENOUGH_ANSWERS:
+        return ""
+    return (
+        f"notice: after {_grouped(answers)} answers its sequence may be no better than the best of as many "
+        f"random ones; from {_grouped(ENOUGH_ANSWERS)} on it was better wherever it was measured (raise budget)"
+    )
 
 
 def _grouped(number: float) -> str:

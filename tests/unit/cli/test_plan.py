@@ -75,10 +75,20 @@ def test_it_says_that_nothing_was_sent_and_what_it_would_cost(capsys):
     assert cli.main(["plan", *options, "--llm-prompt-usd=1000", "--llm-completion-usd=1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "nothing was sent"
-    assert lines[-2].split()[:2] == ["at", "most"]
-    assert float(lines[-2].split()[-1]) > 0
+    total = next(line.split() for line in lines if line.startswith("at most"))
+    assert float(total[-1]) > 0
     assert cli.main(["plan", *options]) == 0
     assert "there is no price" in capsys.readouterr().out
+
+
+def test_it_warns_where_the_default_method_has_few_answers(capsys):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in {**SMALL, "validation_size": 20}.items()]
+    warning = "its sequence may be no better than the best of as many random ones"
+    assert cli.main(["plan", *options]) == 0
+    assert warning in capsys.readouterr().out
+    for enough in (["--budget", "200"], ["--method", "best_of_n"]):
+        assert cli.main(["plan", *options, *enough]) == 0
+        assert warning not in capsys.readouterr().out
 
 
 def test_a_cap_is_shared_out_before_anything_is_spent(capsys):
@@ -91,7 +101,7 @@ def test_a_cap_is_shared_out_before_anything_is_spent(capsys):
     ("values", "least"),
     [
         ({"method": "best_of_n"}, 45 + 10),
-        ({"method": "adaptive"}, 45 + 4),
+        ({"method": "adaptive"}, 45 + 2),
         ({"method": "best_of_n", "order_report": 2}, 45 + 30 + 10),
     ],
 )
