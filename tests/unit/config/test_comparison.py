@@ -63,7 +63,7 @@ def test_endpoints_are_called_by_their_model_or_label():
         ({"methods": "ease, ease"}, "methods has ease twice; give one of them another label"),
         (
             {"methods": "ease, greedy"},
-            "customer_feedback, greedy: method=greedy is not one of adaptive, halving, ease",
+            "customer_feedback, greedy: method=greedy is not one of adaptive, halving, capo, ease",
         ),
         ({"methods": "{method: ease"}, "is no list: write a, b or {name: value}"),
         ({"repeats": 0}, "repeats=0 is not a whole number of at least 1"),
