@@ -311,14 +311,15 @@ class AnswerModel:
     def _append(self, prompt: Prompt) -> None:
         """A prompt that no answer is known of: its posterior follows from those of the others."""
         described = self.components.described(Prompts.of([prompt], self.components.k))
-        cross, itself = self._prior(described)
+        kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
+        cross, itself = self._prior(kernels, own, 1)
         root = self._root.all
         half = solve_triangular(root, cross[0], lower=True)
         follows = solve_triangular(root, half, lower=True, trans="T")
         spread = follows @ self._covariance.all
         variance = itself[0] - half @ half + spread @ follows
-        for name, kernel in self.components.kernels(described, self._described).items():
-            self.kernels[name].append(kernel[0], float(self.components.own_kernels(described)[name][0]))
+        for name, kernel in kernels.items():
+            self.kernels[name].append(kernel[0], float(own[name][0]))
         self._root.append(half, float(np.sqrt(max(itself[0] - half @ half, LEAST_VARIANCE))), symmetric=False)
         self._rows.with_prompts.append(follows @ self._rows.with_prompts.all)
         self._mean.append(np.array(follows @ self._mean.all))
@@ -327,19 +328,19 @@ class AnswerModel:
         self._places[prompt] = len(self.prompts)
         self.prompts.append(prompt)
 
-    def _prior(self, described: Described) -> tuple[Floats, Floats]:
+    def _prior(self, kernels: Mapping[str, Floats], own: Mapping[str, Floats], count: int) -> tuple[Floats, Floats]:
         """(b, s) covariance of prompts with those that are known, and (b,) variance of each."""
-        kernels = self.components.kernels(described, self._described)
-        cross = np.full((len(described), len(self.prompts)), self._level_variance)
+        cross = np.full((count, len(self.prompts)), self._level_variance)
         for name, kernel in kernels.items():
             cross += self.weight_variances[name] * kernel
-        own = self.components.own_kernels(described)
         variance = self._level_variance + self._own + sum(self.weight_variances[name] * own[name] for name in own)
-        return cross, np.broadcast_to(variance, (len(described),)).astype(np.float64)
+        return cross, np.broadcast_to(variance, (count,)).astype(np.float64)
 
     def predict(self, prompts: Sequence[Prompt]) -> tuple[Floats, Floats]:
         """(b,) mean and variance of f at prompts that were not observed."""
-        cross, prior = self._prior(self.components.described(Prompts.of(prompts, self.components.k)))
+        described = self.components.described(Prompts.of(prompts, self.components.k))
+        kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
+        cross, prior = self._prior(kernels, own, len(prompts))
         half = solve_triangular(self._root.all, cross.T, lower=True)
         follows = solve_triangular(self._root.all, half, lower=True, trans="T")
         variance = prior - (half**2).sum(axis=0) + np.einsum("sb,sb->b", follows, self._covariance.all @ follows)
