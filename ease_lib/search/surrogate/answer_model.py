@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ease_lib.search.candidates.prompts import Prompt, Prompts
-from ease_lib.search.surrogate.components import CODED, Coded, Components, Described
+from ease_lib.search.surrogate.components import CODED, Coded, Components
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
