@@ -86,7 +86,13 @@ class World:
         return np.asarray(np.maximum(self.most - SOFTNESS * np.logaddexp(0.0, below), LEAST))
 
     def score(self, prompt: Prompt) -> float:
-        return float(self.scores(Prompts.of([prompt], self.components.k))[0])
+        if prompt not in self._known:
+            self._known[prompt] = float(self.scores(Prompts.of([prompt], self.components.k))[0])
+        return self._known[prompt]
+
+    @cached_property
+    def _known(self) -> dict[Prompt, float]:
+        return {}
 
     def answers(self, prompt: Prompt, rows: Sequence[int]) -> tuple[float, ...]:
         """Right (1) or wrong (0), always the same for a prompt and a row."""

@@ -144,6 +144,7 @@ class Halving:
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._answers.add(prompt, rows, scores)
 
+    @one_thread()
     def tell(self, observation: Observation) -> None:
         self._history.add(observation)
         self._spent += len(observation.candidate.rows)
@@ -276,7 +277,7 @@ class Halving:
 
     def _flawless(self, pending: Sequence[Candidate]) -> Prompt | None:
         """A prompt that answered all rows of the search rightly, and is to prove it on others."""
-        found = (prompt for prompt in self._answers.prompts if self._answers.all_right(prompt, len(self._for_search)))
+        found = self._answers.all_right(len(self._for_search))
         return next((prompt for prompt in found if self._unasked(prompt, self._order, pending)), None)
 
     def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.surrogate.components import CODED, Coded, Components
@@ -129,11 +129,11 @@ class _Posterior:
         size = len(target)
         jitter = 1e-9 * float(np.trace(precision)) / size
         root = np.linalg.cholesky(precision + jitter * np.eye(size))
-        inner = cho_factor(np.eye(size) + root.T @ prior @ root)
-        inverse = root @ cho_solve(inner, root.T)
-        weights = root @ cho_solve(inner, solve_triangular(root, target, lower=True))
-        mean = prior @ weights
-        return cls(mean, prior - prior @ inverse @ prior, weights, inverse)
+        inner = np.linalg.cholesky(np.eye(size) + root.T @ prior @ root)
+        half = _solved(inner, root.T)
+        weights = half.T @ _solved(inner, _solved(root, target))
+        learnt = half @ prior
+        return cls(prior @ weights, prior - learnt.T @ learnt, weights, half.T @ half)
 
 
 def estimated_variances(
@@ -300,8 +300,7 @@ class AnswerModel:
         row_moves = with_rows[place] + among_rows[asked]
         of_answers = covariance[place, place] + with_rows[place, asked] + with_rows[place, asked][:, None]
         root = np.linalg.cholesky(of_answers + among_rows[np.ix_(asked, asked)] + noise * np.eye(len(asked)))
-        moves, row_moves = (solve_triangular(root, each, lower=True) for each in (moves, row_moves))
-        surprise = solve_triangular(root, surprise, lower=True)
+        moves, row_moves, surprise = (_solved(root, each) for each in (moves, row_moves, surprise))
         self._mean.all[:] += surprise @ moves
         self._rows.mean += surprise @ row_moves
         covariance -= moves.T @ moves
@@ -314,8 +313,8 @@ class AnswerModel:
         kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
         cross, itself = self._prior(kernels, own, 1)
         root = self._root.all
-        half = solve_triangular(root, cross[0], lower=True)
-        follows = solve_triangular(root, half, lower=True, trans="T")
+        half = _solved(root, cross[0])
+        follows = _solved(root, half, transposed=True)
         spread = follows @ self._covariance.all
         variance = itself[0] - half @ half + spread @ follows
         for name, kernel in kernels.items():
@@ -341,8 +340,8 @@ class AnswerModel:
         described = self.components.described(Prompts.of(prompts, self.components.k))
         kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
         cross, prior = self._prior(kernels, own, len(prompts))
-        half = solve_triangular(self._root.all, cross.T, lower=True)
-        follows = solve_triangular(self._root.all, half, lower=True, trans="T")
+        half = _solved(self._root.all, cross.T)
+        follows = _solved(self._root.all, half, transposed=True)
         variance = prior - (half**2).sum(axis=0) + np.einsum("sb,sb->b", follows, self._covariance.all @ follows)
         return self._level + follows.T @ self._mean.all, np.maximum(variance, LEAST_VARIANCE)
 
@@ -369,7 +368,7 @@ class AnswerModel:
 
     def _weights(self, values: Floats) -> Floats:
         """(s,) K^-1 times values of the prompts: what each says of the weights of the components."""
-        return np.asarray(cho_solve((self._root.all, True), values))
+        return _solved(self._root.all, _solved(self._root.all, values), transposed=True)
 
     def _weights_by_component(self) -> dict[str, int]:
         """How many weights each component has."""
@@ -485,6 +484,13 @@ class Grown:
         room = np.empty(shape)
         room[tuple(slice(0, length) for length in values.shape)] = values
         return room
+
+
+def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:
+    """x of root x = values; root is lower triangular."""
+    return np.asarray(
+        solve_triangular(root, values, lower=True, trans="T" if transposed else "N", check_finite=False)
+    )
 
 
 def _sums(groups: Ints, values: Floats, size: int) -> Floats:

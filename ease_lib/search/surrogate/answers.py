@@ -83,11 +83,11 @@ class Answers:
         number = self._numbers[prompt]
         return self._rows_of[number], self._scores_of[number]
 
-    def all_right(self, prompt: Prompt, least: int) -> bool:
-        """Whether it was asked so many rows at least, and answered every one rightly."""
-        number = self._numbers[prompt]
-        asked = len(self._rows_of[number])
-        return asked >= least and self.sums[number] >= asked - 1e-9
+    def all_right(self, least: int) -> Iterator[Prompt]:
+        """Prompts that were asked so many rows at least, and answered every one rightly."""
+        for number, total in enumerate(self.sums):
+            if total >= least - 1e-9 and total >= len(self._rows_of[number]) - 1e-9:
+                yield self.prompts[number]
 
     def by_prompt(self) -> Iterator[tuple[Prompt, list[int], list[float | None]]]:
         """Every prompt with the rows that it was asked, and their scores."""

@@ -6,14 +6,17 @@ from functools import cache
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from ease_lib.evaluation.rows import row_order
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import share_as_good
+from ease_lib.search.optimizers import halving
 from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs
 from ease_lib.search.optimizers.history import History, Observation
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import outcome_of
+from ease_lib.search.surrogate.answer_model import AnswerModel
 
 N, ROWS = 30, 120
 
@@ -135,6 +138,26 @@ def test_how_rare_the_winner_is_among_random_sequences_is_said_rightly_in_the_me
         drawn = space.sample(np.random.default_rng(seed), 1000).tolist()
         true.append(np.mean([truth(tuple(sequence)) >= truth(found.candidate.sequence) for sequence in drawn]))
     assert np.mean(said) == pytest.approx(np.mean(true), abs=0.06)
+
+
+def test_models_are_computed_on_one_thread_whatever_the_cores(monkeypatch):
+    threads = []
+
+    def spied(compute):
+        def spy(*given, **named):
+            threads.extend(each["num_threads"] for each in threadpoolctl.threadpool_info())
+            return compute(*given, **named)
+
+        return spy
+
+    monkeypatch.setattr(halving, "fitted_model", spied(halving.fitted_model))
+    for name in ("add", "predict", "sample"):
+        monkeypatch.setattr(AnswerModel, name, spied(getattr(AnswerModel, name)))
+    with threadpoolctl.threadpool_limits(2):
+        optimizer = Halving(problem(answers=200), challenged=True)
+        World(additive()).search(optimizer)
+        optimizer.recommend()
+    assert set(threads) == {1}
 
 
 def test_the_first_of_all_is_without_exemplars_where_that_is_allowed():
