@@ -343,10 +343,14 @@ class Halving:
             predicted = model.predict([challenger])
             means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
         under_way = {candidate.prompt for candidate in pending}
+
+        def is_open(place: int) -> bool:
+            prompt = prompts[place]
+            return self._is_open(prompt, pending if prompt in under_way else ())
+
         order = iter(np.argsort(-means, kind="stable").tolist())
-        best = itertools.islice(order, self._rungs.contenders(self._spent_with(pending)))
-        among = [place for place in best if self._is_open(prompts[place], pending)]
-        among = among or list(itertools.islice((each for each in order if self._is_open(prompts[each], pending)), 1))
+        among = list(filter(is_open, itertools.islice(order, self._rungs.contenders(self._spent_with(pending)))))
+        among = among or list(itertools.islice(filter(is_open, order), 1))
         if not among:
             return self._random(iteration, pending)
         among = [place for place in among if prompts[place] not in under_way] or among
@@ -365,7 +369,7 @@ class Halving:
         start = model.prompts[int(np.argmax(values))]
         inserted = self._inserted(function, iteration)
         found, _ = climb(function, start, self._problem.space, inserted, instructions=self._problem.instructions)
-        return None if found in self._taken(pending) else found
+        return None if self._asked(found, pending) else found
 
     def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
         n = self._problem.space.n
@@ -374,9 +378,6 @@ class Halving:
         best = np.argsort(-function.exemplar_effects, kind="stable")[: MOST_INSERTED * 2 // 3]
         others = rng(self._problem.seed, "inserted", iteration).permutation(n)[: MOST_INSERTED - len(best)]
         return np.union1d(best, others)
-
-    def _taken(self, pending: Sequence[Candidate]) -> Collection[Prompt]:
-        return {*self._answers.prompts, *(candidate.prompt for candidate in pending)}
 
     def _fitted(self) -> AnswerModel:
         """The model of all answers told."""

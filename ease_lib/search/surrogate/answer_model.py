@@ -252,6 +252,7 @@ class AnswerModel:
         self._mean = Grown(posterior.mean)
         self._covariance = Grown(posterior.covariance)
         self._row_places = {row: place for place, row in enumerate(rows.tolist())}
+        self._told = [(table.prompt, table.row, table.score)]
         self._known_rows: _Rows | None = None
         self._begun: Callable[[], _Rows] = lambda: _Rows.of(table, variances, posterior)
 
@@ -295,6 +296,7 @@ class AnswerModel:
         asked = np.array([self._row_places[row] for row, _ in known])
         covariance, with_rows, among_rows = self._covariance.all, self._rows.with_prompts.all, self._rows.covariance
         said = np.array([score for _, score in known]) - self._level
+        self._told.append((np.full(len(known), place), asked, said))
         surprise = said - self._mean.all[place] - self._rows.mean[asked]
         moves = covariance[place] + with_rows[:, asked].T
         row_moves = with_rows[place] + among_rows[asked]
@@ -350,8 +352,8 @@ class AnswerModel:
 
     def sample(self, generator: np.random.Generator) -> tuple[Function, Floats]:
         """A draw from the posterior, and its (s,) values at the prompts, what is their own counted (Matheron's rule: a
-        draw from the prior, corrected by what it gets wrong)."""
-        size = len(self.prompts)
+        draw of everything from the prior, corrected by what its answers get wrong)."""
+        size, variances = len(self.prompts), self.variances
         level = generator.normal() * self._level_variance**0.5
         drawn = {
             name: generator.normal(size=shape) * self.weight_variances[name] ** 0.5
@@ -360,11 +362,20 @@ class AnswerModel:
         known = Prompts.of(self.prompts, self.components.k)
         prior = self._function(drawn, level, np.zeros(size))(known) - self._level
         prior += generator.normal(size=size) * self._own**0.5
-        covariance = self._covariance.all
-        jitter = 1e-9 * float(np.trace(covariance)) / size
-        root = np.linalg.cholesky(covariance + jitter * np.eye(size))
-        values = self._mean.all + root @ generator.normal(size=size)
-        return self._function(drawn, level, self._weights(values - prior)), self._level + values
+        row_effects = generator.normal(size=len(self._rows.mean)) * variances.rows**0.5
+        prompt, row, score = self._answers()
+        answered = prior[prompt] + row_effects[row] + generator.normal(size=len(score)) * variances.noise**0.5
+        missed = (score - answered) / variances.noise
+        moved = self._covariance.all @ _sums(prompt, missed, size)
+        moved += self._rows.with_prompts.all @ _sums(row, missed, len(row_effects))
+        values = prior + moved
+        return self._function(drawn, level, self._weights(moved)), self._level + values
+
+    def _answers(self) -> tuple[Ints, Ints, Floats]:
+        """Prompt, row and score of every answer, less the level."""
+        joined = tuple(np.concatenate(parts) for parts in zip(*self._told, strict=True))
+        self._told = [joined]
+        return joined
 
     def _weights(self, values: Floats) -> Floats:
         """(s,) K^-1 times values of the prompts: what each says of the weights of the components."""

@@ -28,12 +28,23 @@ def test_the_posterior_mean_as_a_function_is_what_it_predicts(model):
     np.testing.assert_allclose(model.posterior_mean()(Prompts.of(new, K)), model.predict(new)[0], atol=1e-9)
 
 
-def test_draws_have_the_mean_and_the_spread_of_the_posterior(model):
+@pytest.mark.parametrize("grown", [False, True])
+def test_draws_have_the_mean_and_the_covariance_of_the_posterior(model, grown):
+    if grown:
+        _, found, _ = world(by_worth())
+        model = fitted_model(components(labels=LABELS), found, coming=range(ROWS))
+        for prompt in sequences(15, np.random.default_rng(9)):
+            if prompt not in model:
+                model.add(prompt, range(8), [1.0, None, 0.0, 1.0] * 2)
     draw = np.random.default_rng(5)
     drawn = np.array([model.sample(draw)[1] for _ in range(600)])
     deviation = np.sqrt(model.covariance.diagonal())
     assert np.abs(drawn.mean(axis=0) - model.mean).max() < 5 * deviation.max() / np.sqrt(600)
     assert np.median(drawn.std(axis=0) / deviation) == pytest.approx(1.0, abs=0.1)
+    correlations = model.covariance / deviation / deviation[:, None]
+    off = np.corrcoef(drawn.T) - correlations
+    assert np.sqrt(np.mean(off**2)) < 1.5 / np.sqrt(600)
+    assert np.abs(correlations - np.eye(len(deviation))).max() > 0.3
 
 
 def test_drawn_functions_have_the_mean_and_the_spread_of_what_is_predicted_but_for_what_is_a_prompts_own(model):
