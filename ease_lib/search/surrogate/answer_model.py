@@ -138,6 +138,7 @@ class _Posterior:
 
 def estimated_variances(
     kernels: Mapping[str, Floats],
+    scales: Mapping[str, float],
     table: AnswerTable,
     level_variance: float,
     least_noise: float,
@@ -147,15 +148,15 @@ def estimated_variances(
 
     Args:
         kernels: (s, s) by component, `own` not among them.
+        scales: by which they have a mean of 1 on the diagonal; 0 of one that no prompt has.
         start: an earlier estimate, from fewer answers.
     """
-    scales = {name: inverse_of_mean(kernel.diagonal()) for name, kernel in kernels.items()}
     grams = np.array([*(kernel * scales[name] for name, kernel in kernels.items()), np.eye(len(table.counts))])
     names = [*kernels, "own"]
     total = max(float(table.score.var()), 1e-3)
     share = 0.1 * total / max(1, len(kernels))
     variances = start or Variances(
-        components={name: share if scales.get(name) else LEAST_VARIANCE for name in kernels} | {"own": 0.05 * total},
+        components={name: share if scales[name] else LEAST_VARIANCE for name in kernels} | {"own": 0.05 * total},
         rows=0.3 * total,
         noise=0.6 * total,
     )

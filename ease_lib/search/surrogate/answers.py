@@ -144,6 +144,7 @@ def fitted_model(
     scales = {name: inverse_of_mean(kernel.diagonal()) for name, kernel in kernels.items()}
     variances = estimated_variances(
         kernels,
+        scales,
         part,
         MEAN_VARIANCE,
         _variance_of_pseudo_answers(level, len(score)),
