@@ -5,6 +5,8 @@ UV = uv==0.13.9
 # in an environment of its own: with what it installs, every import of kfp would take four seconds more
 SBOM_TOOL = cyclonedx-bom==7.5.0
 BIN = .venv/bin
+# with that variable all modules would be compiled anew in every process that a test starts
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 # one more than there are cores, for tests wait for processes and endpoints of theirs; whole runs, which take longest, come
 # first by the order of the folders
 SIDE_BY_SIDE = --numprocesses $$(($$(nproc) < 8 ? $$(nproc) + 1 : 8)) --dist loadscope --no-loadscope-reorder
@@ -56,10 +58,10 @@ run: install  ## run the whole pipeline on the shipped task with the small local
 	@$(BIN)/ease run --params demo --runner process --output-dir runs/demo
 
 test: install  ## run all tests but the long ones, side by side
-	@$(BIN)/python -m pytest -m "not long" $(SIDE_BY_SIDE)
+	@$(PYTEST) -m "not long" $(SIDE_BY_SIDE)
 
 test-long: install  ## run the tests that take long: chaos, kills of whole runs, tampering, containers
-	@$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
+	@$(PYTEST) -m long $(SIDE_BY_SIDE)
 
 benchmark: install  ## times faster than the straightforward search step; DATA=folder for the tasks of Instruction Induction
 	@$(BIN)/python -m tests.benchmarks.search_step --data "$(DATA)"

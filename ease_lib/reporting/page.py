@@ -15,7 +15,7 @@ from ease_lib import __version__
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
-from ease_lib.reporting.summary import cut_too_often
+from ease_lib.reporting.summary import cut_too_often, few_answers
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
@@ -60,6 +60,7 @@ def render_page(
         labels=labels_of(scored),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),
+        few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"]),
         mistakes=mistakes,
         wrong=sum(row["score"] < 1 for row in scored),
         refused=refused,

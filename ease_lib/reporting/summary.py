@@ -9,6 +9,8 @@ from typing import Any
 LEAST_SHARE = 0.01
 MANY_CUT = 0.01
 """Share of the answers above which those that are cut may cost score."""
+ENOUGH_ANSWERS = 1_500
+"""From which on the default method was better than Best-of-N in all kinds of worlds (tests/benchmarks/README.md)."""
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
@@ -58,6 +60,17 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
     if word == NO_EVIDENCE:
         return f"no evidence of being better than {name}: {points:+.0f} {interval}"
     return f"{word} than {name} by {abs(points):.0f} {interval}"
+
+
+def few_answers(method: str, answers: int) -> str:
+    """What is to be said of a search by the default method with so few answers; empty where they are enough."""
+    if method != "adaptive" or answers >= ENOUGH_ANSWERS:
+        return ""
+    shown = (f"{number:,}".replace(",", " ") for number in (answers, ENOUGH_ANSWERS))
+    return (
+        "after {} answers its sequence may be no better than the best of as many random ones; from {} on it was better "
+        "wherever it was measured".format(*shown)
+    )
 
 
 def cut_too_often(report: Mapping[str, Any]) -> bool:

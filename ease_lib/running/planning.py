@@ -16,6 +16,7 @@ from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.instructions import PROPOSAL_TOKENS, proposal_prompts
 from ease_lib.prompts.template import exemplar_text, read_template
+from ease_lib.reporting.summary import few_answers
 from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
 from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
@@ -29,8 +30,6 @@ SEQUENCES, QUERIES = 40, 40
 SEARCH, TEST_SET = "search", "test set"
 PROPOSALS = 20
 """Likewise of the prompts that ask for instructions."""
-ENOUGH_ANSWERS = 1_500
-"""From which on the default method was better than Best-of-N in all kinds of worlds (tests/benchmarks/README.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +123,8 @@ def warning_of_few(parameters: Parameters, parts: Sequence[Estimate]) -> str:
     """Where the default method has too few answers to be sure of anything; else empty."""
     requests = next(part.usage.requests for part in parts if part.name == SEARCH)
     answers = requests // (2 if parameters.task.is_judged else 1)
-    if parameters.optimizer.method != "adaptive" or answers >= ENOUGH_ANSWERS:
-        return ""
-    return (
-        f"notice: after {_grouped(answers)} answers its sequence may be no better than the best of as many "
-        f"random ones; from {_grouped(ENOUGH_ANSWERS)} on it was better wherever it was measured (raise budget)"
-    )
+    few = few_answers(parameters.optimizer.method, answers)
+    return f"notice: {few}; raise budget" if few else ""
 
 
 def _grouped(number: float) -> str:

@@ -11,6 +11,14 @@ from tests.studies.__main__ import main
 SMALL = {"llm_base_url": SIMULATED, "task": "customer_feedback", "pool_size": 20, "validation_size": 40}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_repetitions():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(offline, "SEARCHES", 3)
+        patch.setattr(offline, "SPLITS", 2)
+        yield
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return offline.answered(parse_parameters(SMALL), sequences=60, rows=40)

@@ -500,9 +500,7 @@ class Grown:
 
 def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:
     """x of root x = values; root is lower triangular."""
-    return np.asarray(
-        solve_triangular(root, values, lower=True, trans="T" if transposed else "N", check_finite=False)
-    )
+    return np.asarray(solve_triangular(root, values, lower=True, trans="T" if transposed else "N", check_finite=False))
 
 
 def _sums(groups: Ints, values: Floats, size: int) -> Floats:

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ease_lib.reporting.page import render_page
-from ease_lib.reporting.summary import verdict
+from ease_lib.reporting.summary import ENOUGH_ANSWERS, verdict
 from ease_lib.tasks.base import row_hash
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
@@ -197,6 +197,21 @@ def test_what_was_measured_is_shown():
 def test_a_cap_that_ended_the_search_is_named():
     assert "The cap max_cost_usd=5 ended" in render_page(report(stopped="max_cost_usd=5"), HISTORY, "p", PREDICTIONS)
     assert "The cap" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
+def test_few_answers_of_the_default_method_are_said_to_be_few():
+    few, enough, recalled, another = (
+        render_page(report(method=method, answers=answers, recalled_answers=known), HISTORY, "p", PREDICTIONS)
+        for method, answers, known in (
+            ("adaptive", 100, 0),
+            ("adaptive", ENOUGH_ANSWERS, 0),
+            ("adaptive", 100, ENOUGH_ANSWERS),
+            ("ease", 100, 0),
+        )
+    )
+    assert "After 100 answers its sequence may be no better than the best of as many random ones" in few
+    for page in (enough, recalled, another):
+        assert "may be no better" not in page
 
 
 def test_more_tokens_are_advised_where_many_answers_were_cut():

@@ -14,10 +14,11 @@ def _small_blocks(monkeypatch):
 
 def plain_union(similarities, retained):
     """Rank by rank, validation row by validation row, until enough are in."""
+    orders = [sorted(range(len(row)), key=lambda index: (-row[index], index)) for row in similarities]
     kept = []
     for rank in range(similarities.shape[1]):
-        for row in similarities:
-            position = sorted(range(len(row)), key=lambda index: (-row[index], index))[rank]
+        for order in orders:
+            position = order[rank]
             if position not in kept and len(kept) < retained:
                 kept.append(position)
     return sorted(kept)
