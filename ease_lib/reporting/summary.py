@@ -9,8 +9,8 @@ from typing import Any
 LEAST_SHARE = 0.01
 MANY_CUT = 0.01
 """Share of the answers above which those that are cut may cost score."""
-ENOUGH_ANSWERS = 1_500
-"""From which on the default method was better than Best-of-N in all kinds of worlds (tests/benchmarks/README.md)."""
+ENOUGH_ANSWERS = 800
+"""From which on the default method was better than Best-of-N in every kind of world (tests/benchmarks/README.md)."""
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
@@ -69,7 +69,7 @@ def few_answers(method: str, answers: int) -> str:
     shown = (f"{number:,}".replace(",", " ") for number in (answers, ENOUGH_ANSWERS))
     return (
         "after {} answers its sequence may be no better than the best of as many random ones; from {} on it was better "
-        "wherever it was measured".format(*shown)
+        "in every kind of world that was measured".format(*shown)
     )
 
 
