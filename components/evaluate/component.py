@@ -68,6 +68,7 @@ def evaluate(
             pool=pool,
             summary=summary,
             best_sequence=best_sequence,
+            test=test,
             history=history,
             search=search,
             predictions=predictions,

@@ -27,7 +27,11 @@ RANDOM_EXCHANGES = 10_000
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float]:
     """95 % Wilson interval of the mean of scores in [0, 1]; for graded scores it is wider than need be."""
-    n, mean = len(scores), sum(scores) / len(scores)
+    return wilson_interval(sum(scores) / len(scores), len(scores))
+
+
+def wilson_interval(mean: float, n: int) -> tuple[float, float]:
+    """The same, of n scores with this mean."""
     shrunk = 1 + Z_95**2 / n
     centre = (mean + Z_95**2 / (2 * n)) / shrunk
     half = Z_95 / shrunk * math.sqrt(mean * (1 - mean) / n + Z_95**2 / (4 * n * n))

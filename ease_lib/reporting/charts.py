@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ease_lib.evaluation.statistics import Z_95
+from ease_lib.evaluation.statistics import Z_95, wilson_interval
 
 WIDTH, HEIGHT = 860, 300
 COLORS = (
-    *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#111827", "#0891b2", "#db2777", "#65a30d", "#94a3b8", "#ca8a04"),
+    *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#64748b", "#0891b2", "#db2777", "#65a30d", "#94a3b8", "#ca8a04"),
     *("#7f1d1d", "#134e4a", "#f97316", "#818cf8"),
 )
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+MOST_NUMBERS, NUMBER_WIDTH = 10, 34
+"""Of an axis, and what one of them takes."""
 Rows = Sequence[Mapping[str, Any]]
 
 
 def search_curve(history: Rows, random_mean: float | None) -> str:
     """Score of every evaluation (grey: initial design, blue: proposed), the incumbent's line, the random mean.
 
-    Of a sequence that is evaluated in parts, a dot is the mean of all rows that it was asked until then, the larger the
-    more they are.
+    From left to right are the answers given until then. Of a sequence that is evaluated in parts, a dot is the mean of
+    all rows that it was asked until then, the larger the more they are.
     """
-    plot = _Plot(len(history))
+    given = list(itertools.accumulate(row["validation_rows"] for row in history))
+    plot = _Plot(0, given[-1])
     so_far = _so_far(history)
     most = max(1, *(rows for _, rows in so_far))
     parts = []
     design = sum(row["phase"] == "initial" for row in history)
     if 0 < design < len(history):
-        border = (plot.x(design - 1) + plot.x(design)) / 2
+        border = plot.x(given[design - 1])
         parts.append(_line('class="split"', border, border, TOP, HEIGHT - BOTTOM))
     if random_mean is not None:
         parts.append(_level('class="random"', plot.y(random_mean)))
     for index, (row, (score, rows)) in enumerate(zip(history, so_far, strict=True)):
-        title = f"evaluation {index + 1}: {score:.3f} of {rows} rows"
+        low, high = wilson_interval(score, rows) if rows else (0.0, 1.0)
+        title = f"evaluation {index + 1}: {score:.3f} of {rows} rows ({low:.2f} to {high:.2f}); incumbent "
+        title += f"{row['incumbent_score']:.3f} after {given[index]} answers"
         radius = 1.4 + 1.8 * (rows / most) ** 0.5
-        parts.append(_dot(f'class="{row["phase"]}"', plot.x(index), plot.y(score), title, radius))
+        parts.append(_dot(f'class="{row["phase"]}"', plot.x(given[index]), plot.y(score), title, radius))
     best = [plot.y(row["incumbent_score"]) for row in history]
-    steps = [(plot.x(index), y) for index in range(1, len(best)) for y in best[index - 1 : index + 1]]
-    parts.append(_curve('class="incumbent"', [(plot.x(0), best[0]), *steps]))
-    return plot.framed(parts, "Validation score of every evaluation, in order")
+    steps = [(plot.x(given[index]), y) for index in range(1, len(best)) for y in best[index - 1 : index + 1]]
+    parts.append(_curve('class="incumbent"', [(plot.x(given[0]), best[0]), *steps]))
+    return plot.framed(parts, "Validation score of every evaluation, by the answers given until then", axis="answers")
 
 
 def curves_chart(curves: Mapping[str, Sequence[float]], thick: str) -> str:
     """The incumbent's score after every 20 answers, a line for each label and a dot where there is only one."""
-    plot = _Plot(max(map(len, curves.values())))
+    plot = _Plot(1, max(map(len, curves.values())))
     lines, key = [], []
-    for number, (label, scores) in enumerate(curves.items()):
-        color = COLORS[number % len(COLORS)]
+    for place, (label, scores) in enumerate(curves.items()):
+        color = COLORS[place % len(COLORS)]
         title = f"{escape(label)}: {scores[-1]:.3f}"
-        points = [(plot.x(index), plot.y(score)) for index, score in enumerate(scores)]
+        points = [(plot.x(number), plot.y(score)) for number, score in enumerate(scores, start=1)]
         if len(points) > 1:
             style = f'stroke="{color}" stroke-width="{3 if label == thick else 1.5}"'
             lines.append(_curve(style, points, title))
@@ -81,16 +88,18 @@ def gaps_chart(entries: Rows) -> str:
 
 def front_chart(front: Rows) -> str:
     """Expected score, with its 95 % interval, against tokens of the prompt before the query; both from 0."""
-    widest = max(1, *(point["tokens"] for point in front)) if front else 1
-    plot = _Plot(2)
-    xs = [plot.x(point["tokens"] / widest) for point in front]
+    plot = _Plot(0, max((point["tokens"] for point in front), default=0))
+    xs = [plot.x(point["tokens"]) for point in front]
+    marked = -math.inf
     parts = [_curve('class="incumbent"', [(x, plot.y(point["estimate"])) for x, point in zip(xs, front, strict=True)])]
     for x, point in zip(xs, front, strict=True):
         low, high = (point["estimate"] + sign * Z_95 * point["error"] for sign in (-1, 1))
         title = f"{point['tokens']} tokens, {point['exemplars']} exemplars: {point['estimate']:.3f}"
         parts.append(_line('class="split"', x, x, plot.y(max(0.0, low)), plot.y(min(1.0, high))))
         parts.append(_dot('class="search"', x, plot.y(point["estimate"]), title))
-        parts.append(_text(x, HEIGHT - BOTTOM + 18, str(point["tokens"])))
+        if x - marked >= NUMBER_WIDTH:
+            parts.append(_text(x, HEIGHT - BOTTOM + 18, str(point["tokens"])))
+            marked = x
     return plot.framed(parts, "Expected score against tokens", axis="tokens", marked=False)
 
 
@@ -107,24 +116,23 @@ def _so_far(history: Rows) -> list[tuple[float, int]]:
 
 
 class _Plot:
-    """Evaluations from left to right, scores from 0 to 1."""
+    """Some count from left to right, scores from 0 to 1."""
 
-    def __init__(self, evaluations: int) -> None:
-        self._last = max(1, evaluations - 1)
-        self._evaluations = evaluations
+    def __init__(self, first: int, last: int) -> None:
+        self._first, self._last = first, max(first + 1, last)
 
-    def x(self, index: float) -> float:
-        return LEFT + 8 + index / self._last * (WIDTH - LEFT - RIGHT - 16)
+    def x(self, count: float) -> float:
+        return LEFT + 8 + (count - self._first) / (self._last - self._first) * (WIDTH - LEFT - RIGHT - 16)
 
     def y(self, score: float) -> float:
         return HEIGHT - BOTTOM - score * (HEIGHT - TOP - BOTTOM)
 
     def framed(self, parts: Sequence[str], title: str, *, axis: str = "evaluation", marked: bool = True) -> str:
         grid = [_tick(self.y(tick), f"{tick:.2g}") for tick in (0, 0.25, 0.5, 0.75, 1)]
-        step = max(1, round(self._evaluations / 10))
-        step = next(nice for nice in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 10**9) if nice >= step)
-        numbers = sorted({1, *range(step, self._evaluations + 1, step)}) if marked else []
-        marks = [_text(self.x(number - 1), HEIGHT - BOTTOM + 18, str(number)) for number in numbers]
+        steps = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
+        step = next(step for step in steps if step * MOST_NUMBERS >= self._last - self._first)
+        numbers = sorted({self._first, *range(step, self._last + 1, step)}) if marked else []
+        marks = [_text(self.x(number), HEIGHT - BOTTOM + 18, str(number)) for number in numbers]
         return _svg([*grid, *marks, _text(WIDTH - RIGHT, HEIGHT - 2, axis, "end"), *parts], title)
 
 

@@ -5,21 +5,41 @@ Exemplars, answers and labels are data from outside; the template engine escapes
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from statistics import fmean
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from ease_lib import __version__
+from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
-from ease_lib.reporting.summary import cut_too_often, few_answers
+from ease_lib.reporting.summary import cut_too_often, decision, few_answers
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
 Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A score and its 95 % interval, a line of the picture that compares them.
+
+    Args:
+        is_winner: of the prompt that the page is of.
+    """
+
+    name: str
+    score: float
+    interval: Sequence[float]
+    is_winner: bool = False
 
 
 def render_page(
@@ -31,6 +51,8 @@ def render_page(
     mislabelled: Rows = (),
     *,
     marks: Sequence[str] = ("{input}",),
+    inputs: Mapping[int, str] | None = None,
+    forms: Mapping[str, str] | None = None,
 ) -> str:
     """The page of a run.
 
@@ -40,16 +62,24 @@ def render_page(
         harmful, mislabelled: the report's exemplars of these lists, with their texts.
         prompt: the winning prompt with placeholders for the query.
         marks: these placeholders.
+        inputs: texts of test rows, by their numbers.
+        forms: what else the prompt is shown as, by name.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
-    mistakes = [row for row in scored if row["score"] < 1][:MOST_MISTAKES]
+    mistakes = _mistakes(scored, predictions, inputs or {})
     refused = [row for row in answered if row["failure"]]
     return page_template("page.html.j2").render(
         report=report,
         history=history,
+        decision=decision(report["verdict"]),
+        measured=measured(report, predictions),
+        script=Markup(_script()),  # noqa: S704 a file of ours
+        script_hash=base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode(),
+        query=cost_of_query(report, history),
+        forms={"Text": prompt, **(forms or {})},
+        winners_labels=winners_labels(report),
         curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
-        prompt=prompt,
         marks=marks,
         rows=sorted(
             {row_hash(text) for text in _shown(report["best"], mistakes, [*harmful, *mislabelled]) if text.strip()}
@@ -62,11 +92,75 @@ def render_page(
         cut_too_often=cut_too_often(report),
         few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"]),
         mistakes=mistakes,
+        has_inputs=bool(inputs),
         wrong=sum(row["score"] < 1 for row in scored),
         refused=refused,
         front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
         version=__version__,
     )
+
+
+def measured(report: Mapping[str, Any], predictions: Rows) -> list[Measured]:
+    """The scores that the test set and the search say something of, the best reason to use the prompt first."""
+    best = report["best"]
+    lines = [
+        Measured(name="This prompt", score=best["test_score"], interval=best["test_interval"], is_winner=True),
+        Measured(
+            name="This prompt, as the search expected",
+            score=best["estimate"],
+            interval=best["estimate_interval"],
+            is_winner=True,
+        ),
+    ]
+    rivals = {"Your baseline": "baseline", "Exemplars picked at random": "random", "No exemplars": "zero_shot"}
+    for name, sequence in rivals.items():
+        if scores := _by_row(predictions, sequence):
+            means = list(scores.values())
+            lines.append(Measured(name=name, score=fmean(means), interval=mean_interval(means)))
+    return lines
+
+
+def _by_row(predictions: Rows, name: str) -> dict[int, float]:
+    """Mean score of each test row over the sequences of a name; `random` has several."""
+    scores: dict[int, list[float]] = {}
+    for row in predictions:
+        if row["sequence"].split(" ")[0] == name and row["score"] is not None:
+            scores.setdefault(row["exemplar_id"], []).append(row["score"])
+    return {number: fmean(each) for number, each in scores.items()}
+
+
+def _mistakes(scored: Rows, predictions: Rows, inputs: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Answers that are not fully right: those that are wrong with most random exemplars too first."""
+    by_chance = _by_row(predictions, "random")
+    wrong = [
+        {**row, "input": inputs.get(row["exemplar_id"], ""), "by_chance": by_chance.get(row["exemplar_id"])}
+        for row in scored
+        if row["score"] < 1
+    ]
+    return sorted(wrong, key=lambda row: (row["by_chance"] or 0.0, row["outputs"][0], row["exemplar_id"]))[
+        :MOST_MISTAKES
+    ]
+
+
+def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] | None:
+    """Mean tokens of a prompt and an answer with the winner, and their price in USD; None where nobody counted them."""
+    chosen = report["best"]["exemplar_ids"]
+    asked = [row for row in history if row["exemplar_ids"] == chosen and row["llm_requests"]]
+    requests = sum(row["llm_requests"] for row in asked)
+    if not requests:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "cost_usd")
+    return {name: sum(row[name] for row in asked) / requests for name in names}
+
+
+def winners_labels(report: Mapping[str, Any]) -> dict[str, int]:
+    """How many of the winner's exemplars have each label."""
+    shown = [exemplar["outputs"][0] for exemplar in report["best"]["exemplars"]]
+    return {label: shown.count(label) for label in report["dataset"]["classes"]}
+
+
+def _script() -> str:
+    return resources.files("ease_lib.reporting").joinpath("templates/copy.js").read_text(encoding="utf-8")
 
 
 def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator[str]:
@@ -75,7 +169,7 @@ def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator
     for exemplar in best["exemplars"]:
         yield from (exemplar["input"], *exemplar["outputs"])
     for row in mistakes:
-        yield from (row["prediction"], *shown_inputs(row["prediction"]), *row["outputs"])
+        yield from (row["input"], row["prediction"], *shown_inputs(row["prediction"]), *row["outputs"])
     for row in exemplars:
         yield from (row["input"], row["output"])
 

@@ -62,6 +62,21 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
     return f"{word} than {name} by {abs(points):.0f} {interval}"
 
 
+def decision(verdict: Mapping[str, str]) -> str:
+    """What follows from a verdict for who has to decide: whether to use the prompt."""
+    if verdict["baseline"] == BETTER:
+        return "Use this prompt in place of your baseline."
+    if verdict["baseline"] != NOT_COMPARED:
+        return "Keep your baseline: nothing shows that this prompt is better."
+    if verdict["zero_shot"] == WORSE:
+        return "Use no exemplars: the model answers better without them."
+    if verdict["random"] == BETTER:
+        return "Use this prompt."
+    if verdict["random"] == NOT_COMPARED:
+        return "Nothing was compared, so nothing says whether to use this prompt."
+    return "Exemplars picked at random may do as well as this prompt."
+
+
 def few_answers(method: str, answers: int) -> str:
     """What is to be said of a search by the default method with so few answers; empty where they are enough."""
     if method != "adaptive" or answers >= ENOUGH_ANSWERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts, result_files
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
-from ease_lib.black_box.client import content_of
+from ease_lib.black_box.client import PATHS, content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
@@ -29,6 +30,7 @@ class Inputs:
     pool: str = reads("prefilter.kept")
     summary: str = reads("build_dataset.summary")
     best_sequence: str = reads("optimize.best_sequence")
+    test: str = reads("build_dataset.test")
     history: str = reads("optimize.history")
     search: str = reads("optimize.search")
     predictions: str = reads("evaluate.predictions")
@@ -76,7 +78,17 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         ]
         for found in (summary["harmful_exemplars"], summary["mislabelled_exemplars"])
     )
-    page = render_page(summary, history, as_text(prompt), predictions, harmful, mislabelled, marks=marks)
+    page = render_page(
+        summary,
+        history,
+        as_text(prompt),
+        predictions,
+        harmful,
+        mislabelled,
+        marks=marks,
+        inputs={row.exemplar_id: row.input for row in read_exemplars(Path(inputs.test), contracts.TEST_SET)},
+        forms=_forms(prompt, best, summary["llm"]["endpoint"]),
+    )
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
     _write_results(Path(outputs.results), inputs, outputs, prompt, best, harmful, mislabelled)
@@ -101,7 +113,7 @@ def _write_results(
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / result_files.PROMPT_TEXT, as_text(prompt))
     _write_json(folder / result_files.MESSAGES, messages_of(prompt))
-    _write_json(folder / result_files.REQUEST, {**content_of(prompt, best["llm_api"]), **best["request"]})
+    _write_json(folder / result_files.REQUEST, _request(prompt, best))
     _write_json(folder / result_files.HARMFUL, harmful)
     _write_json(folder / result_files.MISLABELLED, mislabelled)
     shutil.copyfile(inputs.best_sequence, folder / result_files.BEST_SEQUENCE)
@@ -110,5 +122,28 @@ def _write_results(
     shutil.copyfile(outputs.page, folder / result_files.PAGE)
 
 
+def _request(prompt: str, best: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request, with placeholders for the query."""
+    return {**content_of(prompt, best["llm_api"]), **best["request"]}
+
+
+def _forms(prompt: str, best: Mapping[str, Any], endpoint: str) -> dict[str, str]:
+    """The prompt as programs take it, by name; no command for an endpoint that is no URL."""
+    request = _request(prompt, best)
+    forms = {"Messages": as_json(messages_of(prompt)), "Request": as_json(request)}
+    if endpoint.startswith(("http://", "https://")):
+        url = f"{endpoint.rstrip('/')}/{PATHS[best['llm_api']]}"
+        forms["curl"] = (
+            f"curl {shlex.quote(url)} \\\n"
+            '  --header "Authorization: Bearer $EASE_LLM_API_KEY" --header "Content-Type: application/json" \\\n'
+            f"  --data {shlex.quote(as_json(request))}"
+        )
+    return forms
+
+
+def as_json(content: object) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
 def _write_json(path: Path, content: object) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, as_json(content) + "\n")

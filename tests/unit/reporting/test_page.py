@@ -1,11 +1,16 @@
 """The page is one file, shows what was measured, and lets nothing from outside out of its place."""
 
+import base64
+import hashlib
+import itertools
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from ease_lib.reporting.page import render_page
+from ease_lib.evaluation.statistics import mean_interval
+from ease_lib.reporting.charts import front_chart, search_curve
+from ease_lib.reporting.page import measured, render_page
 from ease_lib.reporting.summary import ENOUGH_ANSWERS, verdict
 from ease_lib.tasks.base import row_hash
 
@@ -156,7 +161,7 @@ def test_text_from_outside_is_escaped_everywhere():
     page = render_page(report(), HISTORY, ATTACK, PREDICTIONS, [harmful(input=ATTACK, output=ATTACK)])
     tags = Tags()
     tags.feed(page)
-    assert not [tag for tag, _ in tags.seen if tag in ("script", "img")]
+    assert [tag for tag, _ in tags.seen if tag in ("script", "img")] == ["script"], "our own"
     assert page.count("&lt;script&gt;") >= 11
 
 
@@ -173,9 +178,9 @@ def test_what_was_measured_is_shown():
     for shown in (
         "a Python function",
         "No evidence of ",
-        "Winner, expected on new rows</span><b>0.875</b>",
-        "0.750 to 0.950, from 20 validation rows that gave 1.000",
-        "No exemplars, test set</span><b>0.250</b>",
+        '0.875 <span class="soft">0.750 to 0.950</span>',
+        "comes from 20 validation rows that gave 1.000",
+        "mean of the random sequences (0.400)",
         "after 4 evaluations of 3 sequences; 65 answers to 20 validation rows",
         "was given at 2026-10-01 07:30 UTC",
         "92 rows of the data are not used",
@@ -192,6 +197,74 @@ def test_what_was_measured_is_shown():
     assert "8 of 10 embedded sequences were longer" in page
     assert '<span class="noisy">' in page
     assert page.count("<circle") == 4 + 2, "evaluations, and points of the front of tokens"
+
+
+def test_no_script_runs_but_the_one_that_copies():
+    page = render_page(report(), HISTORY, "p", PREDICTIONS)
+    (script,) = re.findall(r"<script>(.*)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in page
+    assert page.count('class="copy" type="button" hidden') == 1, "no button that does nothing without a script"
+
+
+def test_the_prompt_is_there_in_every_form_to_copy():
+    forms = {"Messages": f'[{{"content": "{ATTACK}"}}]', "curl": "curl 'https://llm'"}
+    page = render_page(report(), HISTORY, "the prompt", PREDICTIONS, forms=forms)
+    assert re.findall(r"<summary>(Text|Messages|curl)</summary>", page) == ["Text", "Messages", "curl"]
+    assert 'aria-label="Text">the prompt</pre>' in page
+
+
+def test_scores_are_compared_on_one_axis_with_their_intervals():
+    rows = [
+        {**PREDICTIONS[0], "sequence": sequence, "exemplar_id": row, "score": score}
+        for sequence, scores in {
+            "best": (1.0, 1.0, 0.0, 0.0),
+            "random 1": (1.0, 0.0, 0.0, 0.0),
+            "random 2": (0.0, 1.0, 0.0, None),
+            "zero_shot": (0.0, 0.0, 0.0, 0.0),
+        }.items()
+        for row, score in enumerate(scores)
+    ]
+    lines = measured(report(), rows)
+    assert [(line.name, line.score, line.is_winner) for line in lines] == [
+        ("This prompt", 0.5, True),
+        ("This prompt, as the search expected", 0.875, True),
+        ("Exemplars picked at random", 0.25, False),
+        ("No exemplars", 0.0, False),
+    ]
+    assert lines[2].interval == mean_interval([0.5, 0.5, 0.0, 0.0])
+    page = render_page(report(), HISTORY, "p", rows)
+    assert '<tr class="winner"><th scope="row">This prompt</th>' in page
+    assert 'style="left: 30.0%; width: 40.0%"' in page
+
+
+def test_of_mistakes_those_come_first_that_random_exemplars_make_too():
+    rows = [
+        {**PREDICTIONS[0], "sequence": sequence, "exemplar_id": row, "score": score}
+        for sequence, scores in {"best": (0.0, 0.0, 1.0), "random 1": (1.0, 0.0, 0.0)}.items()
+        for row, score in enumerate(scores)
+    ]
+    page = render_page(report(), HISTORY, "p", rows, inputs={0: "an easy row", 1: "a hard row", 2: "a right one"})
+    assert page.index("a hard row") < page.index("an easy row")
+    assert "a right one" not in page
+    assert row_hash("a hard row") in page, "for those who forget it"
+
+
+def test_what_a_query_costs_is_said_where_tokens_were_counted():
+    winner = report()["best"] | {"exemplar_ids": [7, 8]}
+    page = render_page(report(best=winner), HISTORY, "p", PREDICTIONS)
+    assert "A query costs about 50 tokens of prompt and 1 of answer, 6.2 USD for a thousand." in page
+    assert "A query costs" not in render_page(report(), HISTORY, "p", PREDICTIONS), "the winner was not asked"
+
+
+def test_numbers_of_an_axis_are_few_and_do_not_overlap():
+    for rows in (1, 7, 20, 900, 20_000):
+        curve = search_curve([{**row, "validation_rows": rows} for row in HISTORY], None)
+        numbers = [float(x) for x, text in re.findall(r'<text x="([\d.]+)" y="284.0"[^>]*>(\d+)</text>', curve)]
+        assert 2 <= len(numbers) <= 11
+        assert all(second - first > 34 for first, second in itertools.pairwise(numbers))
+    near = [{"tokens": tokens, "exemplars": 1, "estimate": 0.5, "error": 0.1} for tokens in (100, 101, 500)]
+    assert re.findall(r">(\d+)</text>", front_chart(near))[-2:] == ["100", "500"]
 
 
 def test_a_cap_that_ended_the_search_is_named():
@@ -253,7 +326,10 @@ def test_a_run_of_one_evaluation_has_a_page():
 def test_a_winner_that_is_not_better_has_a_warning_in_place_of_praise(random, zero_shot, baseline, warns):
     said = {"random": random, "zero_shot": zero_shot, "baseline": baseline, "text": "This is the verdict."}
     page = render_page(report(verdict=said), HISTORY, "p", PREDICTIONS)
-    assert f'<div class="verdict{" none" if warns else ""}"><b>This is the verdict.</b></div>' in page
+    (decided,) = re.findall(
+        rf'<div class="verdict{" none" if warns else ""}"><b>(.*)</b> This is the verdict.</div>', page
+    )
+    assert decided.startswith("Use this prompt") != warns
 
 
 def test_a_sequence_that_is_evaluated_in_parts_has_the_mean_of_its_rows_so_far():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ease_lib.reporting.summary import verdict
+from ease_lib.reporting.summary import decision, verdict
 
 
 def gain(mean, low, high, evidence):
@@ -16,6 +16,24 @@ def said(random, zero_shot, baseline=None, share=None):
 BETTER = gain(0.14, 0.08, 0.2, True)
 UNSURE = gain(0.02, -0.05, 0.09, False)
 WORSE = gain(-0.1, -0.15, -0.05, False)
+
+
+@pytest.mark.parametrize(
+    ("random", "zero_shot", "baseline", "decided"),
+    [
+        (BETTER, BETTER, None, "Use this prompt."),
+        (BETTER, {}, None, "Use this prompt."),
+        (BETTER, WORSE, None, "Use no exemplars"),
+        (UNSURE, BETTER, None, "Exemplars picked at random may do as well"),
+        (WORSE, BETTER, None, "Exemplars picked at random may do as well"),
+        (UNSURE, WORSE, BETTER, "Use this prompt in place of your baseline."),
+        (BETTER, BETTER, UNSURE, "Keep your baseline"),
+        (BETTER, BETTER, WORSE, "Keep your baseline"),
+        ({}, {}, None, "Nothing was compared"),
+    ],
+)
+def test_what_to_do_is_said_in_a_sentence(random, zero_shot, baseline, decided):
+    assert decision(said(random, zero_shot, baseline)).startswith(decided)
 
 
 def test_better_is_said_with_points_and_interval():
