@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from tqdm.auto import tqdm
 
 from ease_lib.artifacts.functions import LoadedFunction, made_of
 from ease_lib.black_box.chain import FUNCTION
@@ -31,6 +30,7 @@ from ease_lib.errors import ConfigError, DataError, EaseError, Notice
 from ease_lib.evaluation import own_metric
 from ease_lib.evaluation.own_metric import OwnMetric
 from ease_lib.result import Result
+from ease_lib.running.bar import Bar
 from ease_lib.running.inline import run_inline
 from ease_lib.running.run import SILENT, Caller, Host
 from ease_lib.signals import sigterm_as_interrupt
@@ -100,7 +100,7 @@ def optimize(
             metric=None if isinstance(metric, str) else LoadedFunction(metric, made_of(metric)),
         )
         checked = parse_parameters(values)
-        shown = stack.enter_context(_Bar()) if progress else SILENT
+        shown = stack.enter_context(Bar()) if progress else SILENT
         stack.callback(_warn, lines := io.StringIO())
         try:
             _without_running_loop(
@@ -233,25 +233,6 @@ def _check_names(llm: str | Function, metric: str | OwnMetric, llm_model: object
             f"metric is a {type(metric).__name__}, which cannot be told from others when its scores are kept; give a "
             "function (`def`)"
         )
-
-
-class _Bar:
-    """Shows the stage, the answers of the search, and the best score."""
-
-    def __enter__(self) -> _Bar:
-        self._bar = tqdm(unit=" answers", leave=False)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.close()
-
-    def stage(self, name: str) -> None:
-        self._bar.set_description(name.replace("_", " "))
-
-    def answered(self, answers: int, planned: int, best: float) -> None:
-        self._bar.total = planned
-        self._bar.set_postfix_str(f"best {best:.3f}", refresh=False)
-        self._bar.update(answers - self._bar.n)
 
 
 def _without_running_loop(work: Callable[[Callable[[Host], None]], Made]) -> Made:

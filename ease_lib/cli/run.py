@@ -62,13 +62,23 @@ def answer(parsed: argparse.Namespace) -> int:
     described = f"{search.method} on {_task_of(parameters)}: k={search.k}, budget {search.budget}"
     print(f"{described}; output in {output_dir}", flush=True)
     if parsed.runner == "inline":
-        from ease_lib.running.inline import run_inline
-
-        run_inline(parameters, output_dir)
+        _run_inline(parameters, output_dir)
     else:
         pipelines_module("local_run").run_pipeline(parameters, output_dir, parsed.runner)
     print(result_text(output_dir, time.perf_counter() - start))
     return _gated(parsed.require_better_than, output_dir) if parsed.require_better_than else 0
+
+
+def _run_inline(parameters: Parameters, output_dir: Path) -> None:
+    """In this process; a terminal has a bar below the lines."""
+    from ease_lib.running.bar import Bar, LinesAbove
+    from ease_lib.running.inline import run_inline
+
+    if not sys.stdout.isatty():
+        run_inline(parameters, output_dir)
+        return
+    with Bar(sys.stdout) as bar:
+        run_inline(parameters, output_dir, lines=LinesAbove(sys.stdout), progress=bar)
 
 
 def _gated(rival: str, output_dir: Path) -> int:

@@ -124,6 +124,7 @@ def run_inline(
 
     Args:
         lines: takes our lines, beside the log; None for the log alone.
+        progress: is told how far the run is, in place of lines that say so.
         caller: functions that answer or score.
         on_host: is given what the process has for this run, by which another thread can cancel it.
 
@@ -138,7 +139,7 @@ def run_inline(
     context = new_run_context()
     with (
         sigterm_as_interrupt(),
-        lines_of_run(context.run_id, root.parent / LOG_FILE, lines),
+        lines_of_run(context.run_id, root.parent / LOG_FILE, lines, has_bar=progress is not SILENT),
         open_host(context=context, patience_seconds=PATIENCE_SECONDS, progress=progress) as host,
         open_run(host, *run_of(parameters), caller) as run,
     ):

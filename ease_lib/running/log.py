@@ -21,6 +21,8 @@ STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
 """Begin the lines of a stage in a process of its own, by which whoever reads them knows ours."""
 RESULT = "result: "
 """Behind it: verdict, scores and cost, for those who follow a run."""
+IS_PROGRESS = "is_progress"
+"""An attribute of lines that say how far a search is."""
 MAY_SUCCEED = "notice: a further try may succeed"
 """Stands behind errors that time may cure; behind others nothing should be begun again."""
 _run: ContextVar[str] = ContextVar("run", default="")
@@ -32,12 +34,18 @@ _before: list[tuple[list[logging.Handler], int, bool]] = []
 
 
 @contextmanager
-def lines_of_run(run_id: str, file: Path, lines: TextIO | None) -> Iterator[None]:
-    """Inside, lines of this thread, and of those that it starts with its context, go to a file and to `lines`."""
+def lines_of_run(run_id: str, file: Path, lines: TextIO | None, *, has_bar: bool = False) -> Iterator[None]:
+    """Inside, lines of this thread, and of those that it starts with its context, go to a file and to `lines`.
+
+    Args:
+        has_bar: whether a bar shows how far the run is: lines which say that (`IS_PROGRESS`) go to the file alone.
+    """
     kept = logging.FileHandler(file, mode="w", encoding="utf-8")
     own: list[logging.Handler] = [*([logging.StreamHandler(lines)] if lines else []), kept]
     for handler in own:
         handler.addFilter(lambda record: _run.get() in ("", run_id))
+    if lines and has_bar:
+        own[0].addFilter(lambda record: not hasattr(record, IS_PROGRESS))
     token = _run.set(run_id)
     _begin(own)
     try:

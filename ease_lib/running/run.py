@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import Sources
@@ -35,6 +35,9 @@ from ease_lib.running.run_context import run_context
 from ease_lib.search.budget import Ledger, Limits, open_ledger
 from ease_lib.signals import cancel_all, open_event_loop
 
+if TYPE_CHECKING:  # it imports the search, which few who open a run need
+    from ease_lib.search.progress import SearchState
+
 VERDICT_TOKENS = 1024
 """The longest verdict of a judge, with its reasons."""
 
@@ -46,8 +49,8 @@ class Progress(Protocol):
         """A stage begins."""
         ...
 
-    def answered(self, answers: int, planned: int, best: float) -> None:
-        """The search has so many of the answers that it plans for, and this is the best score until now."""
+    def searched(self, state: SearchState) -> None:
+        """The search is so far."""
         ...
 
 
@@ -57,7 +60,7 @@ class Silent:
     def stage(self, name: str) -> None:
         pass
 
-    def answered(self, answers: int, planned: int, best: float) -> None:
+    def searched(self, state: SearchState) -> None:
         pass
 
 

@@ -100,7 +100,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
                 caps=plan.caps,
                 parallel=settings.under_way,
                 ahead=plan.ahead(black_box),
-                on_record=Progress(optimizer, settings, problem, run.host.progress.answered, known),
+                on_record=Progress(optimizer, settings, problem, prices_of(config), run.host.progress.searched, known),
             )
         outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
         if outcome is None:

@@ -128,8 +128,8 @@ class _Posterior:
         precision, target = table.without_rows(variances)
         size = len(target)
         jitter = 1e-9 * float(np.trace(precision)) / size
-        root = np.linalg.cholesky(precision + jitter * np.eye(size))
-        inner = np.linalg.cholesky(np.eye(size) + root.T @ prior @ root)
+        root = _root(precision + jitter * np.eye(size))
+        inner = _root(np.eye(size) + root.T @ prior @ root)
         half = _solved(inner, root.T)
         weights = half.T @ _solved(inner, _solved(root, target))
         learnt = half @ prior
@@ -249,7 +249,7 @@ class AnswerModel:
         for name, kernel in kernels.items():
             prior += self.weight_variances[name] * kernel
         posterior = _Posterior.of(prior, table, variances)
-        self._root = Grown(np.asarray(np.linalg.cholesky(prior), dtype=np.float64))
+        self._root = Grown(_root(prior))
         self._mean = Grown(posterior.mean)
         self._covariance = Grown(posterior.covariance)
         self._row_places = {row: place for place, row in enumerate(rows.tolist())}
@@ -302,7 +302,7 @@ class AnswerModel:
         moves = covariance[place] + with_rows[:, asked].T
         row_moves = with_rows[place] + among_rows[asked]
         of_answers = covariance[place, place] + with_rows[place, asked] + with_rows[place, asked][:, None]
-        root = np.linalg.cholesky(of_answers + among_rows[np.ix_(asked, asked)] + noise * np.eye(len(asked)))
+        root = _root(of_answers + among_rows[np.ix_(asked, asked)] + noise * np.eye(len(asked)))
         moves, row_moves, surprise = (_solved(root, each) for each in (moves, row_moves, surprise))
         self._mean.all[:] += surprise @ moves
         self._rows.mean += surprise @ row_moves
@@ -374,9 +374,9 @@ class AnswerModel:
 
     def _answers(self) -> tuple[Ints, Ints, Floats]:
         """Prompt, row and score of every answer, less the level."""
-        joined = tuple(np.concatenate(parts) for parts in zip(*self._told, strict=True))
-        self._told = [joined]
-        return joined
+        prompts, rows, scores = zip(*self._told, strict=True)
+        self._told = [(np.concatenate(prompts), np.concatenate(rows), np.concatenate(scores))]
+        return self._told[0]
 
     def _weights(self, values: Floats) -> Floats:
         """(s,) K^-1 times values of the prompts: what each says of the weights of the components."""
@@ -496,6 +496,11 @@ class Grown:
         room = np.empty(shape)
         room[tuple(slice(0, length) for length in values.shape)] = values
         return room
+
+
+def _root(matrix: Floats) -> Floats:
+    """Lower triangular; its product with its own transpose is the matrix."""
+    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
 def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:

@@ -1,0 +1,62 @@
+"""The bar at the bottom of a terminal."""
+
+import io
+
+from ease_lib.running.bar import Bar, LinesAbove
+from ease_lib.search.progress import SearchState
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def state(answers, **changed):
+    values = {"planned": 400, "best": 0.5, "error": 0.04, "requests": 80, "cost_usd": 0.25}
+    return SearchState(answers=answers, **{**values, **changed})
+
+
+def shown(file, draw):
+    with Bar(file) as bar:
+        bar._bar.mininterval = 0  # every state is drawn
+        draw(bar)
+    return file.getvalue()
+
+
+def test_it_says_stage_answers_incumbent_and_cost():
+    def draw(bar):
+        bar.stage("rank_pool")
+        bar.stage("optimize")
+        bar.searched(state(100))
+        bar.searched(state(200))
+
+    text = shown(Terminal(), draw)
+    assert "rank pool ..." in text
+    assert "optimize:  50% |" in text
+    assert "200 of 400 answers" in text
+    assert "best 0.500 ± 0.040, 80 requests, $0.2500" in text
+
+
+def test_what_is_not_known_is_left_out():
+    def draw(bar):
+        bar.searched(state(100, best=None, error=None, cost_usd=0.0))
+
+    text = shown(Terminal(), draw)
+    assert "left, 80 requests" in text
+    assert "best" not in text
+    assert "$" not in text
+
+
+def test_where_there_is_no_terminal_nothing_is_drawn():
+    assert not shown(io.StringIO(), lambda bar: bar.searched(state(100)))
+
+
+def test_lines_stand_above_it():
+    terminal = Terminal()
+
+    def draw(bar):
+        bar.stage("optimize")
+        LinesAbove(terminal).write("embed: done\n")  # in one, as logging does
+
+    lines = [line.split("\r")[-1] for line in shown(terminal, draw).split("\n")]
+    assert "embed: done" in lines
