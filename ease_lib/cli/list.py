@@ -1,0 +1,65 @@
+"""List runs and comparisons below a folder or s3:// prefix, the newest first: what each was of, and what it found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ease_lib.lineage.runs import FAILED, Listed, listed
+from ease_lib.reporting.runs import runs_page
+
+EXAMPLES = """examples:
+  ease list                                  all below runs/
+  ease list s3://bucket/ease --json          of a cluster's store_uri, for programs
+  ease list runs --page runs.html            a page with a link to each
+"""
+HEAD = ("started", "state", "task", "method", "model", "test", "over random (95 %)", "expected", "requests", "USD", "")
+LONGEST = 28
+"""Characters of a cell."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where, and in which form."""
+    parser.add_argument("place", metavar="PLACE", nargs="?", default="runs", help="folder or s3:// (default: runs)")
+    parser.add_argument("--json", action="store_true", help="as JSON, with every field whole")
+    parser.add_argument("--page", metavar="FILE", help="write a page with links in place of the table")
+
+
+def answer(parsed: argparse.Namespace) -> int:
+    """Print the table, or write what was asked for."""
+    found = listed(parsed.place)
+    if parsed.json:
+        print(json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False))
+    elif parsed.page:
+        Path(parsed.page).write_text(runs_page(found), encoding="utf-8")
+        print(parsed.page)
+    else:
+        print(table([HEAD, *map(cells_of, found)]))
+        for each in found:
+            if each.state == FAILED:
+                print(f"\n{each.started[:16].replace('T', ' ')} {each.task}: {' '.join(each.reason.split())}")
+    return 0
+
+
+def cells_of(entry: Listed) -> tuple[str, ...]:
+    """A row of the table; scores have two digits, as the eye compares them."""
+    gain = "{:+.0f} ({:+.0f} to {:+.0f})".format(*(100 * each for each in entry.gain)) if entry.gain else ""
+    test, expected = ("" if score is None else f"{score:.2f}" for score in (entry.test, entry.expected))
+    started = entry.started[:16].replace("T", " ") or entry.kind
+    cost = f"{entry.cost_usd:.2f}" if entry.cost_usd else ""
+    named = (_short(text) for text in (entry.task, entry.method, entry.model))
+    where = entry.page or entry.place
+    return (started, entry.state, *named, test, gain, expected, str(entry.requests or ""), cost, where)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of equal width, the last one as long as it is."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

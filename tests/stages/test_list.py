@@ -1,0 +1,109 @@
+"""`ease list`, asked of real runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ease_lib.cli import __main__ as cli
+from ease_lib.cli.list import cells_of
+from ease_lib.errors import EaseError, LineageError
+from ease_lib.lineage.runs import Listed, link_to, listed
+from ease_lib.reporting.runs import runs_page
+from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool
+from tests.recorded_run import RecordedRun
+
+BEFORE_THE_SEARCH = (build_dataset, rank_pool, prefilter, propose_instructions, embed)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Three runs below one folder, which must not be changed: done, begun, and failed, in this order."""
+    folder = tmp_path_factory.mktemp("runs")
+    RecordedRun(folder / "done", llm_prompt_usd=1.0)()
+    RecordedRun(folder / "begun", seed=1)(*BEFORE_THE_SEARCH)
+    failed = RecordedRun(folder / "failed", seed=2)
+    failed(*BEFORE_THE_SEARCH, optimize)
+    Path(failed.path("test")).unlink()
+    with pytest.raises((EaseError, SystemExit)):
+        failed(evaluate)
+    return folder
+
+
+def test_the_newest_is_first_and_each_says_how_far_it_is(runs):
+    found = listed(str(runs))
+    assert [entry.state for entry in found] == ["failed", "unfinished", "done"]
+    assert all(entry.started for entry in found)
+    assert "test" in found[0].reason
+
+
+def test_of_a_run_that_is_done_there_is_what_its_report_says(runs):
+    *_, done = listed(str(runs))
+    said = json.loads((runs / "done" / "evaluate" / "result" / "numbers.json").read_text())
+    assert (done.task, done.method, done.model) == ("customer_feedback", "ease", said["llm"]["model"])
+    assert (done.test, done.expected) == (said["best"]["test_score"], said["best"]["estimate"])
+    assert done.gain == (said["gain"]["mean"], *said["gain"]["interval"])
+    assert done.cost_usd == said["llm"]["cost_usd"] > 0
+    assert Path(done.page).read_text().startswith("<!doctype html>")
+
+
+def test_a_run_whose_artifacts_are_gone_is_listed_without_scores(runs, tmp_path):
+    store = tmp_path / "lineage" / "runs"
+    shutil.copytree(runs / "done" / "store" / "lineage" / "runs", store)
+    for record in store.glob("*/report-*.json"):
+        record.write_text(record.read_text().replace("numbers.json", "gone.json"))  # and so it is damaged
+    (entry,) = listed(str(tmp_path))
+    assert (entry.state, entry.test, entry.page) == ("done", None, "")
+
+
+def test_runs_in_a_bucket_are_found_too(s3_prefix, tmp_path, capsys):
+    RecordedRun(tmp_path / "run", store_uri=f"{s3_prefix}/team/store")()
+    assert cli.main(["list", s3_prefix, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["state"], entry["task"]) == ("done", "customer_feedback")
+
+
+def test_a_comparison_is_one_line(tmp_path, capsys):
+    options = ["--tasks", "lr", "--methods", "best_of_n, bm25", "--repeats", "1", "--budget", "2", "--pool-size", "12"]
+    options += ["--validation-size", "4", "--test-size", "4", "--llm-base-url"]
+    options += ["python:tests.simulation.models:in_context_learner", "--output-dir", str(tmp_path / "compared")]
+    assert cli.main(["compare", *options, "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert cli.main(["list", str(tmp_path)]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.startswith("started")
+    assert "best_of_n, bm25" in line
+    assert line.endswith("compared/comparison.html")
+
+
+def test_where_there_is_nothing_the_remedy_is_said(tmp_path, capsys):
+    with pytest.raises(LineageError, match="name an --output-dir"):
+        listed(str(tmp_path / "nothing"))
+    assert cli.main(["list", str(tmp_path)]) == 2
+
+
+def test_the_table_has_scores_as_the_eye_compares_them(runs, capsys):
+    assert cli.main(["list", str(runs)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in lines[1:4]] == ["failed", "unfinished", "done"]
+    assert "customer_feedback: " in lines[-1], "the reason of the failed one"
+
+
+def test_a_long_name_does_not_push_the_table_aside():
+    cells = cells_of(Listed(kind="run", id="1", place="p", state="done", task="t" * 200))
+    assert max(map(len, cells)) == 28
+
+
+def test_the_page_links_to_each_report_and_escapes_what_comes_from_outside(runs, tmp_path):
+    page = tmp_path / "runs.html"
+    assert cli.main(["list", str(runs), "--page", str(page)]) == 0
+    *_, done = listed(str(runs))
+    assert f'<a href="{link_to(done.page)}">' in page.read_text()
+    attack = "<script>alert(1)</script>"
+    hostile = Listed(kind="run", id="1", place=attack, state="failed", task=attack, model=attack, reason=attack)
+    assert "<script" not in runs_page([hostile])
+
+
+def test_what_lies_in_an_object_store_has_no_link():
+    assert link_to("s3://bucket/run/report.html") == ""
