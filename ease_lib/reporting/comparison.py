@@ -25,6 +25,8 @@ from ease_lib.reporting.page import page_template
 
 SCORES = ("test_score", "validation_score")
 RANDOM_SEARCH = "best_of_n"
+UNEQUAL = 0.25
+"""Share by which requests of two methods differ that is worth saying."""
 
 Cells = Sequence[Mapping[str, Any]]
 
@@ -151,6 +153,39 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
     return summary
 
 
+def headline(rows: Sequence[Row], methods: Sequence[str]) -> str:
+    """Which method to take, in a sentence: whom it beats beyond luck, and against whom there is no evidence.
+
+    The method is the one with the highest mean test score over all rows; differences and p-values are those of
+    `summarise_methods` with this method as the first. Empty for a single method.
+    """
+    means = {
+        method: _mean(cell["test_score"] for row in rows for cell in row.cells.get(method, ())) for method in methods
+    }
+    if len(means) < 2:
+        return ""
+    first = max(means, key=lambda method: means[method])
+    others = summarise_methods(rows, [first, *(method for method in methods if method != first)])
+    requests = others[0]["llm_requests"]
+    beaten = [entry for entry in others[1:] if entry["lead_p"] < SIGNIFICANCE and entry["lead"] > 0]
+    level = [entry for entry in others[1:] if entry not in beaten]
+    against = f"no evidence against {_listed(level, requests)}" if level else ""
+    if not beaten:
+        return f"No method is shown to be better: {first} has the highest mean, and there is {against}."
+    return f"Take {first}: better than {_listed(beaten, requests)}{f'; {against}' if against else ''}."
+
+
+def _listed(entries: Sequence[Mapping[str, Any]], requests: float) -> str:
+    """Methods with the points that the first leads by; where they asked much more or less than it did, how much."""
+    texts = []
+    for entry in entries:
+        error = "" if entry["lead_error"] is None else f" ± {100 * entry['lead_error']:.1f}"
+        share = entry["llm_requests"] / requests if requests else 1.0
+        unequal = "" if 1 - UNEQUAL < share < 1 + UNEQUAL else f", with {share:.1f} times the requests"
+        texts.append(f"{entry['method']} ({100 * entry['lead']:+.1f}{error} points{unequal})")
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
 def estimate_held(cell: Mapping[str, Any]) -> bool:
     """Whether expected and test score differ by no more than their 95 % intervals allow together."""
     low, high = cell["estimate_interval"]
@@ -225,6 +260,7 @@ def _shown(cells: Cells) -> dict[str, Any]:
     return {
         "rows": rows,
         "methods": methods,
+        "headline": headline(rows, methods),
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
         "cell": _cell,
@@ -262,4 +298,6 @@ def _cell(row: Row, method: str, score: str) -> str:
     if not cells:
         return "–"
     mean, error = mean_and_error([cell[score] for cell in cells])
-    return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}"
+    most = max(map(len, row.cells.values()))
+    missing = "" if len(cells) == most else f" ({len(cells)} of {most})"
+    return (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + missing

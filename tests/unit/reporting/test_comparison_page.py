@@ -6,6 +6,7 @@ from ease_lib.evaluation.statistics import mean_and_error
 from ease_lib.reporting.comparison import (
     estimate_held,
     gaps,
+    headline,
     mean_curves,
     render_comparison_page,
     render_markdown,
@@ -192,3 +193,34 @@ def test_a_method_whose_runs_all_failed_on_one_row_has_no_curve_there():
     page = render_comparison_page([*shown, failed])
     assert page.count("<svg") == 3, "of all rows, and of each"
     assert "the endpoint was away" in page
+
+
+def test_the_sentence_names_who_is_beaten_and_against_whom_there_is_no_evidence():
+    a, b = ahead(0.3)
+    near = [score - 0.002 * (repeat % 2) for repeat, score in enumerate(a)]
+    found = cells(b=b, a=a, near=near)
+    assert headline(rows_of(found), ["b", "a", "near"]) == (
+        "Take a: better than b (+30.0 ± 0.0 points); no evidence against near (+0.1 ± 0.0 points)."
+    )
+    assert "Take a: better than b" in render_comparison_page(found)
+    assert "**Take a: better than b" in render_markdown(found)
+
+
+def test_where_no_method_is_shown_to_be_better_the_sentence_says_so():
+    assert headline(rows_of(cells(a=[0.5, 0.6], b=[0.4, 0.7])), ["a", "b"]).startswith(
+        "No method is shown to be better"
+    )
+    assert not headline(rows_of(cells(a=[0.5])), ["a"])
+
+
+def test_the_sentence_says_where_requests_are_not_equal():
+    a, b = ahead(0.3)
+    found = [cell("a", repeat, score, llm_requests=300) for repeat, score in enumerate(a)]
+    found += [cell("b", repeat, score, llm_requests=100) for repeat, score in enumerate(b)]
+    assert "b (+30.0 ± 0.0 points, with 0.3 times the requests)" in headline(rows_of(found), ["a", "b"])
+
+
+def test_a_mean_over_fewer_repeats_says_so():
+    page = render_comparison_page(cells(a=[0.5, 0.6, 0.7], b=[0.4, 0.5]))
+    assert "0.450 ± 0.050 (2 of 3)" in page
+    assert "0.600 ± 0.058<" in page
