@@ -95,6 +95,7 @@ class Attempt:
     Args:
         link: URI of the record in the root, or empty without a root.
         notes: what the stage meets beside its artifacts.
+        found: what the run found, of the stage that ends it: sentences `said` and `scores` by name, for people.
         seal: makes the signature of the record, by its name in the root, its address and its content, when the stage
             has ended well; of a stage that has a key.
     """
@@ -104,6 +105,7 @@ class Attempt:
     notes: Notes = field(default_factory=Notes)
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
+    found: Record | None = None
     seal: Callable[[str, str, bytes], bytes] | None = None
 
     @property
@@ -153,7 +155,7 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
     except Exception as error:
         end("failed", error=str(error) if isinstance(error, EaseError) else f"{type(error).__name__}: {error}")
         raise
-    end("complete", outputs=attempt.outputs)
+    end("complete", outputs=attempt.outputs, **({"found": attempt.found} if attempt.found else {}))
     if store and attempt.seal:
         store.write(f"{SEALS}/{name}", attempt.seal(name, store.address(name), attempt.content))
 

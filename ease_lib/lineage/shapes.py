@@ -48,6 +48,7 @@ RECORD: Shape = {
     "llm?": (_LLM, None),
     "entries?": _DIGESTS,
     "written?": _DIGESTS,
+    "found?": {"said": [str], "scores": {"*": str}},
 }
 MANIFEST: Shape = {
     "version": str,

@@ -6,7 +6,7 @@ import re
 
 from ease_lib.lineage.record import Record
 
-_WORDS = re.compile(r"(?!.*www\.)(?:[^\W_]|[ .,:()%+-])*", re.IGNORECASE)
+_WORDS = re.compile(r"(?!.*www\.)(?:[^\W_]|[ .,;:()%+-])*", re.IGNORECASE)
 SHORT = 12
 """Digits of a digest that people compare."""
 
@@ -15,6 +15,7 @@ def summary_page(record: Record) -> str:
     """What went in, what came out, and what decided it."""
     run, attempt, software = record["run"], record["attempt"], record["software"]
     lines = [
+        *_found(record),
         f"## {record['stage']}: {record['state']}",
         "",
         *_table(("artifact", "rows", "bytes", "SHA-256", "made by"), _files("in", record["inputs"])),
@@ -36,6 +37,15 @@ def summary_page(record: Record) -> str:
 def changed_parameters(record: Record) -> Record:
     """Those that are not at their default."""
     return {name: value for name, value in record["parameters"].items() if name not in record["defaults"]}
+
+
+def _found(record: Record) -> list[str]:
+    """What the run found, which people look for first."""
+    if "found" not in record:
+        return []
+    heading, *sentences = map(_text, record["found"]["said"])
+    scores = _table(("score", "95 % interval"), list(record["found"]["scores"].items()))
+    return [f"## {heading}", "", *(line for sentence in sentences for line in (sentence, "")), *scores]
 
 
 def _files(direction: str, parts: list[Record]) -> list[tuple[object, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
-from ease_lib.reporting.summary import cut_too_often
+from ease_lib.reporting.summary import cut_too_often, decision
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
@@ -58,6 +58,22 @@ def in_short(report: Mapping[str, Any]) -> list[str]:
         *([f"answers that keep {kept}"] if (kept := _kept(report["requirement"])) else []),
         f"LLM requests {_requests(llm, by_function=report['answered_by_function'])}",
     ]
+
+
+def found_by(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What to do, the verdict and the scores, as the record of a run holds them; no text of the data stands there."""
+    best, random, llm = report["best"], report["random"], report["llm"]
+    rivals = {"your baseline": report["baseline"], "no exemplars": report["zero_shot"]}
+    cost = f", {llm['cost_usd']:.4f} USD" if llm["cost_usd"] else ""
+    return {
+        "said": [decision(report["verdict"]), report["verdict"]["text"], f"{llm['requests']} LLM requests{cost}."],
+        "scores": {
+            "this prompt, test set": _with_interval(best, "test"),
+            "this prompt, expected on new rows": _with_interval(best, "estimate"),
+            "exemplars picked at random": _score(random["test_score"]),
+            **{name: _score(rival["score"]) for name, rival in rivals.items() if rival},
+        },
+    }
 
 
 def _beside(winner: str, random: str) -> str:

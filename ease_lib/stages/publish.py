@@ -42,6 +42,7 @@ from ease_lib.lineage.publishing.versions import (
 from ease_lib.lineage.record import Record, sha256_of
 from ease_lib.lineage.recording import Attempt
 from ease_lib.prompts.template import PromptTemplate
+from ease_lib.reporting.result_text import found_by
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.running.under_way import ended
@@ -96,6 +97,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     else:
         published = {"state": "not published", "reason": "publish_uri is empty", "version": "", "uri": "", "gate": None}
     write_document(output_path(outputs.publication), contracts.PUBLICATION, published)
+    attempt.found = found_by(json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8")))
     ended(run.store, config.continuation)
     logger.info("%s: %s", published["state"], published["reason"])
     return StageReport(metrics={"is_latest": published["state"] == "published"})

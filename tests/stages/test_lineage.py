@@ -93,7 +93,7 @@ def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
     assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/2")
     assert decode(Path(shown["record"]).read_bytes(), "")["stage"] == "prefilter"
     page = (published.folder / "evaluate" / "chain").read_text()
-    assert "## publish: complete" in page
+    assert page.index("this prompt, test set") < page.index("## publish: complete"), "what was found comes first"
     assert published.artifact("publication").metadata["sha256"][:12] in page
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ease_lib.lineage.summary import _text
 from ease_lib.reporting.summary import decision, verdict
 
 
@@ -34,6 +35,13 @@ WORSE = gain(-0.1, -0.15, -0.05, False)
 )
 def test_what_to_do_is_said_in_a_sentence(random, zero_shot, baseline, decided):
     assert decision(said(random, zero_shot, baseline)).startswith(decided)
+
+
+def test_what_a_record_holds_of_the_result_is_plain_words_to_the_dashboard():
+    """The verdict is no code, whatever its signs."""
+    for words in (said(BETTER, WORSE, UNSURE, 0.05), said(UNSURE, UNSURE), said(BETTER, BETTER)):
+        assert _text(words["text"]) == words["text"]
+        assert _text(decision(words)) == decision(words)
 
 
 def test_better_is_said_with_points_and_interval():
