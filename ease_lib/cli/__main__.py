@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -48,11 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.answer(parsed))
     except EaseError as error:
-        print(f"ease: error: {error}" if "\n" not in str(error) else f"ease: errors:\n{error}", file=sys.stderr)
+        head, between = ("ease: error:", " ") if "\n" not in str(error) else ("ease: errors:", "\n")
+        print(f"{_red(head)}{between}{error}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
         return EXIT_STOPPED
+
+
+def _red(text: str) -> str:
+    """On a terminal that shows colours, unless NO_COLOR asks for none (no-color.org)."""
+    shows = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[31m{text}\x1b[0m" if shows else text
 
 
 def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:

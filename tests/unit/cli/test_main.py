@@ -80,3 +80,20 @@ def started_with():
     """What Python itself has loaded from this environment before it does anything."""
     code = "import sys; print(sorted(name for name in sys.modules if '.' not in name))"
     return set(ast.literal_eval(subprocess.check_output([sys.executable, "-c", code], text=True)))
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "begins"),
+    [
+        (True, {}, "\x1b[31mease: error:\x1b[0m "),
+        (True, {"NO_COLOR": "1"}, "ease: error: "),
+        (True, {"TERM": "dumb"}, "ease: error: "),
+        (False, {}, "ease: error: "),
+    ],
+)
+def test_an_error_is_red_where_a_terminal_shows_colours(is_terminal, environment, begins, monkeypatch, capsys):
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    assert cli.main(["list", "/there/is/nothing"]) == 2
+    assert capsys.readouterr().err.startswith(begins)
