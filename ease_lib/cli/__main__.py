@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "compare methods over tasks, noise ratios, endpoints and repeats",
     "plan": "what a run will ask and cost at most, before anything is sent",
     "doctor": "try everything that a run needs, and say what is wrong and what to do",
+    "watch": "a search that is under way, from its journal: contenders, cost, time left",
     "list": "runs and comparisons below a folder or s3://, what they found, and their state",
     "export": "the winning prompt for openai, dspy, langchain, promptfoo or mlflow",
     "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",

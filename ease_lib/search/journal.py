@@ -143,6 +143,30 @@ def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
             yield FileJournal(file, path, name, notes)
 
 
+def written(store: Store) -> dict[str, Found]:
+    """What journals below a run's store hold now, by their names; nothing is locked, mended or created.
+
+    Raises:
+        JournalError: when one is damaged.
+    """
+    folder = store.below(FOLDER)
+    names = folder.walk_names()
+    found: dict[str, Found] = {}
+    for name in names:
+        key, _, part = name.rpartition("/")
+        if name.endswith(SUFFIX):
+            whole, _, _ = (folder.read(name) or b"").rpartition(b"\n")  # the last line may be in the making
+            _, *lines = whole.split(b"\n")
+            entries = [_decoded(line, f"{folder.address(name)}, line {number}") for number, line in enumerate(lines, 2)]
+            found[name.rpartition("/")[2].removesuffix(SUFFIX)] = _sorted_out(entries, folder.address(name))
+        elif part == HEADER:
+            records = [each for each in names if each.startswith(f"{key}/") and each.endswith(".json") and each != name]
+            contents = read_all(folder, records)
+            entries = [_decoded(content or b"", folder.address(each)) for each, content in contents.items()]
+            found[key.rpartition("/")[2]] = _sorted_out(entries, folder.address(key))
+    return found
+
+
 def _begin_with_fewer(journal: Journal, store: Store, key: str, answers: int) -> None:
     """One that is in use or damaged is passed over: this search can do without it."""
     names = {name.partition("/")[0].removesuffix(SUFFIX) for name in store.walk_names()}

@@ -1,0 +1,121 @@
+"""Watch a search from its journal: answers, contenders with intervals, what is asked now, time left.
+
+It only reads, so it can look at a run of another machine or of a cluster, by the run's store. Exemplars are named by
+their positions in the pool that the search chooses from; the report has their texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from ease_lib.artifacts.store import Store, open_store
+from ease_lib.errors import ConfigError
+from ease_lib.reporting.watching import watch_page
+from ease_lib.search.watching import Watched, watched
+
+EXAMPLES = """examples:
+  ease watch runs/tickets                    the --output-dir of a run
+  ease watch s3://bucket/ease                its store_uri, wherever it runs
+  ease watch runs/tickets --serve 8080       a page that refreshes itself, for this machine alone
+"""
+SILENT_SECONDS = 60.0
+"""Without an answer, after which it is said that there is none."""
+ABOVE = "\x1b[{}A\x1b[J"
+"""Moves up so many lines, and clears what is below."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which run, how often, and where to."""
+    parser.add_argument("place", metavar="RUN", help="folder of a run, or its store_uri; a path or s3://")
+    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="between two looks (default: 2)")
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    parser.add_argument("--serve", type=int, metavar="PORT", help="serve a page on http://127.0.0.1:PORT")
+
+
+def answer(parsed: argparse.Namespace) -> int:
+    """Show the search until it has all its answers."""
+    if parsed.every <= 0:
+        raise ConfigError(f"--every {parsed.every:g} is no time between two looks; take 2")
+    store = store_of(parsed.place)
+    if parsed.serve is not None:
+        serve(lambda: watched(store), parsed.place, parsed.serve, parsed.every)
+        return 0
+    shown = 0
+    while True:
+        found = watched(store)
+        text = text_of(found, datetime.now(UTC))
+        if shown and sys.stdout.isatty():
+            print(ABOVE.format(shown), end="")
+        print(text, flush=True)
+        shown = text.count("\n") + 1
+        if parsed.once or (found and found.is_over):
+            return 0
+        time.sleep(parsed.every)
+
+
+def store_of(place: str) -> Store:
+    """The store of a run, named itself or by the folder of results that it lies in."""
+    store = open_store(place)
+    inner = store.below("store")
+    return inner if inner.below("journals").walk_names() else store
+
+
+def text_of(found: Watched | None, now: datetime) -> str:
+    """The picture as text."""
+    if found is None:
+        return "no search has begun here yet"
+    planned = "" if found.planned is None else f" of {found.planned}"
+    left = "" if not found.left_seconds else f", about {found.left_seconds:.0f} s left"
+    lines = [f"{found.answers}{planned} answers, {found.sequences} sequences, {found.requests} requests{left}"]
+    for each in found.contenders:
+        low, high = each.interval
+        interval = f"({low:.2f} to {high:.2f}, {each.rows} rows)"
+        lines.append(f"  {each.score:.3f} {interval:<28}{_prompt(*each.prompt)}")
+    if found.under_way and not found.is_over:
+        asked = "; ".join(f"{_prompt(*prompt)} on {rows or 'all'} rows" for prompt, rows in found.under_way[:3])
+        more = f"; and {len(found.under_way) - 3} more" if len(found.under_way) > 3 else ""
+        lines.append(f"asked now: {asked}{more}")
+    silent = found.silent_seconds(now)
+    if found.is_over:
+        lines.append("the search has all its answers")
+    elif silent > SILENT_SECONDS:
+        lines.append(f"no answer for {silent:.0f} s: the run was ended, or waits for its endpoint")
+    return "\n".join(lines)
+
+
+def _prompt(instruction: int, sequence: tuple[int, ...]) -> str:
+    begun = f"instruction {instruction}, " if instruction else ""
+    return f"{begun}exemplars {' '.join(map(str, sequence))}" if sequence else f"{begun}no exemplars"
+
+
+def serve(look: Callable[[], Watched | None], place: str, port: int, every: float) -> None:
+    """Until Ctrl-C, on the loopback interface alone.
+
+    Raises:
+        ConfigError: when the port is taken.
+    """
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = watch_page(look(), place, every).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Page)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--serve {port}: {error}; take another port") from error
+    with server:
+        print(f"http://127.0.0.1:{server.server_port}; Ctrl-C ends it", flush=True)
+        server.serve_forever()

@@ -1,0 +1,159 @@
+"""A search as whoever looks at its journal sees it, from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ease_lib.artifacts.store import Store
+from ease_lib.evaluation.statistics import wilson_interval
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.journal import Evaluated, Found, usage_of_records, written
+from ease_lib.search.surrogate.answers import PRIOR_ANSWERS
+
+CONTENDERS = 5
+RECENT = 20
+"""Evaluations whose pace is that of now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A sequence that is among the best.
+
+    Args:
+        score: mean over its `rows`, with a 95 % interval of these rows alone.
+    """
+
+    prompt: Prompt
+    score: float
+    interval: tuple[float, float]
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """How far a search is.
+
+    Args:
+        name: of its journal.
+        planned: answers in all; None where the method's journal does not say it.
+        under_way: sequences that were proposed and are not evaluated yet, with the number of their rows.
+        left_seconds: at the pace of the last evaluations.
+        last_answer: ISO 8601; empty where no answer has a time.
+        history: as charts take it.
+    """
+
+    name: str
+    answers: int
+    planned: int | None
+    sequences: int
+    requests: int
+    contenders: Sequence[Contender]
+    under_way: Sequence[tuple[Prompt, int]]
+    left_seconds: float | None
+    last_answer: str
+    history: Sequence[Mapping[str, Any]]
+
+    @property
+    def is_over(self) -> bool:
+        return self.planned is not None and self.answers >= self.planned
+
+    def silent_seconds(self, now: datetime) -> float:
+        """Since the last answer."""
+        return (now - datetime.fromisoformat(self.last_answer)).total_seconds() if self.last_answer else 0.0
+
+
+def watched(store: Store) -> Watched | None:
+    """The search of a run's store that was answered last; None before the first one.
+
+    Raises:
+        JournalError: when its journal is damaged.
+    """
+    found = {name: each for name, each in written(store).items() if each[0] or each[1]}
+    if not found:
+        return None
+    name = max(found, key=lambda name: (_last_answer(found[name][0]), len(found[name][0])))
+    return _of(name, found[name])
+
+
+def _of(name: str, found: Found) -> Watched:
+    records, proposed = found
+    known = {record.iteration for record in records}
+    end = name.rpartition("-")[2]
+    planned = int(end) if "-" in name and end.isdecimal() else None
+    answers = sum(len(record.observation.rows) for record in records)
+    recent = records[-RECENT:]
+    pace = sum(record.seconds for record in recent) / max(1, sum(len(each.observation.rows) for each in recent))
+    return Watched(
+        name=name,
+        answers=answers,
+        planned=planned,
+        sequences=len({record.observation.candidate.prompt for record in records}),
+        requests=usage_of_records(records).requests,
+        contenders=_contenders(records),
+        under_way=[(each.prompt, len(each.rows)) for number, each in sorted(proposed.items()) if number not in known],
+        left_seconds=pace * (planned - answers) if planned is not None and records else None,
+        last_answer=_last_answer(records),
+        history=_history(records),
+    )
+
+
+def _last_answer(records: Sequence[Evaluated]) -> str:
+    return max((record.usage.oldest_answer for record in records), default="")
+
+
+def _sums(records: Sequence[Evaluated]) -> dict[Prompt, tuple[float, int]]:
+    sums: dict[Prompt, tuple[float, int]] = {}
+    for record in records:
+        observation = record.observation
+        total, rows = sums.get(observation.candidate.prompt, (0.0, 0))
+        more = observation.validation_rows
+        sums[observation.candidate.prompt] = total + observation.score * more, rows + more
+    return sums
+
+
+def _contenders(records: Sequence[Evaluated]) -> list[Contender]:
+    """The best by their shrunk means."""
+    sums = {prompt: each for prompt, each in _sums(records).items() if each[1]}
+    if not sums:
+        return []
+    mean = sum(total for total, _ in sums.values()) / sum(rows for _, rows in sums.values())
+    shrunk = {prompt: (total + PRIOR_ANSWERS * mean) / (rows + PRIOR_ANSWERS) for prompt, (total, rows) in sums.items()}
+    best = sorted(sums, key=lambda prompt: -shrunk[prompt])[:CONTENDERS]
+    return [
+        Contender(
+            prompt=prompt,
+            score=sums[prompt][0] / sums[prompt][1],
+            interval=wilson_interval(sums[prompt][0] / sums[prompt][1], sums[prompt][1]),
+            rows=sums[prompt][1],
+        )
+        for prompt in best
+    ]
+
+
+def _history(records: Sequence[Evaluated]) -> list[dict[str, Any]]:
+    """Rows for the search curve; the incumbent is the best by its shrunk mean until then."""
+    rows: list[dict[str, Any]] = []
+    sums: dict[Prompt, tuple[float, int]] = {}
+    total, count = 0.0, 0
+    for record in records:
+        observation = record.observation
+        prompt, more = observation.candidate.prompt, observation.validation_rows
+        before = sums.get(prompt, (0.0, 0))
+        sums[prompt] = before[0] + observation.score * more, before[1] + more
+        total, count = total + observation.score * more, count + more
+        mean = total / max(1, count)
+        incumbent = max(((own + PRIOR_ANSWERS * mean) / (asked + PRIOR_ANSWERS) for own, asked in sums.values()))
+        rows.append(
+            {
+                "phase": observation.candidate.phase,
+                "score": observation.score,
+                "validation_rows": more,
+                "incumbent_score": incumbent,
+                "instruction_id": observation.candidate.instruction,
+                "exemplar_ids": observation.candidate.sequence,
+            }
+        )
+    return rows
