@@ -66,7 +66,7 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 
 def test_the_environment_is_read_in_stages_only():
-    """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, and what children inherit."""
+    """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, what children inherit, and colours."""
     readers = {
         str(path.relative_to(LIBRARY))
         for path in LIBRARY.rglob("*.py")
@@ -75,6 +75,7 @@ def test_the_environment_is_read_in_stages_only():
     assert readers == {
         "artifacts/store.py",
         "black_box/transport.py",
+        "cli/__main__.py",
         "machine.py",
         "running/doctor.py",
         "keys.py",
