@@ -77,7 +77,7 @@ def optimize(
         baseline: the prompt in use now, to be beaten: its text, its messages, or a file of either.
         output_dir: takes what `ease run` leaves: report, artifacts, lineage, journal. The same call with the same
             folder continues a search that was stopped.
-        progress: show a bar.
+        progress: show a bar, on a terminal and in a notebook.
         parameters: every other parameter of a run by its name (`ease run --help`): `k`, `budget`, `seed`,
             `max_llm_requests`, `store_uri`, ...; a list where several columns are named, a mapping where JSON is.
 

@@ -66,7 +66,7 @@ def test_the_library_needs_neither_kfp_nor_kubernetes():
 
 
 def test_the_environment_is_read_in_stages_only():
-    """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, what children inherit, and colours."""
+    """But for what boto3 reads there, which tells its clients apart, whom TLS trusts, what children get, colours."""
     readers = {
         str(path.relative_to(LIBRARY))
         for path in LIBRARY.rglob("*.py")

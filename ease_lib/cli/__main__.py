@@ -50,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.answer(parsed))
     except EaseError as error:
-        head, between = ("ease: error:", " ") if "\n" not in str(error) else ("ease: errors:", "\n")
-        print(f"{_red(head)}{between}{error}", file=sys.stderr)
+        text = "".join(char if char.isprintable() or char == "\n" else " " for char in str(error))  # others wrote parts
+        head, between = ("ease: error:", " ") if "\n" not in text else ("ease: errors:", "\n")
+        print(f"{_red(head)}{between}{text}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)

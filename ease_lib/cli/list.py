@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ease_lib.errors import ConfigError
 from ease_lib.lineage.runs import FAILED, Listed, listed
 from ease_lib.reporting.runs import runs_page
 
@@ -24,8 +25,9 @@ LONGEST = 28
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Where, and in which form."""
     parser.add_argument("place", metavar="PLACE", nargs="?", default="runs", help="folder or s3:// (default: runs)")
-    parser.add_argument("--json", action="store_true", help="as JSON, with every field whole")
-    parser.add_argument("--page", metavar="FILE", help="write a page with links in place of the table")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON, with every field whole")
+    form.add_argument("--page", metavar="FILE", help="write a page with links in place of the table")
 
 
 def answer(parsed: argparse.Namespace) -> int:
@@ -34,13 +36,18 @@ def answer(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False))
     elif parsed.page:
-        Path(parsed.page).write_text(runs_page(found), encoding="utf-8")
+        try:
+            Path(parsed.page).write_text(runs_page(found), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"--page {parsed.page}: {error.strerror}; name a file in a folder that is there"
+            ) from error
         print(parsed.page)
     else:
         print(table([HEAD, *map(cells_of, found)]))
         for each in found:
             if each.state == FAILED:
-                print(f"\n{each.started[:16].replace('T', ' ')} {each.task}: {' '.join(each.reason.split())}")
+                print(f"\n{each.started[:16].replace('T', ' ')} {each.task}: {in_one_line(each.reason)}")
     return 0
 
 
@@ -51,7 +58,7 @@ def cells_of(entry: Listed) -> tuple[str, ...]:
     started = entry.started[:16].replace("T", " ") or entry.kind
     cost = f"{entry.cost_usd:.2f}" if entry.cost_usd else ""
     named = (_short(text) for text in (entry.task, entry.method, entry.model))
-    where = entry.page or entry.place
+    where = in_one_line(entry.page or entry.place)
     return (started, entry.state, *named, test, gain, expected, str(entry.requests or ""), cost, where)
 
 
@@ -62,4 +69,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    shown = in_one_line(text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+
+
+def in_one_line(text: str) -> str:
+    """Without what would move a terminal's cursor or change its colours: the texts are those of others."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,30 +1,36 @@
 """The runs and comparisons below a place: what they were of, what they found, and how far they are.
 
-Runs are found by the records of their stages (`lineage/runs/RUN/STAGE-ATTEMPT.json`), their results by where the record
-of the report says that they lie; comparisons by their tables.
+Runs are found by the records of their stages (`lineage/runs/RUN/STAGE-ATTEMPT.json`) and by folders of results, which
+hold `report.json` beside the record of the last stage; comparisons by their tables. What lies below the place is taken
+first, so what was moved or copied is found where it is now.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ease_lib.artifacts.result_files import PAGE
+import pyarrow as pa
+
+from ease_lib.artifacts.result_files import PAGE, REPORT
 from ease_lib.artifacts.store import Store, joined, open_file, open_store, read_all
 from ease_lib.artifacts.tables import table_of
 from ease_lib.errors import EaseError, LineageError
-from ease_lib.lineage.chain import is_record, same_place
+from ease_lib.lineage.chain import RECORD_FILE, is_record, same_place
 from ease_lib.lineage.record import Record, decode
 
-DONE, FAILED, UNFINISHED = "done", "failed", "unfinished"
-"""Of a run: its last stage ended; a stage failed and none has ended since; it is running, or was killed."""
-PUBLISH, REPORT = "publish", "report"
+DONE, FAILED, CONTINUED, UNFINISHED, DAMAGED = "done", "failed", "continued", "unfinished", "damaged"
+"""Of a run: its last stage ended; a stage failed; a later run took up the work that it did not end; it is running, or
+was killed. A table or a report that cannot be read is damaged."""
+LAST_STAGE, REPORT_STAGE = "publish", "report"
 NUMBERS, RESULTS, TABLE = "numbers", "results", "comparison.parquet"
+UNREADABLE = (KeyError, TypeError, ValueError, IndexError, RecursionError, pa.ArrowException, OSError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,7 @@ class Listed:
         test, expected: scores of the winner; of a comparison means over its runs.
         gain: points over random exemplars, in [-1, 1], and its 95 % interval; empty where nothing was compared.
         cost_usd: 0 without prices.
-        page: where its page lies; empty until there is one.
+        page: where its page lies; empty until there is one, and where it is gone.
         reason: why it failed.
     """
 
@@ -66,25 +72,42 @@ def listed(place: str) -> list[Listed]:
         LineageError: when there is nothing.
     """
     store = open_store(place)
+    if store.folder is not None and not store.folder.is_dir():
+        raise LineageError(f"{place} is no folder; name an --output-dir, a store_uri, or a folder above them")
     names = store.walk_names()
-    found = sorted(_runs(store, names), key=lambda run: run.started, reverse=True)
+    runs = _runs(store, names)
+    for result in _results(store, names):
+        runs[result.id] = replace(runs.get(result.id, result), **_of_results(result))
+    found = sorted(runs.values(), key=lambda run: run.started, reverse=True)
     found += (_comparison(store, name) for name in names if name.rpartition("/")[2] == TABLE)
     if not found:
-        raise LineageError(f"{store.uri}: there is no run and no comparison below it; name an --output-dir, or more")
+        raise LineageError(
+            f"{store.uri}: no run and no comparison is below it; name an --output-dir, a store_uri, or a folder above"
+        )
     return found
 
 
-def _runs(store: Store, names: Sequence[str]) -> Iterator[Listed]:
-    by_run: dict[str, list[str]] = {}
+def _runs(store: Store, names: Sequence[str]) -> dict[str, Listed]:
+    by_folder: dict[str, list[str]] = {}
     for name in names:
-        folder, _, _ = name.rpartition("/")
-        if is_record(name) and folder.rpartition("/")[0].endswith("runs"):
-            by_run.setdefault(folder, []).append(name)
-    contents = read_all(store, [name for records in by_run.values() for name in records])
-    for folder, records in by_run.items():
-        known = list(_decoded({name: contents[name] for name in records}, store))
-        if known:
-            yield _run(store.address(folder), known)
+        address = store.address(name)
+        if is_record(address) and address.split("/")[-3] == "runs":
+            by_folder.setdefault(address.rpartition("/")[0], []).append(name)
+    contents = read_all(store, [name for records in by_folder.values() for name in records])
+    known = {
+        folder: sorted(
+            _decoded({name: contents[name] for name in records}, store),
+            key=lambda record: (record["ended"] or "", record["started"]),
+        )
+        for folder, records in by_folder.items()
+    }
+    newest: dict[str, str] = {}  # start of the last run that did each work
+    for records in known.values():
+        for record in records:
+            work = record["attempt"]["work"]
+            newest[work] = max(newest.get(work, ""), record["started"])
+    runs = (_run(folder, records, newest) for folder, records in known.items() if records)
+    return {run.id: run for run in runs}
 
 
 def _decoded(contents: Mapping[str, bytes | None], store: Store) -> Iterator[Record]:
@@ -93,18 +116,22 @@ def _decoded(contents: Mapping[str, bytes | None], store: Store) -> Iterator[Rec
             yield decode(content or b"", store.address(name))
 
 
-def _run(place: str, records: list[Record]) -> Listed:
-    records = sorted(records, key=lambda record: (record["ended"] or "", record["started"]))
+def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Listed:
     by_stage = {record["stage"]: record for record in records}
-    last, report = records[-1], by_stage.get(REPORT)
-    is_done = PUBLISH in by_stage and by_stage[PUBLISH]["state"] == "complete"
-    state = DONE if is_done else FAILED if last["state"] == "failed" else UNFINISHED
+    last = max(records, key=lambda record: str(record["started"]))
     parameters: dict[str, Any] = {}
     for record in records:
         parameters |= record["parameters"]
+    if LAST_STAGE in by_stage and by_stage[LAST_STAGE]["state"] == "complete":
+        state = DONE
+    elif last["started"] < newest[last["attempt"]["work"]]:
+        state = CONTINUED
+    else:
+        state = FAILED if last["state"] == "failed" else UNFINISHED
     llm = next((record["llm"] for record in reversed(records) if record.get("llm")), None) or {}
-    of_report = {part["name"]: part["uri"] for part in report["outputs"]} if report else {}
-    return Listed(
+    report = by_stage.get(REPORT_STAGE)
+    made = {part["name"]: part["uri"] for part in report["outputs"]} if report else {}
+    entry = Listed(
         kind="run",
         id=last["run"]["id"],
         place=place,
@@ -112,55 +139,99 @@ def _run(place: str, records: list[Record]) -> Listed:
         started=min(record["started"] for record in records),
         task=str(parameters.get("task_name") or parameters.get("task", "")),
         method=str(parameters.get("method", "")),
-        model=str(llm.get("model", "")),
-        page=joined(of_report[RESULTS], PAGE) if RESULTS in of_report else "",
+        model=str(llm.get("model") or parameters.get("llm_model", "")),
         reason=str(last["error"] or "") if state == FAILED else "",
-        **_measured(_read_json(of_report[NUMBERS])) if NUMBERS in of_report else {},
     )
+    if NUMBERS not in made or RESULTS not in made:
+        return entry
+    page = joined(made[RESULTS], PAGE)
+    return replace(entry, **_measured(_read(made[NUMBERS])), page=page if _read(page) else "")
 
 
-def _measured(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What `report.json` says of the winner; nothing where the file is gone."""
-    if not report:
-        return {}
-    gain = report["gain"]
-    return {
-        "test": report["best"]["test_score"],
-        "expected": report["best"]["estimate"],
-        "gain": (gain["mean"], *gain["interval"]) if gain else (),
-        "requests": report["llm"]["requests"],
-        "cost_usd": report["llm"]["cost_usd"],
-    }
+def _results(store: Store, names: Sequence[str]) -> Iterator[Listed]:
+    """Of folders of results."""
+    there = set(names)
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        beside = f"{folder}/{REPORT}".lstrip("/")
+        if file != RECORD_FILE or beside not in there:
+            continue
+        with suppress(LineageError):
+            record = decode(store.read(name) or b"", store.address(name))
+            report = store.read(beside)
+            page = store.address(f"{folder}/{PAGE}".lstrip("/"))
+            entry = _run(store.address(folder) if folder else store.uri, [record], {record["attempt"]["work"]: ""})
+            yield replace(entry, **_named(report), **_measured(report), page=page)
 
 
-def _read_json(uri: str) -> dict[str, Any]:
-    with suppress(EaseError, ValueError):
-        store, name = open_file(uri)
-        return dict(json.loads(store.read(name) or b"{}"))
+def _of_results(result: Listed) -> dict[str, Any]:
+    """What a folder of results knows better than the records of its run."""
+    names = ("task", "method", "model", "test", "expected", "gain", "requests", "cost_usd", "page", "place", "state")
+    return {name: value for name in names if (value := getattr(result, name)) not in ("", None, (), 0)}
+
+
+def _named(report: bytes | None) -> dict[str, Any]:
+    with suppress(*UNREADABLE):
+        found = json.loads(report or b"")
+        return {"task": str(found["task"]), "method": str(found["method"]), "model": str(found["llm"]["model"])}
     return {}
 
 
+def _measured(report: bytes | None) -> dict[str, Any]:
+    """What `report.json` says of the winner; nothing where it is gone, and a state where it cannot be read."""
+    if report is None:
+        return {}
+    with suppress(*UNREADABLE):
+        found = json.loads(report)
+        gain = found["gain"]
+        return {
+            "test": _number(found["best"]["test_score"]),
+            "expected": _number(found["best"]["estimate"]),
+            "gain": tuple(map(_number, (gain["mean"], *gain["interval"]))) if gain else (),
+            "requests": int(found["llm"]["requests"]),
+            "cost_usd": _number(found["llm"]["cost_usd"]),
+        }
+    return {"state": DAMAGED}
+
+
+def _number(value: Any) -> float:
+    """
+    Raises:
+        ValueError: when it is none, or not a finite one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _read(uri: str) -> bytes | None:
+    with suppress(EaseError, OSError):
+        store, name = open_file(uri)
+        return store.read(name)
+    return None
+
+
 def _comparison(store: Store, name: str) -> Listed:
-    rows = table_of(store.read(name) or b"").to_pylist()
     folder = name.rpartition("/")[0]
-
-    def all_of(column: str) -> str:
-        return ", ".join(dict.fromkeys(str(row[column]) for row in rows))
-
-    return Listed(
-        kind="comparison",
-        id=folder,
-        place=store.address(folder),
-        state=DONE,
-        task=all_of("task"),
-        method=all_of("method"),
-        model=all_of("endpoint"),
-        test=fmean(row["test_score"] for row in rows) if rows else None,
-        expected=fmean(row["estimate"] for row in rows) if rows else None,
-        requests=sum(row["llm_requests"] for row in rows),
-        cost_usd=sum(row["cost_usd"] for row in rows),
-        page=store.address(name.removesuffix(".parquet") + ".html"),
-    )
+    entry = Listed(kind="comparison", id=folder, place=store.address(folder) if folder else store.uri, state=DAMAGED)
+    with suppress(*UNREADABLE):
+        rows = table_of(store.read(name) or b"").to_pylist()
+        tasks, methods, endpoints = (
+            ", ".join(dict.fromkeys(str(row[column]) for row in rows)) for column in ("task", "method", "endpoint")
+        )
+        return replace(
+            entry,
+            state=DONE,
+            task=tasks,
+            method=methods,
+            model=endpoints,
+            test=fmean(_number(row["test_score"]) for row in rows) if rows else None,
+            expected=fmean(_number(row["estimate"]) for row in rows) if rows else None,
+            requests=sum(row["llm_requests"] for row in rows),
+            cost_usd=sum(_number(row["cost_usd"]) for row in rows),
+            page=store.address(name.removesuffix(".parquet") + ".html"),
+        )
+    return entry
 
 
 def link_to(uri: str) -> str:

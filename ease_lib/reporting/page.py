@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ease_lib import __version__
 from ease_lib.evaluation.statistics import mean_interval
@@ -22,6 +22,7 @@ from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers
+from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import row_hash
 
 MOST_MISTAKES = 25
@@ -90,7 +91,9 @@ def render_page(
         labels=labels_of(scored),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),
-        few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"]),
+        few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"])
+        if report["stopped"] == BUDGET
+        else "",
         mistakes=mistakes,
         has_inputs=bool(inputs),
         wrong=sum(row["score"] < 1 for row in scored),
@@ -143,9 +146,23 @@ def _mistakes(scored: Rows, predictions: Rows, inputs: Mapping[int, str]) -> lis
 
 
 def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] | None:
-    """Mean tokens of a prompt and an answer with the winner, and their price in USD; None where nobody counted them."""
-    chosen = report["best"]["exemplar_ids"]
-    asked = [row for row in history if row["exemplar_ids"] == chosen and row["llm_requests"]]
+    """Mean tokens of a prompt and an answer with the winner, and their price in USD.
+
+    None where nobody counted them: all its answers were kept ones, or a judge's requests are among them.
+    """
+    found = report["best"]["found_at_evaluation"]
+    if (
+        not found
+        or found > len(history)
+        or report["judge"]
+        or (report["requirement"] and report["requirement"]["judge"])
+    ):
+        return None
+
+    def prompt_of(row: Mapping[str, Any]) -> tuple[int, ...]:
+        return row["instruction_id"], *row["exemplar_ids"]
+
+    asked = [row for row in history if prompt_of(row) == prompt_of(history[found - 1]) and row["llm_requests"]]
     requests = sum(row["llm_requests"] for row in asked)
     if not requests:
         return None
@@ -185,5 +202,7 @@ def page_template(name: str) -> Template:
     )
     environment.filters["plain"] = lambda value: " ".join(str(value).replace("|", r"\|").split())
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
+    environment.filters["in_pre"] = lambda text: Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704
+    environment.filters["usd"] = lambda value: f"{value:.2f}" if value >= 1 else f"{value:.4f}"
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)

@@ -64,17 +64,23 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
 
 def decision(verdict: Mapping[str, str]) -> str:
     """What follows from a verdict for who has to decide: whether to use the prompt."""
-    if verdict["baseline"] == BETTER:
-        return "Use this prompt in place of your baseline."
-    if verdict["baseline"] != NOT_COMPARED:
-        return "Keep your baseline: nothing shows that this prompt is better."
-    if verdict["zero_shot"] == WORSE:
+    random, zero_shot, baseline = verdict["random"], verdict["zero_shot"], verdict["baseline"]
+    if baseline in (WORSE, NO_EVIDENCE):
+        more = "; without exemplars the model answers better than with these" if zero_shot == WORSE else ""
+        return f"Keep your baseline: nothing shows that this prompt is better{more}."
+    if zero_shot == WORSE:
         return "Use no exemplars: the model answers better without them."
-    if verdict["random"] == BETTER:
+    if random == WORSE:
+        return "Use other exemplars: those picked at random do better."
+    if baseline == BETTER:
+        return "Use this prompt in place of your baseline."
+    if random == NO_EVIDENCE:
+        return "Exemplars picked at random may do as well as this prompt."
+    if zero_shot == NO_EVIDENCE:
+        return "Use this prompt, or no exemplars: nothing shows which is better."
+    if BETTER in (random, zero_shot):
         return "Use this prompt."
-    if verdict["random"] == NOT_COMPARED:
-        return "Nothing was compared, so nothing says whether to use this prompt."
-    return "Exemplars picked at random may do as well as this prompt."
+    return "Nothing was compared, so nothing says whether to use this prompt."
 
 
 def few_answers(method: str, answers: int) -> str:

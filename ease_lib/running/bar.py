@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 from ease_lib.search.progress import SearchState
 
-SEARCH_FORMAT = "{desc}: {percentage:3.0f}% |{bar:24}| {n_fmt} of {total_fmt} answers, {remaining} left{postfix}"
+SEARCH_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} answers, {remaining} left{postfix}"
 STAGE_FORMAT = "{desc} ..."
 
 

@@ -87,7 +87,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         mislabelled,
         marks=marks,
         inputs={row.exemplar_id: row.input for row in read_exemplars(Path(inputs.test), contracts.TEST_SET)},
-        forms=_forms(prompt, best, summary["llm"]["endpoint"]),
+        forms=_forms(prompt, best, summary),
     )
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)
     write_text(output_path(outputs.page), page)
@@ -127,15 +127,20 @@ def _request(prompt: str, best: Mapping[str, Any]) -> dict[str, Any]:
     return {**content_of(prompt, best["llm_api"]), **best["request"]}
 
 
-def _forms(prompt: str, best: Mapping[str, Any], endpoint: str) -> dict[str, str]:
-    """The prompt as programs take it, by name; no command for an endpoint that is no URL."""
+def _forms(prompt: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
+    """The prompt as programs take it, by name.
+
+    There is no command for an endpoint that is no URL, or that needs a query or headers, which are not for a page.
+    """
+    endpoint, asked = summary["llm"]["endpoint"], summary["parameters"]["endpoint"]
     request = _request(prompt, best)
     forms = {"Messages": as_json(messages_of(prompt)), "Request": as_json(request)}
-    if endpoint.startswith(("http://", "https://")):
+    if endpoint.startswith(("http://", "https://")) and "?" not in asked["llm_base_url"] and not asked["llm_headers"]:
         url = f"{endpoint.rstrip('/')}/{PATHS[best['llm_api']]}"
         forms["curl"] = (
             f"curl {shlex.quote(url)} \\\n"
-            '  --header "Authorization: Bearer $EASE_LLM_API_KEY" --header "Content-Type: application/json" \\\n'
+            '  --header "Authorization: Bearer ${EASE_LLM_API_KEY:-$OPENAI_API_KEY}" \\\n'
+            '  --header "Content-Type: application/json" \\\n'
             f"  --data {shlex.quote(as_json(request))}"
         )
     return forms

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,41 @@ def test_a_run_whose_artifacts_are_gone_is_listed_without_scores(runs, tmp_path)
     assert (entry.state, entry.test, entry.page) == ("done", None, "")
 
 
+def result_folder(run, folder):
+    """As `ease run` leaves it: results and the last record, with the store somewhere else."""
+    shutil.copytree(run / "evaluate" / "result" / "report", folder)
+    shutil.copyfile(run / "evaluate" / "lineage" / "publish.json", folder / "lineage.json")
+    return folder
+
+
+def test_a_folder_of_results_is_listed_wherever_it_lies_and_wherever_its_store_is(runs, tmp_path):
+    *_, made = listed(str(runs))
+    folder = result_folder(runs / "done", tmp_path / "elsewhere ü" / "run")
+    (entry,) = listed(str(tmp_path))
+    assert (entry.id, entry.test, entry.task, entry.method) == (made.id, made.test, made.task, made.method)
+    assert entry.page == str(folder / "report.html"), "of this folder, not of where it was made"
+    assert listed(str(folder)) == [entry]
+
+
+@pytest.mark.parametrize("content", ["[1]", "null", "", '{"a": 1}', "[" * 100_000, '{"gain": {}, "best": NaN}'])
+def test_a_report_that_cannot_be_read_hides_no_other_run(runs, tmp_path, content, capsys):
+    shutil.copytree(runs / "begun", tmp_path / "begun")
+    folder = result_folder(runs / "done", tmp_path / "done")
+    (folder / "report.json").write_text(content)
+    (tmp_path / "comparison.parquet").write_bytes(b"junk")
+    assert cli.main(["list", str(tmp_path)]) == 0
+    assert [entry.state for entry in listed(str(tmp_path))] == ["unfinished", "damaged", "damaged"]
+    assert "nan" not in capsys.readouterr().out.lower()
+
+
+def test_a_run_that_another_one_took_up_is_said_to_be_continued(tmp_path):
+    begun = RecordedRun(tmp_path / "run", seed=3)
+    begun(*BEFORE_THE_SEARCH)
+    begun.run_id = str(uuid.uuid4())
+    begun()
+    assert [entry.state for entry in listed(str(tmp_path))] == ["done", "continued"]
+
+
 def test_runs_in_a_bucket_are_found_too(s3_prefix, tmp_path, capsys):
     RecordedRun(tmp_path / "run", store_uri=f"{s3_prefix}/team/store")()
     assert cli.main(["list", s3_prefix, "--json"]) == 0
@@ -78,9 +114,28 @@ def test_a_comparison_is_one_line(tmp_path, capsys):
 
 
 def test_where_there_is_nothing_the_remedy_is_said(tmp_path, capsys):
-    with pytest.raises(LineageError, match="name an --output-dir"):
+    with pytest.raises(LineageError, match="is no folder"):
         listed(str(tmp_path / "nothing"))
+    with pytest.raises(LineageError, match="name an --output-dir"):
+        listed(str(tmp_path))
     assert cli.main(["list", str(tmp_path)]) == 2
+
+
+def test_a_page_that_cannot_be_written_is_named(runs, tmp_path, capsys):
+    assert cli.main(["list", str(runs), "--page", str(tmp_path / "no" / "page.html")]) == 2
+    assert "page.html: No such file or directory" in capsys.readouterr().err
+
+
+def test_the_records_of_one_run_are_a_place_too(runs):
+    *_, done = listed(str(runs))
+    (alone,) = listed(done.place)
+    assert alone.id == done.id
+
+
+def test_nothing_from_outside_moves_the_cursor_of_a_terminal():
+    hostile = "a\nb\x1b[2J\x07"
+    cells = cells_of(Listed(kind="run", id="1", place=hostile, state="done", task=hostile, model=hostile))
+    assert all(cell.isprintable() for cell in cells)
 
 
 def test_the_table_has_scores_as_the_eye_compares_them(runs, capsys):

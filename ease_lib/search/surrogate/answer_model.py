@@ -269,7 +269,7 @@ class AnswerModel:
 
     @property
     def _rows(self) -> _Rows:
-        """Computed once something is added: it takes the square of the rows, and a model may be of very many."""
+        """Computed when something is added or drawn: it takes the square of the rows, and those may be very many."""
         if self._known_rows is None:
             self._known_rows = self._begun()
         return self._known_rows

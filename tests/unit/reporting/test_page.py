@@ -10,7 +10,7 @@ import pytest
 
 from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.reporting.charts import front_chart, search_curve
-from ease_lib.reporting.page import measured, render_page
+from ease_lib.reporting.page import cost_of_query, measured, render_page
 from ease_lib.reporting.summary import ENOUGH_ANSWERS, verdict
 from ease_lib.tasks.base import row_hash
 
@@ -211,7 +211,7 @@ def test_the_prompt_is_there_in_every_form_to_copy():
     forms = {"Messages": f'[{{"content": "{ATTACK}"}}]', "curl": "curl 'https://llm'"}
     page = render_page(report(), HISTORY, "the prompt", PREDICTIONS, forms=forms)
     assert re.findall(r"<summary>(Text|Messages|curl)</summary>", page) == ["Text", "Messages", "curl"]
-    assert 'aria-label="Text">the prompt</pre>' in page
+    assert 'aria-label="Text">\nthe prompt</pre>' in page
 
 
 def test_scores_are_compared_on_one_axis_with_their_intervals():
@@ -251,10 +251,31 @@ def test_of_mistakes_those_come_first_that_random_exemplars_make_too():
 
 
 def test_what_a_query_costs_is_said_where_tokens_were_counted():
-    winner = report()["best"] | {"exemplar_ids": [7, 8]}
-    page = render_page(report(best=winner), HISTORY, "p", PREDICTIONS)
-    assert "A query costs about 50 tokens of prompt and 1 of answer, 6.2 USD for a thousand." in page
-    assert "A query costs" not in render_page(report(), HISTORY, "p", PREDICTIONS), "the winner was not asked"
+    page = render_page(report(), HISTORY, "p", PREDICTIONS)
+    assert "A query costs about 50 tokens of prompt and 1 of answer, 6.17 USD for a thousand." in page
+    kept = [{**row, "llm_requests": 0} for row in HISTORY]
+    assert "A query costs" not in render_page(report(), kept, "p", PREDICTIONS), "kept answers cost nothing"
+    assert cost_of_query(report(judge={"model": "j"}), HISTORY) is None, "its requests are counted with others"
+
+
+def test_another_instruction_with_the_same_exemplars_is_another_prompt():
+    other = [{**HISTORY[3], "instruction_id": 1, "prompt_tokens": 90_000}, *HISTORY[1:]]
+    assert cost_of_query(report(), other)["prompt_tokens"] == 50
+
+
+def test_the_prompt_is_copied_as_it_is():
+    """HTML drops a first line that is empty, and makes one of two characters that end a line."""
+    page = render_page(report(), HISTORY, "\nfirst\r\nlast", PREDICTIONS)
+    assert 'aria-label="Text">\n\nfirst&#13;\nlast</pre>' in page
+
+
+def test_a_winner_without_exemplars_and_answers_that_are_all_right_have_no_empty_tables():
+    best = {**report()["best"], "exemplars": [], "exemplar_ids": []}
+    right = [{**PREDICTIONS[0], "score": 1.0}]
+    page = render_page(report(best=best), HISTORY, "p", right)
+    assert "None: the search found no exemplars that do better" in page
+    assert "The last exemplar stands next to the query" not in page
+    assert "no choice of exemplars may help" not in page
 
 
 def test_numbers_of_an_axis_are_few_and_do_not_overlap():
@@ -273,17 +294,21 @@ def test_a_cap_that_ended_the_search_is_named():
 
 
 def test_few_answers_of_the_default_method_are_said_to_be_few():
-    few, enough, recalled, another = (
-        render_page(report(method=method, answers=answers, recalled_answers=known), HISTORY, "p", PREDICTIONS)
-        for method, answers, known in (
-            ("adaptive", 100, 0),
-            ("adaptive", ENOUGH_ANSWERS, 0),
-            ("adaptive", 100, ENOUGH_ANSWERS),
-            ("ease", 100, 0),
+    few, *others = [
+        render_page(
+            report(method=method, answers=answers, recalled_answers=known, stopped=why), HISTORY, "p", PREDICTIONS
         )
-    )
+        for method, answers, known, why in (
+            ("adaptive", 100, 0, "budget"),
+            ("adaptive", ENOUGH_ANSWERS, 0, "budget"),
+            ("adaptive", 100, ENOUGH_ANSWERS, "budget"),
+            ("ease", 100, 0, "budget"),
+            ("adaptive", 100, 0, "max_llm_requests=150"),
+            ("adaptive", 100, 0, "perfect score"),
+        )
+    ]
     assert "After 100 answers its sequence may be no better than the best of as many random ones" in few
-    for page in (enough, recalled, another):
+    for page in others:
         assert "may be no better" not in page
 
 
