@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from ease_lib.stages.report import _forms, _request
-from tests.support.faulty_endpoint import faulty_endpoint
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 PROMPT = 'Input: it\'s "$HOME" `date`\nOutput: a\\b\n\nInput: {input}\nOutput:'
-BEST = {"llm_api": "chat", "request": {"model": "m", "temperature": 0.0, "max_tokens": 4}}
+BEST = {"llm_api": "chat", "request": {"model": MODEL, "temperature": 0.0, "max_tokens": 4}}
 
 
 def forms(url, **changed):
@@ -27,8 +27,8 @@ def test_messages_and_request_are_what_is_sent():
 def test_the_command_sends_the_request_as_it_is():
     with faulty_endpoint(lambda prompt: "answer") as endpoint:
         command = forms(endpoint.base_url)["curl"]
-        done = subprocess.run(["sh", "-c", f"{command} --silent --fail"], capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
+        done = subprocess.run(["sh", "-c", f"{command} --silent"], capture_output=True, check=True)
+        assert json.loads(done.stdout)["choices"], done.stdout
         (prompt,) = endpoint.script.finished
     assert '"$HOME" `date`' in str(prompt)
 
