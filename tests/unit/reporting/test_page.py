@@ -273,7 +273,7 @@ def test_a_winner_without_exemplars_and_answers_that_are_all_right_have_no_empty
     best = {**report()["best"], "exemplars": [], "exemplar_ids": []}
     right = [{**PREDICTIONS[0], "score": 1.0}]
     page = render_page(report(best=best), HISTORY, "p", right)
-    assert "None: the search found no exemplars that do better" in page
+    assert "None: the prompt is the query alone" in page
     assert "The last exemplar stands next to the query" not in page
     assert "no choice of exemplars may help" not in page
 
