@@ -160,7 +160,8 @@ def written(store: Store) -> dict[str, Found]:
             entries = [_decoded(line, f"{folder.address(name)}, line {number}") for number, line in enumerate(lines, 2)]
             found[name.rpartition("/")[2].removesuffix(SUFFIX)] = _sorted_out(entries, folder.address(name))
         elif part == HEADER:
-            records = [each for each in names if each.startswith(f"{key}/") and each.endswith(".json") and each != name]
+            beside = [each.removeprefix(f"{key}/") for each in names if each.startswith(f"{key}/")]
+            records = [f"{key}/{each}" for each in beside if each[0].isdecimal() and each.endswith(".json")]
             contents = read_all(folder, records)
             entries = [_decoded(content or b"", folder.address(each)) for each, content in contents.items()]
             found[key.rpartition("/")[2]] = _sorted_out(entries, folder.address(key))
