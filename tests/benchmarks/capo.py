@@ -17,6 +17,7 @@ import logging
 import os
 import random
 import re
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -85,6 +86,7 @@ def of_package(drawn: World, answers: int, seed: int) -> Prompt:
     from promptolution.tasks.classification_tasks import ClassificationTask
 
     logging.disable(logging.CRITICAL)  # it reports the end of the answers as an error
+    warnings.simplefilter("ignore", RuntimeWarning)  # and its t test warns of scores that are all equal
 
     class Llm(BaseLLM):  # type: ignore[misc]  # the package has no types
         given = 0
