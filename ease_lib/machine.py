@@ -121,7 +121,7 @@ def one_thread() -> Iterator[None]:
     """
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 0
-    with _pools().limit(limits=1):
+    with _pools(len(sys.modules)).limit(limits=1):
         if torch:
             torch.set_num_threads(1)
         try:
@@ -131,9 +131,13 @@ def one_thread() -> Iterator[None]:
                 torch.set_num_threads(threads)
 
 
-@functools.cache
-def _pools() -> Any:
-    """The thread pools of this process; looking for them takes milliseconds."""
+@functools.lru_cache(maxsize=1)
+def _pools(modules: int) -> Any:
+    """The thread pools of this process; looking for them takes milliseconds.
+
+    Args:
+        modules: that are loaded; another one may have brought a pool of its own.
+    """
     import threadpoolctl
 
     return threadpoolctl.ThreadpoolController()

@@ -152,6 +152,25 @@ def test_what_has_to_compute_on_one_thread_does_and_others_get_theirs_back():
     assert threads() == before
 
 
+LOADED_LATER = """
+from ease_lib.machine import one_thread
+import numpy
+
+with one_thread():
+    pass
+import scipy.linalg, threadpoolctl
+
+with threadpoolctl.threadpool_limits(2), one_thread():
+    print(*(pool["num_threads"] for pool in threadpoolctl.threadpool_info()))
+"""
+
+
+def test_a_library_that_is_loaded_later_computes_on_one_thread_too():
+    printed = subprocess.run([sys.executable, "-c", LOADED_LATER], capture_output=True, text=True, check=True)
+    assert set(printed.stdout.split()) == {"1"}
+    assert len(printed.stdout.split()) >= 2, "numpy and scipy have one each"
+
+
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert [resolve_device(name) for name in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
