@@ -50,13 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.answer(parsed))
     except EaseError as error:
-        text = "".join(char if char.isprintable() or char == "\n" else " " for char in str(error))  # others wrote parts
+        text = printable(str(error))
         head, between = ("ease: error:", " ") if "\n" not in text else ("ease: errors:", "\n")
         print(f"{_red(head)}{between}{text}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
         return EXIT_STOPPED
+
+
+def printable(text: str) -> str:
+    """Lines without what would move a terminal's cursor or change its colours: others wrote parts of them."""
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
 
 
 def _red(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError
 from ease_lib.lineage.runs import FAILED, Listed, listed
 from ease_lib.reporting.runs import runs_page
@@ -74,5 +75,4 @@ def _short(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Without what would move a terminal's cursor or change its colours: the texts are those of others."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return " ".join(printable(text).split())

@@ -145,7 +145,7 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Li
     if NUMBERS not in made or RESULTS not in made:
         return entry
     page = joined(made[RESULTS], PAGE)
-    return replace(entry, **_measured(_read(made[NUMBERS])), page=page if _read(page) else "")
+    return replace(entry, **_measured(_read(made[NUMBERS])), page=page if _is_there(page) else "")
 
 
 def _results(store: Store, names: Sequence[str]) -> Iterator[Listed]:
@@ -209,6 +209,14 @@ def _read(uri: str) -> bytes | None:
         store, name = open_file(uri)
         return store.read(name)
     return None
+
+
+def _is_there(uri: str) -> bool:
+    """Without reading it."""
+    with suppress(EaseError, OSError):
+        store, name = open_file(uri)
+        return name in store.find_names()
+    return False
 
 
 def _comparison(store: Store, name: str) -> Listed:

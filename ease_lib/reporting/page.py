@@ -69,14 +69,15 @@ def render_page(
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
     mistakes = _mistakes(scored, predictions, inputs or {})
+    script = _script()
     refused = [row for row in answered if row["failure"]]
     return page_template("page.html.j2").render(
         report=report,
         history=history,
         decision=decision(report["verdict"]),
         measured=measured(report, predictions),
-        script=Markup(_script()),  # noqa: S704 a file of ours
-        script_hash=base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode(),
+        script=Markup(script),  # noqa: S704 a file of ours
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         query=cost_of_query(report, history),
         forms={"Text": prompt, **(forms or {})},
         winners_labels=winners_labels(report),

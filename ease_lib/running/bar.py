@@ -35,7 +35,7 @@ class Bar:
         self._bar.set_description_str(name.replace("_", " "))
 
     def searched(self, state: SearchState) -> None:
-        if self._bar.total is None or self._bar.total != state.planned:
+        if self._bar.total != state.planned:
             self._bar.bar_format = SEARCH_FORMAT
             self._bar.reset(total=state.planned)
             self._bar.initial = state.answers  # those of an earlier attempt took no time

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from ease_lib.artifacts.store import Store
@@ -42,7 +43,7 @@ class Watched:
         under_way: sequences that were proposed and are not evaluated yet, with the number of their rows.
         left_seconds: at the pace of the last evaluations.
         last_answer: ISO 8601; empty where no answer has a time.
-        history: as charts take it.
+        records: of which `history` is made.
     """
 
     name: str
@@ -54,7 +55,12 @@ class Watched:
     under_way: Sequence[tuple[Prompt, int]]
     left_seconds: float | None
     last_answer: str
-    history: Sequence[Mapping[str, Any]]
+    records: Sequence[Evaluated]
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """Rows as charts take them; it takes the evaluations times the sequences, which text has no use for."""
+        return _history(self.records)
 
     @property
     def is_over(self) -> bool:
@@ -96,7 +102,7 @@ def _of(name: str, found: Found) -> Watched:
         under_way=[(each.prompt, len(each.rows)) for number, each in sorted(proposed.items()) if number not in known],
         left_seconds=pace * (planned - answers) if planned is not None and records else None,
         last_answer=_last_answer(records),
-        history=_history(records),
+        records=records,
     )
 
 
