@@ -101,10 +101,15 @@ class _Server(ThreadingHTTPServer):
 
 def start(host: str, port: int) -> ThreadingHTTPServer:
     """The server and its workers, running in threads of this process; port 0 takes a free one."""
-    workers = [_Worker(_start_worker()) for _ in range(min(MOST_WORKERS, available_cores()))]
+    workers = [_Worker(_start_worker()) for _ in range(worker_count())]
     server = _Server((host, port), partial(_Handler, _Queue(workers)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
+
+
+def worker_count() -> int:
+    """The requests that it answers at once on this machine."""
+    return min(MOST_WORKERS, available_cores())
 
 
 def _start_worker() -> Any:

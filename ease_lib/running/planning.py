@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import estimated_tokens
+from ease_lib.black_box.local_llm import worker_count
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import read_rubric
@@ -102,12 +103,14 @@ def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) 
     prices = parameters.endpoint.prices | parameters.judge.prices
     tokens = usage.prompt_tokens + usage.judge_prompt_tokens, usage.completion_tokens + usage.judge_completion_tokens
     cost = f", ${usage.cost_usd(**prices):.2f}" if any(prices.values()) else ""
-    took = usage.requests * seconds / parameters.endpoint.llm_concurrency
+    asked, own = parameters.endpoint.llm_concurrency, parameters.endpoint.llm_base_url == "local"
+    at_once = min(asked, worker_count()) if own else asked  # the others would wait for a core of this machine
+    took = usage.requests * seconds / at_once
     shares = shares_of_cap(parameters, parts)
     return (
         f"at most {_grouped(usage.requests)} requests, about {_grouped(tokens[0])} prompt and {_grouped(tokens[1])} "
         f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
-        f"{parameters.endpoint.llm_concurrency} at once{f'; {shares}' * bool(shares)}"
+        f"{at_once} at once{f'; {shares}' * bool(shares)}"
     )
 
 

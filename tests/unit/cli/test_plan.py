@@ -1,16 +1,19 @@
 """`ease plan`: what a run will ask."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
+from ease_lib.black_box.local_llm import worker_count
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
+from ease_lib.running.planning import in_words
 from ease_lib.stages import optimize
 from tests.simulation.models import SIMULATED
 from tests.support.runs import planned, run_stages
@@ -79,6 +82,17 @@ def test_it_says_that_nothing_was_sent_and_what_it_would_cost(capsys):
     assert float(total[-1]) > 0
     assert cli.main(["plan", *options]) == 0
     assert "there is no price" in capsys.readouterr().out
+
+
+def test_requests_to_the_local_llm_wait_for_cores():
+    """Twenty at once would be a tenth of the time that two cores need."""
+    for url, at_once in {SIMULATED: 20, "local": worker_count()}.items():
+        parameters = parse_parameters({**SMALL, "llm_base_url": url})
+        parts = planned(parameters)
+        asked = sum(part.usage.requests for part in parts)
+        assert f"; {math.ceil(asked / at_once)} s at 1 s an answer and {at_once} at once" in in_words(
+            parameters, parts, 1.0
+        )
 
 
 def test_it_warns_where_the_default_method_has_few_answers(capsys):
