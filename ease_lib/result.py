@@ -22,7 +22,7 @@ from ease_lib.lineage.publishing.versions import read_latest
 from ease_lib.lineage.record import sha256_of
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
-from ease_lib.search.search_artifacts import exemplar_of
+from ease_lib.search.search_artifacts import blank_prompt, exemplar_of
 from ease_lib.tasks.base import Exemplar
 
 Query = str | Mapping[str, Any]
@@ -180,11 +180,9 @@ class Result:
     def _repr_html_(self) -> str:
         """For notebooks."""
         low, high = self.test_interval
-        marks = self._template.placeholder(list(map(exemplar_of, self.best["exemplars"])))
-        shown = as_text(self._template.render(list(map(exemplar_of, self.best["exemplars"])), marks, self.instruction))
         return (
             f"<p><b>{escape(self.verdict)}</b><br>test score {self.test_score:.3f} ({low:.3f} to {high:.3f}), "
-            f"expected {self.expected_score:.3f}</p><pre>{escape(shown)}</pre>"
+            f"expected {self.expected_score:.3f}</p><pre>{escape(as_text(blank_prompt(self.best)))}</pre>"
         )
 
 

@@ -127,7 +127,7 @@ class InstructionRow(NamedTuple):
 
 
 class ComparisonRow(NamedTuple):
-    """A cell of a comparison that finished."""
+    """A cell of a comparison that finished; `input` and `outputs` are those of its winner's exemplars."""
 
     task: str
     noise_ratio: float
@@ -142,6 +142,10 @@ class ComparisonRow(NamedTuple):
     estimate: float
     estimate_interval: list[float]
     exemplars: int
+    instruction: str
+    input: list[str]
+    outputs: list[str]
+    prompt: str
     random_test_score: float | None
     gain_over_random: float | None
     gain_over_random_interval: list[float]
@@ -152,6 +156,7 @@ class ComparisonRow(NamedTuple):
     cached_responses: int
     cost_usd: float
     search_seconds: float
+    stopped: str
     incumbent_scores: list[float]
     failed_rows: int
 
@@ -339,7 +344,7 @@ PUBLICATION = DocumentContract(
 COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=1, fields={"place": str, "cells": list})
 COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more than this
     name="comparison_cell",
-    version=2,
+    version=3,
     fields={
         "task": str,
         "noise_ratio": NUMBER,
@@ -351,7 +356,7 @@ COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more th
         "parameters": dict,
     },
 )
-COMPARISON = TableContract(name="comparison", version=5, schema=schema_of(ComparisonRow), checks=(_not_empty,))
+COMPARISON = TableContract(name="comparison", version=6, schema=schema_of(ComparisonRow), checks=(_not_empty,))
 
 TABLES = {each.name: each for each in list(globals().values()) if isinstance(each, TableContract)}
 DOCUMENTS = {each.name: each for each in list(globals().values()) if isinstance(each, DocumentContract)}

@@ -32,6 +32,8 @@ from ease_lib.errors import ConfigError
 logger = logging.getLogger("ease")
 
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
+ANSWERS_PER_POINT = 20
+"""Of the search curve that a cell keeps."""
 _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}
 """The parameter that an entry of an axis sets when it is a name."""
 

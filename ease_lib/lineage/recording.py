@@ -95,7 +95,8 @@ class Attempt:
     Args:
         link: URI of the record in the root, or empty without a root.
         notes: what the stage meets beside its artifacts.
-        found: what the run found, of the stage that ends it: sentences `said` and `scores` by name, for people.
+        found: what the run or comparison found, of the stage that ends it: sentences `said` and `scores` by name, for
+            people.
         seal: makes the signature of the record, by its name in the root, its address and its content, when the stage
             has ended well; of a stage that has a key.
     """

@@ -44,7 +44,7 @@ def _found(record: Record) -> list[str]:
     if "found" not in record:
         return []
     heading, *sentences = map(_text, record["found"]["said"])
-    scores = _table(("score", "95 % interval"), list(record["found"]["scores"].items()))
+    scores = _table(("", "score"), list(record["found"]["scores"].items()))
     return [f"## {heading}", "", *(line for sentence in sentences for line in (sentence, "")), *scores]
 
 

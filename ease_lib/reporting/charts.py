@@ -5,17 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from ease_lib.evaluation.statistics import Z_95, wilson_interval
 
 WIDTH, HEIGHT = 860, 300
+SMALL = 400, 220
+"""Width and height of one of several charts beside each other."""
 COLORS = (
     *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#64748b", "#0891b2", "#db2777", "#65a30d", "#94a3b8", "#ca8a04"),
     *("#7f1d1d", "#134e4a", "#f97316", "#818cf8"),
 )
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+MOST_SHADES = 5
+"""Of intervals behind lines: more hide each other."""
 MOST_NUMBERS, NUMBER_WIDTH = 10, 34
 """Of an axis, and what one of them takes."""
 Rows = Sequence[Mapping[str, Any]]
@@ -50,22 +55,47 @@ def search_curve(history: Rows, random_mean: float | None) -> str:
     return plot.framed(parts, "Validation score of every evaluation, by the answers given until then", axis="answers")
 
 
-def curves_chart(curves: Mapping[str, Sequence[float]], thick: str) -> str:
-    """The incumbent's score after every 20 answers, a line for each label and a dot where there is only one."""
-    plot = _Plot(1, max(map(len, curves.values())))
-    lines, key = [], []
-    for place, (label, scores) in enumerate(curves.items()):
-        color = COLORS[place % len(COLORS)]
-        title = f"{escape(label)}: {scores[-1]:.3f}"
-        points = [(plot.x(number), plot.y(score)) for number, score in enumerate(scores, start=1)]
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Means, and half the widths of their 95 % intervals; none where they are not known."""
+
+    means: Sequence[float]
+    reach: Sequence[float] = ()
+
+
+def curves_chart(curves: Mapping[str, Curve], *, thick: str, step: int, is_small: bool = False) -> str:
+    """The incumbent's score by the answers given, a line for each label and a dot where there is only one point.
+
+    Args:
+        thick: label of the line that is drawn thicker.
+        step: answers between two points.
+        is_small: one of several beside each other, which have one key (`curves_key`) together.
+    """
+    size = SMALL if is_small else (WIDTH, HEIGHT)
+    plot = _Plot(0, step * max(len(curve.means) for curve in curves.values()), *size)
+    lines, bands = [], []
+    for color, (label, curve) in zip(itertools.cycle(COLORS), curves.items(), strict=False):
+        title = f"{escape(label)}: {curve.means[-1]:.3f}"
+        xs = [plot.x(step * number) for number in range(1, len(curve.means) + 1)]
+        points = [(x, plot.y(mean)) for x, mean in zip(xs, curve.means, strict=True)]
         if len(points) > 1:
             style = f'stroke="{color}" stroke-width="{3 if label == thick else 1.5}"'
             lines.append(_curve(style, points, title))
         else:
             lines.append(_dot(f'fill="{color}"', *points[0], title))
-        key.append((f"{escape(label)} {scores[-1]:.3f}", color))
-    title = "Validation score of the incumbent after every 20 answers"
-    return plot.framed(lines[::-1], title, axis="20 answers") + _key(key)
+        if curve.reach and not is_small and len(curves) <= MOST_SHADES:
+            ends = list(zip(curve.means, curve.reach, strict=True))
+            above = [(x, plot.y(min(1.0, mean + reach))) for x, (mean, reach) in zip(xs, ends, strict=True)]
+            below = [(x, plot.y(max(0.0, mean - reach))) for x, (mean, reach) in zip(xs, ends, strict=True)]
+            bands.append(f'<polygon fill="{color}" fill-opacity="0.14" points="{_points([*above, *below[::-1]])}"/>')
+    title = "Validation score of the incumbent by the answers given until then"
+    return plot.framed([*bands, *lines[::-1]], title, axis="answers")
+
+
+def curves_key(curves: Mapping[str, Curve]) -> str:
+    """Which line of `curves_chart` is whose, with its last mean."""
+    colors = itertools.cycle(COLORS)
+    return _key([(f"{escape(label)} {curve.means[-1]:.3f}", next(colors)) for label, curve in curves.items()])
 
 
 def gaps_chart(entries: Rows) -> str:
@@ -118,26 +148,29 @@ def _so_far(history: Rows) -> list[tuple[float, int]]:
 class _Plot:
     """Some count from left to right, scores from 0 to 1."""
 
-    def __init__(self, first: int, last: int) -> None:
+    def __init__(self, first: int, last: int, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._first, self._last = first, max(first + 1, last)
+        self._width, self._height = width, height
 
     def x(self, count: float) -> float:
-        return LEFT + 8 + (count - self._first) / (self._last - self._first) * (WIDTH - LEFT - RIGHT - 16)
+        return LEFT + 8 + (count - self._first) / (self._last - self._first) * (self._width - LEFT - RIGHT - 16)
 
     def y(self, score: float) -> float:
-        return HEIGHT - BOTTOM - score * (HEIGHT - TOP - BOTTOM)
+        return self._height - BOTTOM - score * (self._height - TOP - BOTTOM)
 
     def framed(self, parts: Sequence[str], title: str, *, axis: str = "evaluation", marked: bool = True) -> str:
-        grid = [_tick(self.y(tick), f"{tick:.2g}") for tick in (0, 0.25, 0.5, 0.75, 1)]
+        grid = [_tick(self.y(tick), f"{tick:.2g}", self._width) for tick in (0, 0.25, 0.5, 0.75, 1)]
+        most = MOST_NUMBERS * self._width / WIDTH
         steps = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
-        step = next(step for step in steps if step * MOST_NUMBERS >= self._last - self._first)
+        step = next(step for step in steps if step * most >= self._last - self._first)
         numbers = sorted({self._first, *range(step, self._last + 1, step)}) if marked else []
-        marks = [_text(self.x(number), HEIGHT - BOTTOM + 18, str(number)) for number in numbers]
-        return _svg([*grid, *marks, _text(WIDTH - RIGHT, HEIGHT - 2, axis, "end"), *parts], title)
+        marks = [_text(self.x(number), self._height - BOTTOM + 18, str(number)) for number in numbers]
+        named = _text(self._width - RIGHT, self._height - 2, axis, "end")
+        return _svg([*grid, *marks, named, *parts], title, self._width, self._height)
 
 
-def _svg(parts: Sequence[str], title: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{"".join(parts)}</svg>'
+def _svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEIGHT) -> str:
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">{"".join(parts)}</svg>'
 
 
 def _key(labels: Sequence[tuple[str, str]]) -> str:
@@ -150,12 +183,12 @@ def _line(style: str, x1: float, x2: float, y1: float, y2: float) -> str:
     return f'<line {style} x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
 
 
-def _level(style: str, y: float) -> str:
-    return _line(style, LEFT, WIDTH - RIGHT, y, y)
+def _level(style: str, y: float, width: int = WIDTH) -> str:
+    return _line(style, LEFT, width - RIGHT, y, y)
 
 
-def _tick(y: float, text: str) -> str:
-    return _level('class="grid"', y) + _text(LEFT - 8, y + 4, text, "end")
+def _tick(y: float, text: str, width: int = WIDTH) -> str:
+    return _level('class="grid"', y, width) + _text(LEFT - 8, y + 4, text, "end")
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
@@ -167,8 +200,11 @@ def _dot(style: str, x: float, y: float, title: str = "", radius: float = 4) -> 
 
 
 def _curve(style: str, points: Sequence[tuple[float, float]], title: str = "") -> str:
-    listed = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline fill="none" {style} points="{listed}">{_titled(title)}</polyline>'
+    return f'<polyline fill="none" {style} points="{_points(points)}">{_titled(title)}</polyline>'
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _titled(title: str) -> str:

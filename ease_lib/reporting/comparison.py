@@ -13,18 +13,26 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
+from scipy.special import stdtrit
 
 from ease_lib import __version__
-from ease_lib.config.comparison import cell_name
+from ease_lib.config.comparison import ANSWERS_PER_POINT, cell_name
 from ease_lib.evaluation.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
-from ease_lib.reporting.charts import curves_chart, gaps_chart
-from ease_lib.reporting.page import page_template
+from ease_lib.reporting.charts import Curve, curves_chart, curves_key, gaps_chart
+from ease_lib.reporting.page import page_template, script_of
+from ease_lib.tasks.base import row_hash
 
 SCORES = ("test_score", "validation_score")
 RANDOM_SEARCH = "best_of_n"
+POWER = 0.8
+MOST_CHARACTERS = 2_000_000
+"""Of the prompts that a page shows."""
 UNEQUAL = 0.25
 """Share by which requests of two methods differ that is worth saying."""
 
@@ -114,10 +122,9 @@ def methods_of(cells: Cells) -> list[str]:
 
 
 def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Per method: how often best or tied, its mean lead over the others, what it asks and costs.
+    """Per method: how often best or tied, its mean scores, what it asks and costs.
 
-    `lead` is the first method's mean test score less this one's, over the same rows and repeats, with its standard
-    error and corrected p-value over rows; of a single row, over its repeats. `optimism` is what the searches expected
+    `optimism` is what the searches expected
     of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`;
     `highest_test_score` counts rows as the paper does, which has no test: those where no other mean is higher.
     `better_than_random` counts the `runs` whose winner is better than random exemplars on its test set, beyond luck.
@@ -125,9 +132,6 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
     summary = []
     for method in methods:
         cells = [cell for row in rows for cell in row.cells.get(method, ())]
-        pairs = _pairs(rows, methods[0], method)
-        first, own = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        lead, error = mean_and_error([a - b for a, b in pairs]) if pairs else (0.0, None)
         summary.append(
             {
                 "method": method,
@@ -136,9 +140,6 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
                 **{f"tied_{score}": sum(row.is_tied(method, score) for row in rows) for score in SCORES},
                 **{f"highest_{score}": sum(row.has_highest_mean(method, score) for row in rows) for score in SCORES},
                 **{score: mean_and_error([cell[score] for cell in cells])[0] for score in SCORES},
-                "lead": lead,
-                "lead_error": error,
-                "lead_p": corrected(paired_p_value(first, own), len(methods)),
                 "optimism": _mean(cell["estimate"] - cell["test_score"] for cell in cells),
                 "estimates_held": _mean(float(estimate_held(cell)) for cell in cells),
                 "runs": len(cells),
@@ -153,37 +154,110 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
     return summary
 
 
-def headline(rows: Sequence[Row], methods: Sequence[str]) -> str:
-    """Which method to take, in a sentence: whom it beats beyond luck, and against whom there is no evidence.
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The mean test score of the method with the highest one less another's.
 
-    The method is the one with the highest mean test score over all rows; differences and p-values are those of
-    `summarise_methods` with this method as the first. Empty for a single method.
+    Args:
+        over: what the pairs are: `rows`, whose means over repeats are compared, or the `repeats` of a single one.
+        mean, error: of the pairs; standard error where there are several.
+        interval: of the mean, 95 % together with those of the other methods (Student's t, Bonferroni); None of so few
+            pairs as can show nothing by the exact test, which assumes less.
+        p: of the exact test, corrected for the number of methods.
+        needed: about how many pairs would show a difference of this size in four of five comparisons; None where it is
+            shown already, and where two pairs that differ are not there to judge by.
+        requests: the other's, as a share of the method's.
     """
+
+    method: str
+    other: str
+    over: str
+    mean: float
+    error: float | None
+    interval: tuple[float, float] | None
+    p: float
+    needed: int | None
+    requests: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is beyond luck."""
+        return self.p < SIGNIFICANCE and self.mean > 0
+
+
+def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]:
+    """What the method with the highest mean test score is ahead of each other one, the nearest first."""
     means = {
         method: _mean(cell["test_score"] for row in rows for cell in row.cells.get(method, ())) for method in methods
     }
-    if len(means) < 2:
-        return ""
     first = max(means, key=lambda method: means[method])
-    others = summarise_methods(rows, [first, *(method for method in methods if method != first)])
-    requests = others[0]["llm_requests"]
-    beaten = [entry for entry in others[1:] if entry["lead_p"] < SIGNIFICANCE and entry["lead"] > 0]
-    level = [entry for entry in others[1:] if entry not in beaten]
-    against = f"no evidence against {_listed(level, requests)}" if level else ""
+    requests = _requests(rows, first)
+    found = []
+    for other in methods:
+        pairs = _pairs(rows, first, other)
+        if other == first or not pairs:
+            continue
+        ahead = [one - two for one, two in pairs]
+        mean, error = mean_and_error(ahead)
+        reach = float(stdtrit(len(ahead) - 1, 1 - SIGNIFICANCE / 2 / max(1, len(methods) - 1))) * (error or 0.0)
+        can_show = len(ahead) >= repeats_needed(len(methods))
+        p = corrected(paired_p_value(*zip(*pairs, strict=True)), len(methods))
+        is_shown = p < SIGNIFICANCE and mean > 0
+        found.append(
+            Difference(
+                method=first,
+                other=other,
+                over="repeats" if len(rows) == 1 else "rows",
+                mean=mean,
+                error=error,
+                interval=(mean - reach, mean + reach) if can_show else None,
+                p=p,
+                needed=None if is_shown or not error else pairs_needed(mean, error * len(ahead) ** 0.5, len(methods)),
+                requests=_requests(rows, other) / requests if requests else 1.0,
+            )
+        )
+    return sorted(found, key=lambda each: each.mean)
+
+
+def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
+    """About how many pairs show such a mean difference in four of five comparisons; None where it is not above 0.
+
+    Args:
+        deviation: standard deviation of the pairs' differences.
+    """
+    if mean <= 0:
+        return None
+    reach = NormalDist().inv_cdf(1 - SIGNIFICANCE / 2 / max(1, methods - 1)) + NormalDist().inv_cdf(POWER)
+    return max(repeats_needed(methods), math.ceil((reach * deviation / mean) ** 2))
+
+
+def headline(found: Sequence[Difference]) -> str:
+    """Which method to take, in a sentence: whom it beats beyond luck, and against whom there is no evidence.
+
+    Empty where there is no other method.
+    """
+    if not found:
+        return ""
+    first = found[0].method
+    beaten, level = ([each for each in found if each.is_shown is shown] for shown in (True, False))
+    against = f"no evidence against {_listed(level)}" if level else ""
     if not beaten:
         return f"No method is shown to be better: {first} has the highest mean, and there is {against}."
-    return f"Take {first}: better than {_listed(beaten, requests)}{f'; {against}' if against else ''}."
+    return f"Take {first}: better than {_listed(beaten)}{f'; {against}' if against else ''}."
 
 
-def _listed(entries: Sequence[Mapping[str, Any]], requests: float) -> str:
-    """Methods with the points that the first leads by; where they asked much more or less than it did, how much."""
+def _listed(found: Sequence[Difference]) -> str:
+    """Methods with the points that the first is ahead; where they asked much more or less than it did, how much."""
     texts = []
-    for entry in entries:
-        error = "" if entry["lead_error"] is None else f" ± {100 * entry['lead_error']:.1f}"
-        share = entry["llm_requests"] / requests if requests else 1.0
-        unequal = "" if 1 - UNEQUAL < share < 1 + UNEQUAL else f", with {share:.1f} times the requests"
-        texts.append(f"{entry['method']} ({100 * entry['lead']:+.1f}{error} points{unequal})")
+    for each in found:
+        error = "" if each.error is None else f" ± {100 * each.error:.1f}"
+        unequal = "" if 1 - UNEQUAL < each.requests < 1 + UNEQUAL else f", with {each.requests:.1f} times the requests"
+        texts.append(f"{each.other} ({100 * each.mean:+.1f}{error} points{unequal})")
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _requests(rows: Sequence[Row], method: str) -> float:
+    return _mean(cell["llm_requests"] for row in rows for cell in row.cells.get(method, ()))
 
 
 def estimate_held(cell: Mapping[str, Any]) -> bool:
@@ -210,16 +284,40 @@ def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[d
     return found
 
 
-def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, list[float]]:
-    """Mean incumbent's validation score after every 20 answers; a search that ended keeps its last."""
-    curves = {}
-    for method in methods:
-        runs = [cell["incumbent_scores"] for row in rows for cell in row.cells.get(method, ())]
-        if runs:  # else all of them failed there
-            longest = max(map(len, runs))
-            filled = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
-            curves[method] = [sum(scores) / len(scores) for scores in zip(*filled, strict=True)]
-    return curves
+def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, Curve]:
+    """Mean incumbent's validation score after every `ANSWERS_PER_POINT` answers; a search that ended keeps its last.
+
+    Intervals are of a method's own part: what all methods share at a task and repeat is taken off before (Morey, 2008),
+    so they show which curves differ, and not how much tasks do. There are none where runs are missing.
+    """
+    runs = {
+        method: {
+            (number, cell["repeat"]): cell["incumbent_scores"]
+            for number, row in enumerate(rows)
+            for cell in row.cells.get(method, ())
+        }
+        for method in methods
+    }
+    runs = {method: own for method, own in runs.items() if own}  # else all of them failed there
+    longest = max(len(scores) for own in runs.values() for scores in own.values())
+    filled = {
+        method: np.array([[*own[key], *[own[key][-1]] * (longest - len(own[key]))] for key in sorted(own)])
+        for method, own in runs.items()
+    }
+    ends = {method: max(map(len, own.values())) for method, own in runs.items()}
+    count = len(next(iter(filled.values())))
+    if count < 2 or len(filled) < 2 or any(runs[method].keys() != runs[methods[0]].keys() for method in runs):
+        return {method: Curve(means=each.mean(axis=0)[: ends[method]].tolist()) for method, each in filled.items()}
+    shared = np.mean(list(filled.values()), axis=0)
+    wider = math.sqrt(len(filled) / (len(filled) - 1))
+    reach = float(stdtrit(count - 1, 1 - SIGNIFICANCE / 2)) * wider / math.sqrt(count)
+    return {
+        method: Curve(
+            means=each.mean(axis=0)[: ends[method]].tolist(),
+            reach=(reach * (each - shared).std(axis=0, ddof=1))[: ends[method]].tolist(),
+        )
+        for method, each in filled.items()
+    }
 
 
 def finished_of(cells: Cells) -> Cells:
@@ -238,11 +336,22 @@ def render_comparison_page(cells: Cells) -> str:
     """One self-contained page."""
     shown = _shown(cells)
     rows, methods, cells = shown["rows"], shown["methods"], finished_of(cells)
+    curves = mean_curves(rows, methods)
+    drawn = partial(curves_chart, thick=shown["differences"][0].method if shown["differences"] else methods[0])
+    prompts = _prompts(rows, methods)
     return page_template("comparison.html.j2").render(
         **shown,
-        curves=Markup(curves_chart(mean_curves(rows, methods), methods[0])),  # noqa: S704 labels are escaped there
-        row_curves=[Markup(curves_chart(mean_curves([row], methods), methods[0])) for row in rows],  # noqa: S704
+        script=script_of("sort.js"),
+        curves=Markup(drawn(curves, step=ANSWERS_PER_POINT)),  # noqa: S704 labels are escaped there
+        key=Markup(curves_key(curves)),  # noqa: S704
+        row_curves=[
+            Markup(drawn(mean_curves([row], methods), step=ANSWERS_PER_POINT, is_small=True))  # noqa: S704
+            for row in rows
+        ],
+        widest=max((abs(end) for each in shown["differences"] for end in each.interval or (each.mean,)), default=0.0),
         gap_chart=Markup(gaps_chart(shown["gaps"])) if shown["several_endpoints"] else "",  # noqa: S704
+        prompts=prompts,
+        shown_rows=sorted({row_hash(text) for cell in cells for text in _texts_of(cell) if text.strip()}),
         repeats=len({cell["repeat"] for cell in cells}),
         has_baseline=any(row.baseline is not None for row in rows),
         by_function=any(cell["answered_by_function"] for cell in cells),
@@ -251,16 +360,51 @@ def render_comparison_page(cells: Cells) -> str:
     )
 
 
+def found_by_comparison(cells: Cells) -> dict[str, Any]:
+    """Which method to take and the mean test scores, as the record of a comparison holds them."""
+    finished = finished_of(cells)
+    rows, methods = rows_of(finished), methods_of(finished)
+    failed = len(cells) - len(finished)
+    sentence = headline(differences(rows, methods)) or "There is one method."
+    missing = [f"{failed} of {len(cells)} runs failed and are missing here."] if failed else []
+    return {
+        "said": [sentence, *missing],
+        "scores": {
+            f"{entry['method']}, {entry['runs']} runs": f"{entry['test_score']:.3f}, mean on test sets"
+            for entry in summarise_methods(rows, methods)
+        },
+    }
+
+
+def _prompts(rows: Sequence[Row], methods: Sequence[str]) -> dict[tuple[int, str], list[Mapping[str, Any]]]:
+    """The cells whose winning prompts the page shows, by row and method; beyond `MOST_CHARACTERS` it shows no more."""
+    prompts, left = {}, MOST_CHARACTERS
+    for number, row in enumerate(rows):
+        for method in methods:
+            found = row.cells.get(method, [])
+            left -= sum(len(cell["prompt"]) for cell in found)
+            if found and left >= 0:
+                prompts[number, method] = found
+    return prompts
+
+
+def _texts_of(cell: Mapping[str, Any]) -> list[str]:
+    """What of the page may be a row of the data."""
+    return [cell["instruction"], *cell["input"], *cell["outputs"]]
+
+
 def _shown(cells: Cells) -> dict[str, Any]:
     """What both templates show."""
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
     name_of = operator.itemgetter("task", "noise_ratio", "method", "repeat")
     failed = [(cell_name(*name_of(cell)), cell["failure"]) for cell in cells if cell["failure"]]
+    found = differences(rows, methods)
     return {
         "rows": rows,
         "methods": methods,
-        "headline": headline(rows, methods),
+        "differences": found,
+        "headline": headline(found),
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
         "cell": _cell,
@@ -298,6 +442,6 @@ def _cell(row: Row, method: str, score: str) -> str:
     if not cells:
         return "–"
     mean, error = mean_and_error([cell[score] for cell in cells])
-    most = max(map(len, row.cells.values()))
-    missing = "" if len(cells) == most else f" ({len(cells)} of {most})"
-    return (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + missing
+    most, capped = max(map(len, row.cells.values())), sum("=" in cell["stopped"] for cell in cells)
+    marks = [f"{len(cells)} of {most}"] * (len(cells) < most) + [f"{capped} capped"] * bool(capped)
+    return (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + f" ({', '.join(marks)})" * bool(marks)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup, escape
@@ -69,15 +69,14 @@ def render_page(
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
     mistakes = _mistakes(scored, predictions, inputs or {})
-    script = _script()
+    script = script_of("copy.js")
     refused = [row for row in answered if row["failure"]]
     return page_template("page.html.j2").render(
         report=report,
         history=history,
         decision=decision(report["verdict"]),
         measured=measured(report, predictions),
-        script=Markup(script),  # noqa: S704 a file of ours
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=script,
         query=cost_of_query(report, history),
         forms={"Text": prompt, **(forms or {})},
         winners_labels=winners_labels(report),
@@ -177,8 +176,18 @@ def winners_labels(report: Mapping[str, Any]) -> dict[str, int]:
     return {label: shown.count(label) for label in report["dataset"]["classes"]}
 
 
-def _script() -> str:
-    return resources.files("ease_lib.reporting").joinpath("templates/copy.js").read_text(encoding="utf-8")
+class Script(NamedTuple):
+    """A script that a page brings, and what its content security policy lets run by that."""
+
+    text: Markup
+    sha256: str
+
+
+def script_of(name: str) -> Script:
+    """A file of ours among the templates."""
+    text = resources.files("ease_lib.reporting").joinpath(f"templates/{name}").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), digest)  # noqa: S704
 
 
 def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator[str]:

@@ -22,7 +22,7 @@ from ease_lib.reporting.summary import summarise
 from ease_lib.running.log import RESULT
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.search_artifacts import exemplar_of
+from ease_lib.search.search_artifacts import blank_prompt, exemplar_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         task_parameters=asdict(config.task),
     )
     template = PromptTemplate.of(best["prompt"])
-    exemplars = [exemplar_of(entry) for entry in best["exemplars"]]
-    blank = template.placeholder(exemplars)
-    prompt = template.render(exemplars, blank, best["instruction"])
+    blank = template.placeholder(list(map(exemplar_of, best["exemplars"])))
+    prompt = blank_prompt(best)
     marks = [mark for name, mark in ((INPUT, blank.input), *blank.fields) if name in template.query_fields]
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     harmful, mislabelled = (

@@ -13,7 +13,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
-from ease_lib.reporting.comparison import finished_of, render_comparison_page, render_markdown
+from ease_lib.reporting.comparison import finished_of, found_by_comparison, render_comparison_page, render_markdown
 from ease_lib.running.comparison.cells import failed
 from ease_lib.running.comparison.left import Left, cells_of
 from ease_lib.running.run import open_host, open_run
@@ -74,13 +74,15 @@ def execute(
             "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": cells}), outputs=parts(Outputs, made)
         )
         record = file_in(lineage, "report_comparison.json") if lineage else None
-        with recorded(work, unkept, record, chain, made=list(made.values())):
+        with recorded(work, unkept, record, chain, made=list(made.values())) as given:
             measured = [
                 read_document(Path(result.path), contracts.COMPARISON_CELL) if result else failed(cell, LEFT_NOTHING)
                 for cell, result in found
             ]
             run(measured, Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
+            if given.attempt:
+                given.attempt.found = found_by_comparison(measured)
 
 
 def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:

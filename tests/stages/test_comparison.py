@@ -42,7 +42,8 @@ class Comparison:
         return read_document(Path(result.path), contracts.COMPARISON_CELL)
 
     def reported(self):
-        report_comparison.execute(self.plan, self.artifact("page"), self.artifact("results"), self.artifact("lineage"))
+        made = [self.artifact(name) for name in ("page", "results", "lineage", "chain")]
+        report_comparison.execute(self.plan, *made)
         return (self.folder / "results" / report_comparison.MARKDOWN).read_text()
 
 
@@ -59,8 +60,15 @@ def test_the_report_has_what_the_cells_left_and_names_those_that_left_nothing(tm
     text = comparison.reported()
     assert "zero_shot" in text
     assert report_comparison.LEFT_NOTHING in text
+    dashboard = (tmp_path / "chain").read_text()
+    assert "1 of 2 runs failed and are missing here." in dashboard
     comparison.run(second)
     assert report_comparison.LEFT_NOTHING not in comparison.reported()
+    dashboard = (tmp_path / "chain").read_text()
+    assert dashboard.startswith(("## No method is shown", "## `No method is shown")), (
+        "what one looks for needs no click"
+    )
+    assert "best_of_n, 1 runs" in dashboard
     record = json.loads((tmp_path / "lineage" / "report_comparison.json").read_text())
     assert [part["name"] for part in record["inputs"]] == ["plan", "cells[0]", "cells[1]"]
     assert all(part["record_sha256"] for part in record["inputs"])

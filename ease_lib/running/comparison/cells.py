@@ -24,21 +24,21 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
-from ease_lib.config.comparison import Cell
+from ease_lib.config.comparison import ANSWERS_PER_POINT, Cell
 from ease_lib.config.parsing import flat_parameters, parameters_of, parse_parameters
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
 from ease_lib.notes import Notes
 from ease_lib.prompts.instructions import read_instruction_file
+from ease_lib.prompts.messages import as_text
 from ease_lib.running.graph import STAGES, modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Host, Run, open_run, run_of
+from ease_lib.search.search_artifacts import blank_prompt
 
 logger = logging.getLogger("ease")
 
 FOLDER = "cells"
-ANSWERS_PER_POINT = 20
-"""Of the curves that a comparison shows."""
 
 
 def attempted(
@@ -88,12 +88,14 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
         parameters = replace(parameters, continuation=replace(parameters.continuation, ledger=f"cell-{key}"))
     found = run.store.read(name) if run.store else None
     measured: dict[str, Any] = json.loads(found) if found else {}
+    measured.pop("contract", None)
     if not found:
         at.run_if_changed(parameters, run, *modules_between("", "optimize"))
         at.run(parameters, run, STAGES["optimize"].module, STAGES["evaluate"].module)
         measured = _measured(at)
         if run.store:
-            run.store.write(name, json.dumps(measured, allow_nan=False).encode())
+            stamped = {"contract": contracts.COMPARISON_CELL.stamp, **measured}
+            run.store.write(name, json.dumps(stamped, allow_nan=False).encode())
     return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
 
 
@@ -140,6 +142,10 @@ def _measured(at: Workspace) -> dict[str, Any]:
         "estimate": best["estimate"],
         "estimate_interval": best["estimate_interval"],
         "exemplars": best["k"],
+        "instruction": best["instruction"],
+        "input": [exemplar["input"] for exemplar in best["exemplars"]],
+        "outputs": [exemplar["outputs"][0] for exemplar in best["exemplars"]],
+        "prompt": as_text(blank_prompt(best)),
         "random_test_score": tested["random"].get("score"),
         "gain_over_random": tested["random"].get("mean"),
         "gain_over_random_interval": tested["random"].get("interval", []),
@@ -150,6 +156,7 @@ def _measured(at: Workspace) -> dict[str, Any]:
         "cached_responses": cached,
         "cost_usd": search["llm"]["cost_usd"] + tested["llm"]["cost_usd"],
         "search_seconds": search["seconds"]["search"],
+        "stopped": search["stopped"],
         "incumbent_scores": _incumbents(history["incumbent_score"].to_pylist(), history["row_ids"].to_pylist()),
         "failed_rows": tested["best"]["failed_rows"],
     }

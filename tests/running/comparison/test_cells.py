@@ -9,9 +9,12 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.config.comparison import plan
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import Overloaded
+from ease_lib.lineage.deletion.occurrences import occurrence
+from ease_lib.lineage.deletion.wanted import Wanted
 from ease_lib.running.comparison import cells
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host
+from ease_lib.tasks.base import row_hash
 from tests.support import embedding_endpoint
 from tests.support.embedding_endpoint import embedding_server
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
@@ -80,6 +83,16 @@ def test_a_finished_cell_is_read_and_not_run(server, table, tmp_path):
     assert server.script.requests == asked
     assert again["method"] == "chance"
     assert {**again, "method": first["method"], "parameters": first["parameters"]} == first
+
+
+def test_a_finished_cell_keeps_the_winning_prompt_and_goes_whole_when_a_row_of_it_is_removed(server, table, tmp_path):
+    result, _ = run(*planned(server, table, tmp_path), tmp_path)
+    row = result["input"][0]
+    assert f"Input: {row}\nOutput: {result['outputs'][0]}" in result["prompt"]
+    assert result["prompt"].endswith("Input: {input}\nOutput:")
+    (kept,) = (tmp_path / "store" / cells.FOLDER).iterdir()
+    found = occurrence(f"{cells.FOLDER}/{kept.name}", kept.read_bytes(), Wanted(row_hash(row), (row,)))
+    assert (found.kind, found.left) == ("document", None)
 
 
 @pytest.mark.parametrize(

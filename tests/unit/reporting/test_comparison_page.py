@@ -1,13 +1,18 @@
 """Which method is best, and when that can be said."""
 
+import re
+
 import pytest
 
-from ease_lib.evaluation.statistics import mean_and_error
+from ease_lib.evaluation.statistics import mean_and_error, paired_p_value
+from ease_lib.reporting import comparison
 from ease_lib.reporting.comparison import (
+    differences,
     estimate_held,
     gaps,
     headline,
     mean_curves,
+    pairs_needed,
     render_comparison_page,
     render_markdown,
     repeats_needed,
@@ -15,6 +20,7 @@ from ease_lib.reporting.comparison import (
     summarise_methods,
 )
 from ease_lib.seeding import rng
+from ease_lib.tasks.base import row_hash
 
 
 def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated", **more):
@@ -32,6 +38,10 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "estimate": test,
         "estimate_interval": [test - 0.08, test + 0.08],
         "exemplars": 5,
+        "instruction": "",
+        "input": [f"{method}'s question"],
+        "outputs": ["its answer"],
+        "prompt": f"Input: {method}'s question\nOutput: its answer\n\nInput: {{input}}\nOutput:",
         "random_test_score": 0.2,
         "gain_over_random": 0.1,
         "gain_over_random_interval": [-0.05, 0.25],
@@ -42,6 +52,7 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "cached_responses": 40,
         "cost_usd": 0.6,
         "search_seconds": 1.0,
+        "stopped": "budget",
         "incumbent_scores": [0.1, 0.2, test],
         "failed_rows": 0,
         "failure": "",
@@ -61,6 +72,10 @@ def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
     entry = summarise_methods(rows_of([held, broken]), ["a"])[0]
     assert entry["optimism"] == pytest.approx(0.105)
     assert entry["estimates_held"] == 0.5
+
+
+def sentence(found, *methods):
+    return headline(differences(rows_of(found), methods))
 
 
 def ahead(by, repeats=8):
@@ -118,17 +133,18 @@ def test_errors_by_hand():
 
 def test_of_a_single_task_the_repeats_are_the_pairs():
     a, b = ahead(0.3, 6)
-    entry = summarise_methods(rows_of(cells(a=a, b=b)), ["a", "b"])[1]
-    assert (entry["lead"], entry["lead_error"]) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
-    assert entry["lead_p"] == pytest.approx(2 / 64)
+    (found,) = differences(rows_of(cells(a=a, b=b)), ["a", "b"])
+    assert (found.mean, found.error) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
+    assert (found.p, found.over, found.needed) == (pytest.approx(2 / 64), "repeats", None)
     assert "Methods over 1 row**" in render_markdown(cells(a=a, b=b))
 
 
 def test_methods_are_summed_up_over_rows():
     first, second = cells(a=[0.8, 0.9], b=[0.6, 0.65]), cells(a=[0.4, 0.5], b=[0.5, 0.4])
     both = [*first, *({**entry, "task": "lp"} for entry in second)]
+    (found,) = differences(rows_of(both), ["a", "b"])
+    assert (found.method, found.over, found.mean) == ("a", "rows", pytest.approx((0.225 + 0.0) / 2))
     by_method = {entry["method"]: entry for entry in summarise_methods(rows_of(both), ["a", "b"])}
-    assert by_method["b"]["lead"] == pytest.approx((0.225 + 0.0) / 2)
     assert (by_method["a"]["best_test_score"], by_method["a"]["tied_test_score"]) in ((0, 2), (1, 1))
     assert by_method["a"]["cost_usd"] == pytest.approx(1.0)  # 0.6 for 60 requests of 100
 
@@ -149,7 +165,76 @@ def test_the_papers_count_of_best_tasks_random_exemplars_and_lengths_stand_besid
 
 def test_curves_of_searches_that_ended_early_keep_their_last_score():
     ended = [cell("a", 0, 1.0, incumbent_scores=[1.0]), cell("a", 1, 0.5, incumbent_scores=[0.2, 0.5])]
-    assert mean_curves(rows_of(ended), ["a"])["a"] == [0.6, 0.75]
+    assert mean_curves(rows_of(ended), ["a"])["a"].means == [0.6, 0.75]
+
+
+def test_the_interval_of_a_curve_is_of_what_is_the_methods_own():
+    """Two repeats that differ by 0.5, and methods that differ by 0.1 in both: all that varies is theirs in common."""
+    found = [
+        cell(method, repeat, 0.5, incumbent_scores=[0.2 + 0.5 * repeat + ahead, 0.3 + 0.5 * repeat + ahead])
+        for method, ahead in (("a", 0.1), ("b", 0.0))
+        for repeat in range(2)
+    ]
+    curves = mean_curves(rows_of(found), ["a", "b"])
+    assert curves["a"].means == pytest.approx([0.55, 0.65])
+    assert curves["a"].reach == pytest.approx([0, 0], abs=1e-9)
+    found[0] = {**found[0], "incumbent_scores": [0.3, 0.6]}
+    assert mean_curves(rows_of(found), ["a", "b"])["a"].reach[1] > 0.1
+    assert not mean_curves(rows_of(found[1:]), ["a", "b"])["a"].reach, "a run is missing"
+
+
+def test_as_many_pairs_are_named_as_show_the_difference_in_four_of_five_comparisons():
+    mean, deviation = 0.05, 0.1
+    pairs = pairs_needed(mean, deviation, 2)
+    generator = rng(0, "pairs needed")
+    drawn = generator.normal(mean, deviation, size=(400, pairs))
+    shown = [paired_p_value(list(one), [0.0] * pairs) < 0.05 for one in drawn]
+    assert 0.7 < sum(shown) / 400 < 0.9
+    assert pairs_needed(0.5, 0.01, 3) == repeats_needed(3), "fewer can show nothing"
+    assert pairs_needed(-0.1, 0.1, 2) is None
+
+
+def test_a_difference_that_is_not_shown_says_what_would_show_it():
+    found = cells(a=[0.5, 0.6, 0.7], b=[0.45, 0.58, 0.62])
+    (difference,) = differences(rows_of(found), ["b", "a"])
+    assert difference.method == "a"
+    assert not difference.is_shown
+    assert f"about {difference.needed} repeats would show it" in render_comparison_page(found)
+    assert f"about {difference.needed} repeats |" in render_markdown(found)
+
+
+def test_no_interval_says_what_the_exact_test_cannot():
+    """Two equal differences have no spread, and prove nothing."""
+    a, b = ahead(0.3, 2)
+    (difference,) = differences(rows_of(cells(a=a, b=b)), ["a", "b"])
+    assert difference.interval is None
+    assert "of so few repeats an interval would say nothing" in render_comparison_page(cells(a=a, b=b))
+    a, b = ahead(0.3, 6)
+    a[0] += 0.1
+    (difference,) = differences(rows_of(cells(a=a, b=b)), ["a", "b"])
+    assert 0 < difference.interval[0] < difference.mean < difference.interval[1]
+
+
+def test_a_score_leads_to_its_prompts():
+    page = render_comparison_page(cells(a=[0.5, 0.6], b=[0.4, 0.5]))
+    assert page.count('href="#prompts-0-1"') == 2, "of test and validation score"
+    assert page.count('id="prompts-0-1"') == 1
+    assert "Repeat 2: test score 0.500" in page
+    assert "Input: b&#39;s question" in page
+    assert row_hash("b's question") in re.search('name="ease-rows" content="([^"]*)"', page)[1].split()
+
+
+def test_beyond_a_limit_a_page_shows_no_more_prompts(monkeypatch):
+    monkeypatch.setattr(comparison, "MOST_CHARACTERS", 200)
+    page = render_comparison_page(cells(a=[0.5, 0.6], b=[0.4, 0.5]))
+    assert 'href="#prompts-0-0"' in page
+    assert "prompts-0-1" not in page
+
+
+def test_a_run_that_a_cap_ended_is_marked_where_its_score_stands():
+    found = [*cells(a=[0.5, 0.6], b=[0.4]), cell("b", 1, 0.6, stopped="max_llm_requests=500")]
+    assert "0.500 ± 0.100 (1 capped)" in render_comparison_page(found)
+    assert "(1 capped)" in render_markdown(found)
 
 
 def test_gaps_between_ease_and_best_of_n_per_endpoint():
@@ -199,7 +284,7 @@ def test_the_sentence_names_who_is_beaten_and_against_whom_there_is_no_evidence(
     a, b = ahead(0.3)
     near = [score - 0.002 * (repeat % 2) for repeat, score in enumerate(a)]
     found = cells(b=b, a=a, near=near)
-    assert headline(rows_of(found), ["b", "a", "near"]) == (
+    assert sentence(found, "b", "a", "near") == (
         "Take a: better than b (+30.0 ± 0.0 points); no evidence against near (+0.1 ± 0.0 points)."
     )
     assert "Take a: better than b" in render_comparison_page(found)
@@ -207,17 +292,15 @@ def test_the_sentence_names_who_is_beaten_and_against_whom_there_is_no_evidence(
 
 
 def test_where_no_method_is_shown_to_be_better_the_sentence_says_so():
-    assert headline(rows_of(cells(a=[0.5, 0.6], b=[0.4, 0.7])), ["a", "b"]).startswith(
-        "No method is shown to be better"
-    )
-    assert not headline(rows_of(cells(a=[0.5])), ["a"])
+    assert sentence(cells(a=[0.5, 0.6], b=[0.4, 0.7]), "a", "b").startswith("No method is shown to be better")
+    assert not sentence(cells(a=[0.5]), "a")
 
 
 def test_the_sentence_says_where_requests_are_not_equal():
     a, b = ahead(0.3)
     found = [cell("a", repeat, score, llm_requests=300) for repeat, score in enumerate(a)]
     found += [cell("b", repeat, score, llm_requests=100) for repeat, score in enumerate(b)]
-    assert "b (+30.0 ± 0.0 points, with 0.3 times the requests)" in headline(rows_of(found), ["a", "b"])
+    assert "b (+30.0 ± 0.0 points, with 0.3 times the requests)" in sentence(found, "a", "b")
 
 
 def test_a_mean_over_fewer_repeats_says_so():

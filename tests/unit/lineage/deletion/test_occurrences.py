@@ -200,6 +200,7 @@ def test_prompts_reports_and_answers_go_whole():
         ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "prompt"),
         ("chat.json", json.dumps([{"role": "system", "content": "x"}, {"role": "user", "content": TEXT}]), "document"),
         ("report.html", page, "page"),
+        ("cells/ab.json", json.dumps({"contract": contracts.COMPARISON_CELL.stamp, "input": ["x", TEXT]}), "document"),
         ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT}), "answer"),
         ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"}), "answer"),
     ):
