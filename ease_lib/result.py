@@ -22,7 +22,7 @@ from ease_lib.lineage.publishing.versions import read_latest
 from ease_lib.lineage.record import sha256_of
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
-from ease_lib.search.search_artifacts import blank_prompt, exemplar_of
+from ease_lib.prompts.winner import blank_prompt, exemplar_of
 from ease_lib.tasks.base import Exemplar
 
 Query = str | Mapping[str, Any]

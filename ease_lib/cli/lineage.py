@@ -21,13 +21,13 @@ from ease_lib.lineage import faults
 from ease_lib.lineage.attestation import read_public_key
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.deletion.tombstones import STAGE
-from ease_lib.lineage.difference import difference, rerun_commands
+from ease_lib.lineage.difference import difference, difference_text, rerun_commands
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import versions as finding
 from ease_lib.lineage.record import sha256_of
 from ease_lib.lineage.verification import verify_place
-from ease_lib.reporting.lineage import show_page, show_text
+from ease_lib.reporting.lineage import difference_page, show_page, show_text
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded or signed."""
@@ -37,7 +37,8 @@ EXAMPLES = """examples:
   ease lineage show runs/demo                       the chain as a tree; --page FILE writes it as HTML
   ease lineage verify s3://prompts/feedback         recompute every digest behind the latest published prompt
   ease lineage explain runs/demo                    which rows, which noise, which iteration, and why
-  ease lineage diff runs/monday runs/tuesday        what differs, and therefore why the prompt changed
+  ease lineage diff runs/monday runs/tuesday        what differs, and therefore why the prompt changed;
+                                                    --page FILE shows the prompts side by side
   ease lineage find s3://prompts/feedback --row "You lost my parcel"
   ease lineage rerun runs/demo                      the command that gives the same history again, from the cache
 """
@@ -66,6 +67,7 @@ def add_options(lineage: argparse.ArgumentParser) -> None:
     export.add_argument("--to", default=".", metavar="FOLDER", help="where to write the files (default: here)")
     diff = _question(questions, "diff", _diff, "what differs between two runs, and therefore why the prompt changed")
     diff.add_argument("other", metavar="PLACE", help="the other run")
+    diff.add_argument("--page", metavar="FILE", help="write an HTML page instead, the two prompts side by side")
     find = _question(questions, "find", _find, "the published prompts that hold a row, or one prompt", run=False)
     wanted = find.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--row", metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
@@ -139,7 +141,12 @@ def _export(parsed: argparse.Namespace) -> str:
 
 
 def _diff(parsed: argparse.Namespace) -> str:
-    return difference(follow(parsed.place, parsed.run), follow(parsed.other))
+    one, other = follow(parsed.place, parsed.run), follow(parsed.other)
+    found = difference(one, other)
+    if parsed.page:
+        Path(parsed.page).write_text(difference_page(one, other, found), encoding="utf-8")
+        return str(parsed.page)
+    return difference_text(found)
 
 
 def _find(parsed: argparse.Namespace) -> str:

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
+import json
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ease_lib.config.parsing import declared_parameters, parameters_of
+from ease_lib.errors import EaseError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT
+from ease_lib.prompts.messages import as_text
+from ease_lib.prompts.winner import blank_prompt
 
 ANSWERED = "answered by"
 
 
-def difference(one: Chain, other: Chain) -> str:
-    """Data, parameters, code, models and the first stage whose results differ, as text."""
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What differs between two runs.
+
+    Args:
+        changes: lines `name: before → after` by kind: data, parameters, code, models.
+        scores: what the runs found, by name, of each; None where a run ended before or the name is the other's alone.
+        prompts: the winning ones; None of a run that has none, or whose artifact is gone.
+        texts: what of these may be a row of the data.
+        conclusion: the first stage whose results differ, and why.
+    """
+
+    changes: Mapping[str, Sequence[str]]
+    scores: Mapping[str, tuple[str | None, str | None]]
+    prompts: tuple[str | None, str | None]
+    texts: Sequence[str]
+    conclusion: str
+
+
+def difference(one: Chain, other: Chain) -> Difference:
+    """Data, parameters, code, models, scores, prompts, and the first stage whose results differ."""
     first, second = _models(one), _models(other)
     both_asked = ANSWERED in first and ANSWERED in second  # else all answers of one of them were there
     changes = {
@@ -24,10 +50,65 @@ def difference(one: Chain, other: Chain) -> str:
         "code": _changes(_code(one), _code(other)),
         "models": _changes(first, second, leave_out=() if both_asked else (ANSWERED,)),
     }
+    before, after = _scores(one), _scores(other)
+    winners = [_winner(chain) for chain in (one, other)]
+    prompts = [as_text(blank_prompt(winner)) if winner else None for winner in winners]
+    return Difference(
+        changes=changes,
+        scores={name: (before.get(name), after.get(name)) for name in {**before, **after}},
+        prompts=(prompts[0], prompts[1]),
+        texts=[text for winner in winners if winner for text in _texts_of(winner)],
+        conclusion=_conclusion(one, other, [kind for kind, found in changes.items() if found]),
+    )
+
+
+def difference_text(found: Difference) -> str:
+    """The same for terminals; of the prompts, lines with `-` are the first's and with `+` the second's."""
     lines = []
-    for kind, found in changes.items():
-        lines += [f"{kind}:", *(f"  {line}" for line in found)] if found else [f"{kind}: the same"]
-    return "\n".join([*lines, "", _conclusion(one, other, [kind for kind, found in changes.items() if found])])
+    for kind, changed in found.changes.items():
+        lines += [f"{kind}:", *(f"  {line}" for line in changed)] if changed else [f"{kind}: the same"]
+    scores = [f"  {name}: {before or 'none'} → {after or 'none'}" for name, (before, after) in found.scores.items()]
+    lines += ["scores:", *scores] if scores else []
+    before, after = found.prompts
+    if before is None or after is None:
+        lines.append("prompt: one of the runs has none that can be read")
+    elif before == after:
+        lines.append("prompt: the same")
+    else:
+        lines.append("prompt:")
+        for one, other in paragraphs_of(before, after):
+            sides = [("  ", one)] if one == other else [("- ", one), ("+ ", other)]
+            lines += [f"  {mark}{line}" for mark, side in sides if side is not None for line in side]
+            lines.append("")
+        lines.pop()
+    return "\n".join([*lines, "", found.conclusion])
+
+
+def paragraphs_of(before: str, after: str) -> Iterator[tuple[list[str] | None, list[str] | None]]:
+    """Lines of the paragraphs of two prompts beside each other, mostly exemplars; None where one has none there."""
+    first, second = before.split("\n\n"), after.split("\n\n")
+    for _, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        for one, other in itertools.zip_longest(first[a:b], second[c:d]):
+            yield one.splitlines() if one is not None else None, other.splitlines() if other is not None else None
+
+
+def _scores(chain: Chain) -> Record:
+    step = chain.step_of("publish")
+    return dict(step.record.get("found", {}).get("scores", {})) if step else {}
+
+
+def _winner(chain: Chain) -> Record:
+    """Its `best_sequence`; empty where there is none."""
+    step = chain.step_of("optimize")
+    try:
+        return dict(json.loads(chain.output(step, "best_sequence"))) if step else {}
+    except (EaseError, ValueError):
+        return {}
+
+
+def _texts_of(winner: Record) -> list[str]:
+    shown = [text for exemplar in winner["exemplars"] for text in (exemplar["input"], *exemplar["outputs"])]
+    return [winner["instruction"], *shown]
 
 
 def _changes(

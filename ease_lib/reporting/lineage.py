@@ -1,16 +1,24 @@
-"""The chain from a prompt to its raw data as a tree, for terminals and as a page."""
+"""The chain from a prompt to its raw data as a tree, for terminals and as a page; two runs side by side."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import SequenceMatcher
+from itertools import starmap, zip_longest
 from typing import Any
 
 from ease_lib.lineage.chain import Chain, Step
+from ease_lib.lineage.difference import Difference, paragraphs_of
 from ease_lib.lineage.record import Record
 from ease_lib.lineage.summary import SHORT, changed_parameters
 from ease_lib.reporting.page import page_template
+from ease_lib.tasks.base import row_hash
+
+ALIKE = 0.6
+"""Share of equal words from which two lines are compared word by word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +75,43 @@ def show_page(chain: Chain) -> str:
     tree = "\n".join(map(str, tree_lines(chain)))
     template = page_template("lineage.html.j2")
     return template.render(title=_title(chain), tree=tree, stages=stages, gaps=chain.gaps, short=SHORT)
+
+
+def difference_page(one: Chain, other: Chain, found: Difference) -> str:
+    """Two runs side by side, with what differs between their prompts marked."""
+    prompts = [prompt or "" for prompt in found.prompts]
+    return page_template("difference.html.j2").render(
+        titles=(_title(one), _title(other)),
+        found=found,
+        paragraphs=list(_side_by_side(*prompts)),
+        rows=sorted({row_hash(text) for text in found.texts if text.strip()}),
+    )
+
+
+Marked = list[tuple[bool, str]]
+"""A line in parts; whether each is in it alone."""
+
+
+def _side_by_side(before: str, after: str) -> Iterator[list[tuple[Marked | None, Marked | None]]]:
+    """Paragraphs of two prompts, by their lines beside each other; None where one has none there."""
+    for one, other in paragraphs_of(before, after):
+        pairs = list(zip_longest(one or (), other or ()))
+        yield [([(False, a)], [(False, b)]) for a, b in pairs] if one == other else list(starmap(_marked, pairs))
+
+
+def _marked(one: str | None, other: str | None) -> tuple[Marked | None, Marked | None]:
+    """Two lines by their words where most are the same, else as wholes."""
+    before, after = (re.findall(r"\s+|\w+|[^\w\s]", line or "") for line in (one, other))
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    if one is None or other is None or matcher.ratio() < ALIKE:
+        return None if one is None else [(True, one)], None if other is None else [(True, other)]
+    left: Marked = []
+    right: Marked = []
+    for kind, a, b, c, d in matcher.get_opcodes():
+        for side, words in ((left, before[a:b]), (right, after[c:d])):
+            if words:
+                side.append((kind != "equal", "".join(words)))
+    return left, right
 
 
 def _title(chain: Chain) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.usage import Usage
-from ease_lib.prompts.template import PromptTemplate
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
@@ -23,7 +22,6 @@ from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAl
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.surrogate.representations import SequenceRepresentation
 from ease_lib.search.task import SearchTask
-from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")
 
@@ -66,18 +64,6 @@ def write_best_sequence(
         "request": black_box.answering.wire.settings,
     }
     write_document(path, contracts.BEST_SEQUENCE, document)
-
-
-def exemplar_of(entry: dict[str, Any]) -> Exemplar:
-    """An exemplar of the winning sequence, as `write_best_sequence` left it."""
-    fields = tuple(entry.get("fields", {}).items())
-    return Exemplar(entry["exemplar_id"], entry["input"], tuple(entry["outputs"]), fields=fields)
-
-
-def blank_prompt(best: Mapping[str, Any]) -> str:
-    """The prompt of a best sequence, with the names of the query's fields in braces where the query will stand."""
-    template, exemplars = PromptTemplate.of(best["prompt"]), list(map(exemplar_of, best["exemplars"]))
-    return template.render(exemplars, template.placeholder(exemplars), best["instruction"])
 
 
 def search_summary(

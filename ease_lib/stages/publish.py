@@ -42,12 +42,12 @@ from ease_lib.lineage.publishing.versions import (
 from ease_lib.lineage.record import Record, sha256_of
 from ease_lib.lineage.recording import Attempt
 from ease_lib.prompts.template import PromptTemplate
+from ease_lib.prompts.winner import exemplar_of
 from ease_lib.reporting.result_text import found_by
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.running.under_way import ended
 from ease_lib.search.budget import GATE
-from ease_lib.search.search_artifacts import exemplar_of
 from ease_lib.search.task import read_task
 from ease_lib.stages.evaluate import BEST
 from ease_lib.tasks.base import Exemplar, row_hash

@@ -16,13 +16,13 @@ from ease_lib.black_box.client import PATHS, content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
+from ease_lib.prompts.winner import blank_prompt, exemplar_of
 from ease_lib.reporting.page import render_page
 from ease_lib.reporting.result_text import in_short
 from ease_lib.reporting.summary import summarise
 from ease_lib.running.log import RESULT
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.search_artifacts import blank_prompt, exemplar_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from markupsafe import escape
 
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.black_box.cache import kept_entries
@@ -24,13 +26,13 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Place, follow
 from ease_lib.lineage.deletion.occurrences import quotes
-from ease_lib.lineage.difference import difference
+from ease_lib.lineage.difference import difference, difference_text
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
 from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, make_latest, read_latest
 from ease_lib.lineage.record import decode, encode
 from ease_lib.lineage.verification import verify_place
-from ease_lib.reporting.lineage import show_page, show_text
+from ease_lib.reporting.lineage import difference_page, show_page, show_text
 from ease_lib.stages import build_dataset, evaluate, prefilter, publish, report
 from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.catalog import SHIPPED
@@ -234,17 +236,47 @@ def test_explain_counts_what_went_on_as_it_was_recorded(tmp_path):
 
 def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
     other = RecordedRun(tmp_path / "run", noise_ratio=0.2, seed=5)()
-    text = difference(follow(prompts_of(published)), follow(str(other.folder)))
+    text = difference_text(difference(follow(prompts_of(published)), follow(str(other.folder))))
     assert "seed: 0 → 5" in text
     assert "The first difference is in build_dataset" in text
     assert "because of: seed 0 → 5" in text
+
+
+def test_diff_shows_both_prompts_and_scores_as_text_and_as_a_page(tmp_path, capsys):
+    one, other = (RecordedRun(tmp_path / str(seed), seed=seed)() for seed in (0, 5))
+    places = [str(run.folder) for run in (one, other)]
+    winners = [json.loads(run.path("best_sequence").read_text()) for run in (one, other)]
+    inputs = [[exemplar["input"] for exemplar in winner["exemplars"]] for winner in winners]
+    removed, added = (next(text for text in inputs[n] if text not in inputs[1 - n]) for n in (0, 1))
+    text = difference_text(difference(*map(follow, places)))
+    assert f"  - Input: {removed}\n" in text
+    assert f"  + Input: {added}\n" in text
+    assert "    Input: {input}" in text
+    assert "  this prompt, test set: " in text
+    page = tmp_path / "two.html"
+    assert cli.main(["lineage", "diff", *places, "--page", str(page)]) == 0
+    shown = page.read_text()
+    assert all(f"<{mark}>" in shown for mark in ("del", "ins"))
+    unmarked = re.sub("</?(del|ins)>", "", shown)
+    assert all(f"Input: {escape(text)}" in unmarked for text in (removed, added))
+    named = re.search('"ease-rows" content="(.*?)"', shown)[1].split()
+    assert {row_hash(text) for text in (removed, added)} <= set(named), "so that `ease forget` finds the page"
+
+
+def test_diff_says_where_a_run_has_no_prompt_that_can_be_read(tmp_path):
+    one, other = (RecordedRun(tmp_path / str(seed), seed=seed)() for seed in (0, 5))
+    other.path("best_sequence").unlink()
+    found = difference(follow(str(one.folder)), follow(str(other.folder)))
+    assert "prompt: one of the runs has none that can be read" in difference_text(found)
+    page = difference_page(follow(str(one.folder)), follow(str(other.folder)), found)
+    assert "no prompt that can be read" in page
 
 
 def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_that_limited_nothing(tmp_path):
     """The metric, and a baseline that is messages, are read where the data are made, and change no data."""
     one = RecordedRun(tmp_path / "one")()
     other = RecordedRun(tmp_path / "other", metric="edit_similarity", llm_prompt_usd=2.0)()
-    text = difference(follow(str(one.folder)), follow(str(other.folder)))
+    text = difference_text(difference(follow(str(one.folder)), follow(str(other.folder))))
     assert "llm_prompt_usd: 0.0 → 2.0" in text
     because = "because of: metric 'auto' → 'edit_similarity'."
     assert text.splitlines()[-1] == f"The first difference is in optimize (best_sequence), {because}"
@@ -252,7 +284,7 @@ def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_t
 
 def test_diff_names_another_speed_for_it_decides_how_far_a_search_gets_in_its_time(tmp_path):
     one, other = (RecordedRun(tmp_path / str(limit), llm_requests_per_minute=limit)() for limit in (10**6, 10**7))
-    text = difference(follow(str(one.folder)), follow(str(other.folder)))
+    text = difference_text(difference(follow(str(one.folder)), follow(str(other.folder))))
     assert "llm_requests_per_minute: 1000000 → 10000000" in text
 
 

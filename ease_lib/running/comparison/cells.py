@@ -31,10 +31,10 @@ from ease_lib.errors import EaseError, StoreUnavailable
 from ease_lib.notes import Notes
 from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.prompts.messages import as_text
+from ease_lib.prompts.winner import blank_prompt
 from ease_lib.running.graph import STAGES, modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Host, Run, open_run, run_of
-from ease_lib.search.search_artifacts import blank_prompt
 
 logger = logging.getLogger("ease")
 
