@@ -185,11 +185,12 @@ _ROW = [
     pa.field("input", pa.string(), nullable=False),
     pa.field("outputs", pa.list_(pa.string()), nullable=False),
     pa.field("fields", pa.map_(pa.string(), pa.string()), nullable=False),
+    pa.field("origin", pa.string(), nullable=False),
 ]
 _ROW_CHECKS = (_not_empty, _unique_ids, _has_outputs)
 
 EXEMPLAR_POOL = TableContract(
-    name="exemplar_pool", version=2, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
+    name="exemplar_pool", version=3, schema=pa.schema([*_ROW, pa.field("is_noisy", pa.bool_())]), checks=_ROW_CHECKS
 )
 POOL_TOPS = TableContract(
     name="pool_tops",
@@ -202,8 +203,8 @@ POOL_TOPS = TableContract(
         ]
     ),
 )
-VALIDATION_SET = TableContract(name="validation_set", version=2, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
-TEST_SET = TableContract(name="test_set", version=2, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+VALIDATION_SET = TableContract(name="validation_set", version=3, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
+TEST_SET = TableContract(name="test_set", version=3, schema=pa.schema(_ROW), checks=_ROW_CHECKS)
 
 INSTRUCTIONS = TableContract(
     name="instructions", version=1, schema=schema_of(InstructionRow), checks=(_not_empty, _first_is_empty)

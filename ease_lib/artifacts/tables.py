@@ -114,6 +114,7 @@ def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exe
         "outputs": [list(row.outputs) for row in exemplars],
         "is_noisy": [row.is_noisy for row in exemplars],
         "fields": [list(row.fields) for row in exemplars],
+        "origin": [row.origin for row in exemplars],
     }
     write_table(path, contract, columns)
 
@@ -128,7 +129,14 @@ def read_exemplars(path: Path, contract: TableContract, part: range | None = Non
     if part is not None:
         table = table.slice(part.start, len(part))
     return [
-        Exemplar(row["exemplar_id"], row["input"], tuple(row["outputs"]), row.get("is_noisy"), tuple(row["fields"]))
+        Exemplar(
+            row["exemplar_id"],
+            row["input"],
+            tuple(row["outputs"]),
+            row.get("is_noisy"),
+            tuple(row["fields"]),
+            row["origin"],
+        )
         for row in table.to_pylist()
     ]
 

@@ -310,8 +310,8 @@ def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
 
 def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:
     """The failure with the row that it is about, and what can be done; messages are recorded, so its text is logged."""
-    logger.info("row %d begins %r", row.exemplar_id, " ".join(row.input.split())[:SHOWN_CHARACTERS])
+    logger.info("%s begins %r", row.named, " ".join(row.input.split())[:SHOWN_CHARACTERS])
     return type(error)(
-        f"row {row.exemplar_id}: {error}. Set llm_failures to skip or zero, and the run "
+        f"{row.named}: {error}. Set llm_failures to skip or zero, and the run "
         f"goes on with what was answered; or search without the row by --exclude-rows {row_hash(row.input)}"
     )

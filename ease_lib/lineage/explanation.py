@@ -63,7 +63,7 @@ def _prefilter(chain: Chain) -> Iterator[str]:
         return
     ids = {row["exemplar_id"] for row in _table(chain, "prefilter", "kept")}
     dropped = [row for row in _table(chain, "build_dataset", "pool") if row["exemplar_id"] not in ids]
-    shown = f", among them {_quoted(dropped[0])}" if dropped else ""
+    shown = f", among them {_quoted(dropped[0])}{_origin(dropped[0])}" if dropped else ""
     yield (
         f"Prefilter. {name} kept the {after} of {before} exemplars that rank first for the validation rows and "
         f"dropped {before - after}{shown}."
@@ -85,7 +85,7 @@ def _search(chain: Chain) -> Iterator[str]:
     yield _winner(best, asked, asked.pop(chosen, None))
     pool = {row["exemplar_id"]: row for row in _table(chain, "prefilter", "kept")}
     lines = [
-        f"  {number}. row {entry['exemplar_id']}: {_quoted(entry)}"
+        f"  {number}. row {entry['exemplar_id']}{_origin(entry)}: {_quoted(entry)}"
         + (" (corrupted on purpose)" if pool[entry["exemplar_id"]]["is_noisy"] else "")
         for number, entry in enumerate(best["exemplars"], 1)
     ]
@@ -164,6 +164,10 @@ def _document(chain: Chain, stage: str, name: str) -> Record:
 
 def _table(chain: Chain, stage: str, name: str) -> list[dict[str, Any]]:
     return list(table_of(chain.output(_step(chain, stage), name)).to_pylist())
+
+
+def _origin(row: dict[str, Any]) -> str:
+    return f" ({row['origin']})" if row.get("origin") else ""
 
 
 def _quoted(row: dict[str, Any]) -> str:

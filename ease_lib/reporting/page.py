@@ -23,7 +23,7 @@ from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers
 from ease_lib.search.optimizers.problem import BUDGET
-from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.base import Exemplar, row_hash
 
 MOST_MISTAKES = 25
 Rows = Sequence[Mapping[str, Any]]
@@ -52,7 +52,7 @@ def render_page(
     mislabelled: Rows = (),
     *,
     marks: Sequence[str] = ("{input}",),
-    inputs: Mapping[int, str] | None = None,
+    test: Mapping[int, Exemplar] | None = None,
     forms: Mapping[str, str] | None = None,
 ) -> str:
     """The page of a run.
@@ -63,12 +63,13 @@ def render_page(
         harmful, mislabelled: the report's exemplars of these lists, with their texts.
         prompt: the winning prompt with placeholders for the query.
         marks: these placeholders.
-        inputs: texts of test rows, by their numbers.
+        test: the test rows by their numbers.
         forms: what else the prompt is shown as, by name.
     """
     answered = [row for row in predictions if row["sequence"] == "best"]
     scored = [row for row in answered if row["score"] is not None]
-    mistakes = _mistakes(scored, predictions, inputs or {})
+    test = test or {}
+    mistakes = _mistakes(scored, predictions, test)
     script = script_of("copy.js")
     refused = [row for row in answered if row["failure"]]
     return page_template("page.html.j2").render(
@@ -95,7 +96,8 @@ def render_page(
         if report["stopped"] == BUDGET
         else "",
         mistakes=mistakes,
-        has_inputs=bool(inputs),
+        has_inputs=bool(test),
+        origins={number: row.origin for number, row in test.items()},
         wrong=sum(row["score"] < 1 for row in scored),
         refused=refused,
         front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
@@ -132,13 +134,14 @@ def _by_row(predictions: Rows, name: str) -> dict[int, float]:
     return {number: fmean(each) for number, each in scores.items()}
 
 
-def _mistakes(scored: Rows, predictions: Rows, inputs: Mapping[int, str]) -> list[dict[str, Any]]:
+def _mistakes(scored: Rows, predictions: Rows, test: Mapping[int, Exemplar]) -> list[dict[str, Any]]:
     """Answers that are not fully right: those that are wrong with most random exemplars too first."""
     by_chance = _by_row(predictions, "random")
     wrong = [
-        {**row, "input": inputs.get(row["exemplar_id"], ""), "by_chance": by_chance.get(row["exemplar_id"])}
+        {**row, "input": test[number].input if number in test else "", "by_chance": by_chance.get(number)}
         for row in scored
         if row["score"] < 1
+        for number in [row["exemplar_id"]]
     ]
     return sorted(wrong, key=lambda row: (row["by_chance"] or 0.0, row["outputs"][0], row["exemplar_id"]))[
         :MOST_MISTAKES

@@ -51,6 +51,7 @@ def write_best_sequence(
                 "input": row.input,
                 "outputs": list(row.outputs),
                 **({"fields": dict(row.fields)} if row.fields else {}),
+                **({"origin": row.origin} if row.origin else {}),
             }
             for row in chosen
         ],

@@ -72,8 +72,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     harmful, mislabelled = (
         [
-            {**each, "input": pool[each["exemplar_id"]].input, "output": pool[each["exemplar_id"]].output}
+            {**each, "input": row.input, "output": row.output, "origin": row.origin}
             for each in found
+            for row in [pool[each["exemplar_id"]]]
         ]
         for found in (summary["harmful_exemplars"], summary["mislabelled_exemplars"])
     )
@@ -85,7 +86,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         harmful,
         mislabelled,
         marks=marks,
-        inputs={row.exemplar_id: row.input for row in read_exemplars(Path(inputs.test), contracts.TEST_SET)},
+        test={row.exemplar_id: row for row in read_exemplars(Path(inputs.test), contracts.TEST_SET)},
         forms=_forms(prompt, best, summary),
     )
     write_document(output_path(outputs.numbers), contracts.REPORT, summary)

@@ -41,6 +41,7 @@ class Exemplar:
     """One input with its accepted outputs; the first is the one shown in a prompt.
 
     `is_noisy` says whether the shown output was corrupted (None: unknown). Reports read it, optimizers never do.
+    `origin` is where the row stands in the data, as who owns it counts: `tickets.csv, line 3`; empty where it was made.
     """
 
     exemplar_id: int
@@ -48,10 +49,16 @@ class Exemplar:
     outputs: tuple[str, ...]
     is_noisy: bool | None = None
     fields: Fields = ()
+    origin: str = ""
 
     @property
     def output(self) -> str:
         return self.outputs[0]
+
+    @property
+    def named(self) -> str:
+        """For messages: `row 8 (tickets.csv, line 3)`."""
+        return f"row {self.exemplar_id}" + (f" ({self.origin})" if self.origin else "")
 
     def with_output(self, output: str, *, is_noisy: bool) -> Exemplar:
         return replace(self, outputs=(output,), is_noisy=is_noisy)
@@ -64,6 +71,7 @@ class Row:
     Args:
         group: rows of the same one stay in one split; empty is none.
         moment: what a split by time goes by.
+        origin: file and place.
     """
 
     input: str
@@ -72,6 +80,7 @@ class Row:
     fields: Fields = ()
     group: str = ""
     moment: Moment | None = None
+    origin: str = ""
 
     @property
     def output(self) -> str:

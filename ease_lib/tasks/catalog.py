@@ -267,7 +267,7 @@ def customer_feedback() -> TaskSource:
     return TaskSource(
         name="customer_feedback",
         metric="exact_match",
-        rows=[Row(row.input, row.outputs, is_noisy=False) for row in rows],
+        rows=[replace(row, is_noisy=False) for row in rows],
     )
 
 

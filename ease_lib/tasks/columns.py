@@ -107,12 +107,12 @@ class Columns:
         dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
-    def row(self, record: Record, moment: Moment | None = None) -> Row:
+    def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
         """Of a record with all its cells filled."""
         fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
         group = trimmed(cell_text(record[self.group])) if self.group else ""
         outputs = tuple(dict.fromkeys(map(trimmed, self._outputs(record))))
-        return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment)
+        return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment, origin=origin)
 
     def input_text(self, record: Record) -> str:
         """What the cells of a record make as input."""

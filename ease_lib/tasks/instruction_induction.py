@@ -102,7 +102,8 @@ def _row(example: dict[str, Any], path: Readable, number: str) -> Row:
         outputs += [str(output) for output in example.get(field, ())]
     if not str(example["input"]).strip() or not outputs[0].strip():
         raise DataError(f"{path}, example {number}: input or output is empty; fill or remove the example")
-    return Row(str(example["input"]), tuple(dict.fromkeys(outputs)))
+    origin = f"{path.name}, example {number}"
+    return Row(str(example["input"]), tuple(dict.fromkeys(outputs)), origin=origin)
 
 
 def _with_input_and_output(example: dict[str, Any], number: str) -> dict[str, Any]:

@@ -32,7 +32,10 @@ def _contradictions(rows: Sequence[Row]) -> Iterator[str]:
         if before.outputs != row.outputs:
             several.setdefault(key, [before]).append(row)
     if several:
-        written = [f"{_cut(row.input)!r} → {_cut(row.output)!r}" for row in next(iter(several.values()))[:SHOWN]]
+        written = [
+            f"{_cut(row.input)!r} → {_cut(row.output)!r}" + (f" ({row.origin})" if row.origin else "")
+            for row in next(iter(several.values()))[:SHOWN]
+        ]
         yield "\n  ".join([f"inputs that stand there with different outputs: {len(several)}", *written])
 
 
@@ -47,10 +50,12 @@ def _near_equal(rows: Sequence[Row]) -> Iterator[str]:
     pairs = [
         (one, other) for number, one in enumerate(labels) for other in labels[:number] if _alike(one, other, counts)
     ]
-    for one, other in pairs[:SHOWN]:
+    for pair in pairs[:SHOWN]:
+        often, rare = sorted(pair, key=lambda label: -counts[label])
+        origin = next(row.origin for row in rows if row.outputs[0] == rare)
         yield (
-            f"the outputs {one!r} ({counts[one]} times) and {other!r} ({counts[other]} times) look alike; if they are "
-            "one label, correct the data"
+            f"the outputs {often!r} ({counts[often]} times) and {rare!r} ({counts[rare]} times"
+            f"{f', first at {origin}' if origin else ''}) look alike; if they are one label, correct the data"
         )
 
 

@@ -37,9 +37,7 @@ def inject_noise(
         row = pool[index]
         wrong = rule(row.input) if rule else _other_output(row, outputs, seed, score)
         if not _is_wrong(wrong, row, score):
-            raise DataError(
-                f"the noise rule gives pool row {row.exemplar_id} its right output {wrong!r}; lower noise_ratio"
-            )
+            raise DataError(f"the noise rule gives pool {row.named} its right output {wrong!r}; lower noise_ratio")
         corrupted[index] = row.with_output(wrong, is_noisy=True)
     return tuple(corrupted)
 
@@ -58,7 +56,7 @@ def _other_output(row: Exemplar, outputs: Sequence[str], seed: int, score: Score
     wrong = sorted({output for output in outputs if _is_wrong(output, row, score)})
     if not wrong:
         raise DataError(
-            f"every output of the pool is accepted for row {row.exemplar_id} ({row.output!r}): "
+            f"every output of the pool is accepted for {row.named} ({row.output!r}): "
             "there is no wrong one to inject; set noise_ratio=0"
         )
     return wrong[int(draw.integers(len(wrong)))]

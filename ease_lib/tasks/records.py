@@ -194,17 +194,21 @@ class RecordFile:
 
     def _xlsx(self, content: IO[bytes]) -> Records:
         """Of the first sheet; rows are counted as a spreadsheet does. A column without a name in the header is none."""
-        rows = enumerate(self._sheet(content), 1)
+        title, sheet = self._sheet(content)
+        rows = enumerate(sheet, 1)
         filled = ((number, row) for number, row in rows if any(cell is not None for cell in row))
         top, first = next(filled, (0, ()))
         names = ["" if cell is None else str(spreadsheet_value(cell)).strip() for cell in first]
         header, has_header = self._header(names)
         for number, row in filled if has_header or not first else itertools.chain([(top, first)], filled):
             cells = itertools.chain(map(spreadsheet_value, row), itertools.repeat(None))
-            yield ("row", number, 0), {name: cell for name, cell in zip(header, cells, strict=False) if name}
+            yield (
+                (f"sheet {title!r}, row", number, 0),
+                {name: cell for name, cell in zip(header, cells, strict=False) if name},
+            )
 
-    def _sheet(self, content: IO[bytes]) -> Iterator[tuple[Any, ...]]:
-        """Rows of the first sheet."""
+    def _sheet(self, content: IO[bytes]) -> tuple[str, Iterator[tuple[Any, ...]]]:
+        """Title and rows of the first sheet."""
         import openpyxl  # takes 0.2 s, and few tables are spreadsheets
 
         try:
@@ -220,7 +224,7 @@ class RecordFile:
                 "as a file of its own"
             )
         sheet.reset_dimensions()  # some programs write wrong ones
-        yield from sheet.iter_rows(values_only=True)
+        return sheet.title, sheet.iter_rows(values_only=True)
 
 
 def text_encoding(content: IO[bytes], named: str = "") -> str:

@@ -408,4 +408,6 @@ def _class_counts(
 
 
 def _numbered(rows: Sequence[Row], start: int) -> tuple[Exemplar, ...]:
-    return tuple(Exemplar(start + i, row.input, row.outputs, row.is_noisy, row.fields) for i, row in enumerate(rows))
+    return tuple(
+        Exemplar(start + i, row.input, row.outputs, row.is_noisy, row.fields, row.origin) for i, row in enumerate(rows)
+    )

@@ -206,20 +206,20 @@ def _read_records(records: Records, name: str, columns: Columns, limits: Limits,
         if own not in table.samples:
             table.samples[own] = Sample(limits(own), f"{name} ({own})" if columns.split else name)
         if table.samples[own].wants_next():
-            row = columns.row(record, moment)
-            _check_characters(row, f"{name}, {shown(place)}")
+            row = columns.row(record, moment, f"{name}, {_where(place)}")
+            _check_characters(row)
             table.samples[own].add(row)
     return table
 
 
-def _check_characters(row: Row, where: str) -> None:
+def _check_characters(row: Row) -> None:
     """Raises `DataError` on half a character (a lone surrogate), which no request and no file can hold."""
     for text in (row.input, *row.outputs, *(text for _, text in row.fields), row.group):
         half = None if text.isascii() else HALF_CHARACTER.search(text)
         if half:
             before = text[max(0, half.start() - 20) : half.start()]
             raise DataError(
-                f"{where}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
+                f"{row.origin}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
                 "where the table was made: correct it there, or remove the row"
             )
 

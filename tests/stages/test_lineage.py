@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from markupsafe import escape
 
+from ease_lib import tasks
 from ease_lib.artifacts.store import FileStore, S3Store, open_store
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.cli import __main__ as cli
@@ -216,7 +217,21 @@ def test_explain_says_which_rows_which_noise_and_which_iteration(published):
     assert f"The winner is evaluation {winner['iteration'] + 1}" in text
     assert "runner-up" in text
     best = json.loads(published.path("best_sequence").read_text())
-    assert all(f"row {exemplar_id}:" in text for exemplar_id in best["exemplar_ids"])
+    for exemplar in best["exemplars"]:
+        assert f"row {exemplar['exemplar_id']} ({exemplar['origin']}): " in text
+
+
+def test_where_a_row_stands_in_its_file_is_known_to_the_end(published):
+    """The number in the pool says nothing to who owns the table."""
+    best = json.loads(published.path("best_sequence").read_text())
+    assert len(best["exemplars"]) == 3
+    shipped = (Path(tasks.__file__).parent / "data" / "customer_feedback.csv").read_text().splitlines()
+    page = published.path("page").read_text()
+    for exemplar in best["exemplars"]:
+        file, _, line = exemplar["origin"].partition(", line ")
+        assert file == "customer_feedback.csv"
+        assert exemplar["input"] in shipped[int(line) - 1].replace('""', '"')
+        assert escape(exemplar["origin"]) in page
 
 
 def test_explain_says_what_is_gone(tmp_path):

@@ -36,13 +36,13 @@ def test_equal_content_gives_equal_bytes(tmp_path):
 
 def test_another_contract_is_refused(tmp_path):
     write_exemplars(tmp_path / "pool", contracts.EXEMPLAR_POOL, POOL)
-    with pytest.raises(ContractError, match="expected contract test_set/2, found exemplar_pool/2"):
+    with pytest.raises(ContractError, match="expected contract test_set/3, found exemplar_pool/3"):
         read_table(tmp_path / "pool", contracts.TEST_SET)
 
 
 def test_a_parquet_file_of_somebody_else_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "pool")
-    with pytest.raises(ContractError, match="expected contract exemplar_pool/2, found none"):
+    with pytest.raises(ContractError, match="expected contract exemplar_pool/3, found none"):
         read_table(tmp_path / "pool", contracts.EXEMPLAR_POOL)
 
 

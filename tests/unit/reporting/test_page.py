@@ -12,7 +12,7 @@ from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.reporting.page import cost_of_query, measured, render_page
 from ease_lib.reporting.summary import ENOUGH_ANSWERS, verdict
-from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.base import Exemplar, row_hash
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
 
@@ -244,7 +244,10 @@ def test_of_mistakes_those_come_first_that_random_exemplars_make_too():
         for sequence, scores in {"best": (0.0, 0.0, 1.0), "random 1": (1.0, 0.0, 0.0)}.items()
         for row, score in enumerate(scores)
     ]
-    page = render_page(report(), HISTORY, "p", rows, inputs={0: "an easy row", 1: "a hard row", 2: "a right one"})
+    texts = ("an easy row", "a hard row", "a right one")
+    test = {n: Exemplar(n, text, ("x",), origin=f"<t>.csv, line {n + 2}") for n, text in enumerate(texts)}
+    page = render_page(report(), HISTORY, "p", rows, test=test)
+    assert "&lt;t&gt;.csv, line 3" in page, "as who owns the table counts"
     assert page.index("a hard row") < page.index("an easy row")
     assert "a right one" not in page
     assert row_hash("a hard row") in page, "for those who forget it"

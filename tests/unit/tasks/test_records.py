@@ -91,7 +91,7 @@ def test_a_spreadsheet_gives_what_people_see(write_xlsx):
     )
     file = RecordFile(path, ("text", "label"))
     found = list(file.records())
-    assert [place for place, _ in found] == [("row", number, 0) for number in (3, 5, 6, 7, 8)]
+    assert [place for place, _ in found] == [("sheet 'Sheet 0', row", number, 0) for number in (3, 5, 6, 7, 8)]
     assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
     assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
     assert found[-1][1]["text"] is None, "an error of a formula"

@@ -214,10 +214,15 @@ def test_validation_rows_of_the_source_all_guide_the_search_unless_a_size_is_ask
 
 def test_odd_labels_are_mentioned():
     rows = [Row(f"row {n}", ("shipping",)) for n in range(40)]
-    rows += [Row("a", ("Shipping",)), Row("b", ("shiping",)), Row("c", ("billing",)), Row("ROW 1", ("billing",))]
+    rows += [
+        Row("a", ("Shipping",), origin="t.csv, line 42"),
+        Row("b", ("shiping",)),
+        Row("c", ("billing",)),
+        Row("ROW 1", ("billing",)),
+    ]
     said = " ".join(label_notices([*rows, *[Row(f"x {n}", ("returns",)) for n in range(20)]]))
-    assert "'Shipping' (1 times) and 'shipping' (40 times) look alike" in said
-    assert "'shiping' (1 times) and 'shipping' (40 times) look alike" in said
+    assert "'shipping' (40 times) and 'Shipping' (1 times, first at t.csv, line 42) look alike" in said
+    assert "'shipping' (40 times) and 'shiping' (1 times) look alike" in said
     assert "inputs that stand there with different outputs: 1\n  'row 1' → 'shipping'\n  'ROW 1' → 'billing'" in said
     assert "returns" not in said
 

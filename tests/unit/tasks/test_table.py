@@ -58,7 +58,7 @@ def test_csv_without_header_names_columns_by_position(write_csv):
 def test_columns_that_the_prompt_names_are_kept_beside(write_csv):
     path = write_csv("t.csv", ["subject", "body", "label"], [["Hi", " {x}", "a"]])
     assert read_rows(path, Columns.parse("subject,body", "label", fields=("body", "subject"))) == [
-        Row("subject: Hi\nbody:  {x}", ("a",), fields=(("body", "{x}"), ("subject", "Hi")))
+        Row("subject: Hi\nbody:  {x}", ("a",), fields=(("body", "{x}"), ("subject", "Hi")), origin="t.csv, line 2")
     ]
     with pytest.raises(DataError, match="no column 'sender'"):
         read_rows(path, Columns.parse("subject", "label", fields=("sender",)))
@@ -388,7 +388,7 @@ def test_moments_of_parquet_are_read_as_they_are(tmp_path):
 def test_groups_are_kept_beside_and_not_shown(write_csv):
     path = write_csv("t.csv", ["text", "label", "customer"], [["a", "x", " 17 "], ["b", "x", ""]])
     source = of_columns(path, group="customer")
-    assert source.rows == [Row("a", ("x",), group="17")]
+    assert source.rows == [Row("a", ("x",), group="17", origin="t.csv, line 2")]
     assert source.notices == ("1 of 2 rows of t.csv were left out: column 'customer' is empty (first at line 3)",)
 
 
