@@ -55,7 +55,7 @@ FIND_TORCH_BACKEND = \
 	  --torch-backend=auto "$$(grep ^torch== requirements.lock)" 2>/dev/null; then backend=--torch-backend=auto; fi
 
 run: install  ## run the whole pipeline on the shipped task with the small local LLM
-	@$(BIN)/ease run --params demo --runner process --output-dir runs/demo
+	@$(BIN)/ease run --params demo --output-dir runs/demo
 
 test: install  ## run all tests but the long ones, side by side
 	@$(PYTEST) -m "not long" $(SIDE_BY_SIDE)
