@@ -76,22 +76,24 @@ def search_summary(
     task: SearchTask,
     black_box: BlackBox,
     problem: Problem,
-    extra: Usage,
+    selection: Usage,
+    orders: Usage,
     prices: dict[str, float],
     planned: Usage,
 ) -> dict[str, Any]:
     """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
 
     Args:
-        extra: what was asked beside the evaluations.
+        selection: what the method asked beside its evaluations, while it searched.
+        orders: what the order report asked after that.
         planned: what search and test set were expected to cost at most.
     """
     truncated = None
     if isinstance(representation := problem.representation, SequenceRepresentation):
         truncated = {"sequences": representation.embedded, "truncated": representation.truncated}
         logger.info("%(truncated)d of %(sequences)d embedded sequences were longer than the embedder reads", truncated)
-    usage = study.usage + task.instructions.usage + extra
-    seconds = study.seconds + task.instructions.usage.seconds
+    usage = study.usage + task.instructions.usage + selection + orders
+    seconds = study.seconds + task.instructions.usage.seconds + orders.seconds
     return {
         "method": settings.method,
         "seed": seed,

@@ -9,6 +9,7 @@ for every method.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,7 +80,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         objectives = {
             name: task.objective(black_box, test, task.baseline if name == BASELINE else None) for name in questions
         }
+        begun = time.perf_counter()
         evaluations = _evaluated(objectives, questions, one_by_one=black_box.meter.is_capped)
+        seconds = time.perf_counter() - begun  # they overlap, so their own do not add up
     unasked = sum(each.unasked_rows for each in evaluations.values())
     if unasked:
         cap, every = black_box.meter.reached, len(evaluations) * len(test)
@@ -90,7 +93,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         TEST, _usage(evaluations)
     )  # until now the search's estimate stands there, for others to see
     _write_predictions(output_path(outputs.predictions), evaluations, test)
-    summary = _summary(evaluations, prices_of(config), new_requests=black_box.answered)
+    summary = _summary(evaluations, prices_of(config), seconds=seconds, new_requests=black_box.answered)
     judge_scores, judge = task.summary["metric"] == JUDGE, black_box.judge.asked if black_box.judge else None
     if task.requirement:
         summary["requirement"] = _kept(evaluations, task.requirement, None if judge_scores else judge)
@@ -192,7 +195,9 @@ def _that_fit(
     return drawn
 
 
-def _summary(evaluations: dict[str, Evaluation], prices: Mapping[str, float], *, new_requests: int) -> dict[str, Any]:
+def _summary(
+    evaluations: dict[str, Evaluation], prices: Mapping[str, float], *, seconds: float, new_requests: int
+) -> dict[str, Any]:
     best = evaluations[BEST]
     usage = _usage(evaluations)
     known = [score for score in best.scores if score is not None]
@@ -205,7 +210,7 @@ def _summary(evaluations: dict[str, Evaluation], prices: Mapping[str, float], *,
         },
         **{rival: _less(evaluations, rival) for rival in RIVALS},
         "rows": len(best.scores),
-        "seconds": usage.seconds,
+        "seconds": seconds,
         "oldest_answer": usage.oldest_answer,
         "llm": {"new_requests": new_requests, **usage.counts(**prices)},
         "judge": {},

@@ -129,7 +129,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         task=task,
         black_box=black_box,
         problem=problem,
-        extra=selection.usage + order.usage,
+        selection=selection.usage,
+        orders=order.usage,
         prices=prices_of(config),
         planned=plan.usage,
     )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -337,6 +338,21 @@ def test_parallel_evaluations_hide_latency(prepared):
         run_optimize(prepared, parallel=6, **endpoint)
         assert server.script.most_running > 15, "one evaluation alone has 10"
     assert len(history_of(prepared)) == 6
+
+
+def test_what_the_report_says_was_waited_for_took_no_longer_than_the_run(finished, prepared):
+    """Evaluations overlap, of the search and of the test set, and the order report comes behind the search."""
+    prepared.place(test=finished.test)
+    with faulty_endpoint(lambda prompt: "praise", latency_seconds=0.2) as server:
+        begun = time.monotonic()
+        values = {"llm_base_url": server.base_url, "method": "best_of_n", "evaluation_rows": 5, "order_report": 6}
+        run(prepared, optimize, *modules_between("optimize", "publish"), **values)
+        took = time.monotonic() - begun
+    numbers = read_document(Path(prepared.numbers), contracts.REPORT)
+    assert numbers["order"]["permutations"] == 1 + 6
+    seconds = numbers["seconds"]
+    assert 0 <= seconds["search"] < seconds["total"] <= took
+    assert 0.3 < seconds["llm"] <= seconds["total"]
 
 
 @pytest.mark.parametrize(
