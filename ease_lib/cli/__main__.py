@@ -53,10 +53,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = printable(str(error))
         head, between = ("ease: error:", " ") if "\n" not in text else ("ease: errors:", "\n")
         print(f"{_red(head)}{between}{text}", file=sys.stderr)
+        if parsed.verbose:
+            print(f"\n{_origin_of(error)}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
         return EXIT_STOPPED
+
+
+def _origin_of(error: EaseError) -> str:
+    """Where it was raised and what caused it, without keys that messages of others may quote."""
+    import traceback
+
+    from ease_lib.lineage.redaction import redacted, secrets_of
+
+    return printable(redacted("".join(traceback.format_exception(error)), secrets_of(os.environ.items())))
 
 
 def printable(text: str) -> str:
@@ -87,6 +98,8 @@ def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, a
             command.set_defaults(answer=module.answer)
             command.set_defaults(shows_all=shows_all)
             module.add_options(command)
+            verbose = "with an error, say where it was raised and what caused it"
+            command.add_argument("--verbose", action="store_true", help=verbose)
             command.add_argument("--help-all", action=ShowAll, nargs=0, help="show every parameter and exit")
             found = command
     return parser, found

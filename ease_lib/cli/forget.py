@@ -9,6 +9,7 @@ from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
 from ease_lib.lineage.deletion.wanted import Asked
+from ease_lib.running.bar import counting
 
 __doc__ = forgetting.__doc__
 EXAMPLES = """examples:
@@ -44,7 +45,8 @@ def answer(parsed: argparse.Namespace) -> int:
     """List what holds the rows; with --remove, remove it, look at every byte again, and say what to do next."""
     asked = Asked.where(parsed.where) if parsed.where else Asked.of(parsed.row)
     rows = forgetting.rows_asked_for(parsed.places, asked)
-    removals = [forgetting.plan(parsed.places, wanted, root=parsed.root) for wanted in rows]
+    with counting("searching") as told:
+        removals = [forgetting.plan(parsed.places, wanted, root=parsed.root, progress=told) for wanted in rows]
     for removal in removals:
         _print_found(removal, parsed.places)
     if not any(wanted.texts for wanted in rows):

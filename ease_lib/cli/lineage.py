@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from ease_lib.lineage.publishing import versions as finding
 from ease_lib.lineage.record import sha256_of
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import difference_page, show_page, show_text
+from ease_lib.running.bar import counting
 
 EXIT_FAULT = 3
 """Of `verify` when something is not as it was recorded or signed."""
@@ -84,6 +84,7 @@ def _question(
     parser.add_argument("place", metavar="PLACE", help="see ease lineage --help")
     if run:
         parser.add_argument("--run", default="", metavar="ID", help="of several runs there (default: the newest)")
+    parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.set_defaults(question=answer)
     return parser
 
@@ -111,8 +112,9 @@ def _verify(parsed: argparse.Namespace) -> int:
     if parsed.require_signature and not parsed.keys:
         raise ConfigError("--require-signature needs a key to check signatures by; add --public-key FILE")
     keys = [read_public_key(key) for key in parsed.keys]
-    asked = {"all_versions": parsed.all, "keys": keys, "moved_from": parsed.moved_from, "progress": _progress}
-    found = verify_place(parsed.place, parsed.run, **asked)
+    asked = {"all_versions": parsed.all, "keys": keys, "moved_from": parsed.moved_from}
+    with counting("comparing") as told:
+        found = verify_place(parsed.place, parsed.run, **asked, progress=told)
     for fault in found.problems:
         why = f" ({fault.why})" if fault.why else ""
         stage = "" if fault.stage == STAGE else f"\n    first stage affected: {fault.stage}"
@@ -170,10 +172,5 @@ def _find(parsed: argparse.Namespace) -> str:
 
 
 def _index(parsed: argparse.Namespace) -> str:
-    return f"{finding.index(parsed.place, _progress)} versions had no marks and have them now"
-
-
-def _progress(done: int, total: int) -> None:
-    """A line that is drawn again, on terminals only."""
-    if sys.stderr.isatty() and (done == total or done % 50 == 0):
-        print(f"\r{done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+    with counting("writing marks") as told:
+        return f"{finding.index(parsed.place, told)} versions had no marks and have them now"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.floating]
-logger = logging.getLogger("ease")
+from ease_lib.progress import Counted
 
-PROGRESS_SECONDS = 5.0
+FloatArray = NDArray[np.floating]
+EMBEDDED = "texts embedded"
+"""What progress counts."""
 
 
 class Embedder(Protocol):
@@ -28,7 +27,7 @@ class Embedder(Protocol):
     @property
     def most_tokens(self) -> int: ...
 
-    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: Counted | None = None) -> FloatArray:
         """(len(texts), d) unit-length float32 embeddings.
 
         Args:
@@ -39,21 +38,6 @@ class Embedder(Protocol):
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many of the texts are longer than the embedder reads."""
         ...
-
-
-class EmbeddingProgress:
-    """Logs every few seconds how many of the texts are embedded."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._last = time.monotonic()
-
-    def add(self, embedded: int) -> None:
-        self._done += embedded
-        if self._done < self._total and time.monotonic() >= self._last + PROGRESS_SECONDS:
-            self._last = time.monotonic()
-            logger.info("embedded %s of %s texts", *(f"{n:,}".replace(",", " ") for n in (self._done, self._total)))
 
 
 def in_order(texts: Sequence[str], vector_of: Mapping[str, FloatArray]) -> FloatArray:

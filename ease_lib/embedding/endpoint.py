@@ -16,7 +16,8 @@ from ease_lib import errors
 from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
 from ease_lib.black_box.retries import with_retries
 from ease_lib.config.sections import ENDPOINT_EMBEDDER
-from ease_lib.embedding.embedder import EmbeddingProgress, in_order
+from ease_lib.embedding.embedder import EMBEDDED, in_order
+from ease_lib.progress import Counted
 from ease_lib.signals import open_event_loop
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class EndpointEmbedder:
         self._key = key
         self._deadline_seconds = deadline_seconds
 
-    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: Counted | None = None) -> FloatArray:
         """(len(texts), d) unit-length float32 embeddings.
 
         Raises:
@@ -64,14 +65,14 @@ class EndpointEmbedder:
         """
         distinct = list(dict.fromkeys(texts))
         with open_event_loop() as runner:
-            batches = runner.run(self._embed_all(distinct, progress or EmbeddingProgress(len(distinct))))
+            batches = runner.run(self._embed_all(distinct, progress or Counted(EMBEDDED, len(distinct))))
         vectors = [vector for batch in batches for vector in batch]
         return in_order(texts, dict(zip(distinct, vectors, strict=True)))
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         return 0
 
-    async def _embed_all(self, texts: Sequence[str], progress: EmbeddingProgress) -> list[FloatArray]:
+    async def _embed_all(self, texts: Sequence[str], progress: Counted) -> list[FloatArray]:
         import openai  # see `failures.is_of_openai`
 
         places = asyncio.Semaphore(REQUESTS_AT_ONCE)

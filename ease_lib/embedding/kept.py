@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.artifacts.store import Store
-from ease_lib.embedding.embedder import Embedder, EmbeddingProgress
+from ease_lib.embedding.embedder import Embedder
 from ease_lib.notes import Notes
+from ease_lib.progress import Counted
 
 FOLDER = "embeddings"
 FloatArray = NDArray[np.floating]
@@ -51,7 +52,7 @@ class KeptEmbedder:
         self._open = open_embedder
         self._opened: Embedder | None = None
 
-    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: Counted | None = None) -> FloatArray:
         name = self._name("vectors", texts)
         kept = _vectors(self._read(name), len(texts))
         if kept is not None:

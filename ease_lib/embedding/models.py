@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.embedding.embedder import EmbeddingProgress, in_order
+from ease_lib.embedding.embedder import EMBEDDED, in_order
 from ease_lib.errors import ConfigError
+from ease_lib.progress import Counted
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -46,10 +47,10 @@ class SentenceEmbedder:
         if self.most_tokens != model.max_seq_length:
             model.max_seq_length = self.most_tokens  # or longer texts would not be cut, but fail
 
-    def embed(self, texts: Sequence[str], progress: EmbeddingProgress | None = None) -> FloatArray:
+    def embed(self, texts: Sequence[str], progress: Counted | None = None) -> FloatArray:
         """Longest first, so that texts of a length share a batch, and the time left is not underestimated."""
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
-        progress = progress or EmbeddingProgress(len(distinct))
+        progress = progress or Counted(EMBEDDED, len(distinct))
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]

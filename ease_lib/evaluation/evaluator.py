@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -101,6 +101,7 @@ class Evaluator:
         judge_scores: its score is the answer's in place of the metric's, which then only tells whether answers fit any
             row; else the requirement alone needs it.
         most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
+        on_row: called when a row is done with, whatever came of it.
     """
 
     def __init__(
@@ -115,8 +116,10 @@ class Evaluator:
         judge_scores: bool = True,
         template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
         most_zeros: int = 0,
+        on_row: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
+        self._on_row = on_row
         self._rows = rows
         self._metric = metric
         self._requirement = requirement
@@ -176,6 +179,7 @@ class Evaluator:
                     raise
                 row = _Row(self._prompt(question, position))
             answered.append(row)
+            self._on_row()
             return row
 
         async def ask(position: int) -> _Row:

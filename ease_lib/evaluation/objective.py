@@ -67,7 +67,7 @@ class Objective:
 
     Args:
         runner: the event loop the client lives in.
-        client, rows, metric, failures, template, requirement, judge, judge_scores, most_zeros: see `Evaluator`.
+        client, rows, metric, failures, template, requirement, judge, judge_scores, most_zeros, on_row: see `Evaluator`.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Objective:
         judge: Judge | None = None,
         judge_scores: bool = True,
         most_zeros: int = 0,
+        on_row: Callable[[], None] = lambda: None,
     ) -> None:
         self._evaluator = Evaluator(
             client,
@@ -94,6 +95,7 @@ class Objective:
             judge=judge,
             judge_scores=judge_scores,
             most_zeros=most_zeros,
+            on_row=on_row,
         )
         self._runner = runner
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
@@ -110,6 +112,7 @@ class Objective:
         requirement: LoadedRequirement | None = None,
         judge_scores: bool = True,
         most_zeros: int = 0,
+        on_row: Callable[[], None] = lambda: None,
     ) -> Objective:
         """What this black-box answers to the queries of these rows; its judge, if it has one, grades by the rubric."""
         return cls(
@@ -123,6 +126,7 @@ class Objective:
             judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
             judge_scores=judge_scores,
             most_zeros=most_zeros,
+            on_row=on_row,
         )
 
     def evaluate(self, question: Question) -> Evaluation:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ease_lib.artifacts.store import side_by_side
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.record import sha256_of
+from ease_lib.progress import Told, nobody
 
 CHANGED, MISSING, UNRECORDED, UNREADABLE = "changed", "missing", "never recorded", "cannot be read"
 FORGOTTEN, UNFINISHED = "removed on request", "removal unfinished"
@@ -70,11 +71,7 @@ class Claim:
         return Fault(stage=self.stage, uri=self.uri, what=what, found_sha256=found or "", expected_sha256=self.sha256)
 
 
-def no_progress(done: int, total: int) -> None:
-    """For nobody who waits."""
-
-
-def faults_of(claims: Collection[Claim], progress: Callable[[int, int], None] = no_progress) -> Iterator[Fault]:
+def faults_of(claims: Collection[Claim], progress: Told = nobody) -> Iterator[Fault]:
     """Compare what is claimed with what is there, side by side."""
     for done, fault in enumerate(side_by_side(Claim.fault, claims), 1):
         progress(done, len(claims))

@@ -20,7 +20,7 @@ from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import LATEST_FILE, VERSIONS, WITHDRAWN, Chain, Step, absolute, follow, versions_in
 from ease_lib.lineage.deletion.tombstones import Tombstones
-from ease_lib.lineage.faults import CHANGED, MISSING, UNPUBLISHED, Claim, Fault, faults_of, no_progress
+from ease_lib.lineage.faults import CHANGED, MISSING, UNPUBLISHED, Claim, Fault, faults_of
 from ease_lib.lineage.publishing.versions import (
     PROMPTS,
     ROWS,
@@ -34,6 +34,7 @@ from ease_lib.lineage.record import Record, digest_of_files, sha256_of
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.signatures import Signatures
 from ease_lib.lineage.summary import summary_page
+from ease_lib.progress import Told, nobody
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Verification:
         return not any(problem.is_fault for problem in self.problems)
 
 
-def verify(chain: Chain, *, progress: Callable[[int, int], None] = no_progress) -> Verification:
+def verify(chain: Chain, *, progress: Told = nobody) -> Verification:
     """Compare everything that the records of a chain name with what is there now; removals on request count too."""
     found = [*chain.gaps]
     claims: dict[str, Claim] = {}
@@ -242,7 +243,7 @@ def verify_place(
     all_versions: bool = False,
     keys: Sequence[PublicKey] = (),
     moved_from: Sequence[str] = (),
-    progress: Callable[[int, int], None] = no_progress,
+    progress: Told = nobody,
 ) -> Verification:
     """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
 

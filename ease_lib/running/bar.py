@@ -1,16 +1,22 @@
-"""The one line at the bottom of a terminal, or a notebook's bar, that says how far a run is."""
+"""The one line at the bottom of a terminal, or a notebook's bar, that says how far a run or a command is."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from tqdm.auto import tqdm
 
+from ease_lib.progress import Told
 from ease_lib.search.progress import SearchState
 
 SEARCH_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} answers, {remaining} left{postfix}"
+COUNT_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}, {remaining} left"
 STAGE_FORMAT = "{desc} ..."
+DELAY_SECONDS = 1.0
+"""What takes less shows no bar."""
 
 
 class Bar:
@@ -22,6 +28,7 @@ class Bar:
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file
+        self._work: tuple[str, int] | None = None
 
     def __enter__(self) -> Bar:
         self._bar = tqdm(desc="starting", bar_format=STAGE_FORMAT, leave=False, disable=None, file=self._file)
@@ -31,16 +38,40 @@ class Bar:
         self._bar.close()
 
     def stage(self, name: str) -> None:
+        self._work = None
         self._bar.bar_format = STAGE_FORMAT
         self._bar.set_description_str(name.replace("_", " "))
 
     def searched(self, state: SearchState) -> None:
-        if self._bar.total != state.planned:
-            self._bar.bar_format = SEARCH_FORMAT
-            self._bar.reset(total=state.planned)
-            self._bar.initial = state.answers  # those of an earlier attempt took no time
+        self._begin(SEARCH_FORMAT, state.planned, state.answers)
         self._bar.set_postfix_str(_in_words(state), refresh=False)
         self._bar.update(state.answers - self._bar.n)
+
+    def counted(self, done: int, total: int) -> None:
+        self._begin(COUNT_FORMAT, total, 0)
+        self._bar.update(done - self._bar.n)
+
+    def _begin(self, shape: str, total: int, before: int) -> None:
+        """The bar of this work, unless it is that already; what was done before took no time."""
+        if self._work != (shape, total):
+            self._work = shape, total
+            self._bar.bar_format = shape
+            self._bar.reset(total=total)
+            self._bar.initial = before
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Told]:
+    """A bar of a command on a terminal; what it yields is told how far the work is."""
+    with tqdm(desc=what, bar_format=COUNT_FORMAT, leave=False, disable=None, delay=DELAY_SECONDS) as bar:
+
+        def told(done: int, total: int) -> None:
+            if done < bar.n:  # the next round of several
+                bar.reset()
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield told
 
 
 def _in_words(state: SearchState) -> str:

@@ -53,6 +53,10 @@ class Progress(Protocol):
         """The search is so far."""
         ...
 
+    def counted(self, done: int, total: int) -> None:
+        """Of the parts of a stage so many are done."""
+        ...
+
 
 class Silent:
     """Tells nobody."""
@@ -61,6 +65,9 @@ class Silent:
         pass
 
     def searched(self, state: SearchState) -> None:
+        pass
+
+    def counted(self, done: int, total: int) -> None:
         pass
 
 

@@ -126,6 +126,7 @@ class ScoredTask:
         template: PromptTemplate | Baseline | None = None,
         *,
         most_zeros: int = 0,
+        on_row: Callable[[], None] = lambda: None,
     ) -> Objective:
         """F on these rows, by default with prompts written by the task's own template."""
         return Objective.of(
@@ -137,6 +138,7 @@ class ScoredTask:
             requirement=self.requirement,
             judge_scores=self.summary["metric"] == JUDGE,
             most_zeros=most_zeros,
+            on_row=on_row,
         )
 
     def scored(self, black_box: BlackBox) -> Scored:

@@ -8,7 +8,9 @@ from pathlib import Path
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, RunConfig
+from ease_lib.embedding.embedder import EMBEDDED
 from ease_lib.embedding.opening import open_embedder
+from ease_lib.progress import Counted
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
@@ -52,7 +54,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     embedder = open_embedder(config.embedding, config.hardware, notes=run.notes, store=run.store)
     truncated = embedder.count_truncated(groups[0][3])
     distinct = list(dict.fromkeys(texts))
-    vector_of = dict(zip(distinct, embedder.embed(distinct), strict=True))
+    progress = Counted(EMBEDDED, len(distinct), run.host.progress.counted)
+    vector_of = dict(zip(distinct, embedder.embed(distinct, progress), strict=True))
     columns = {
         "exemplar_id": [row_id for _, _, row_ids, _ in groups for row_id in row_ids],
         "split": [split for split, _, row_ids, _ in groups for _ in row_ids],

@@ -34,6 +34,7 @@ from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.rows import RANDOM_DRAWS
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
 from ease_lib.evaluation.usage import Usage
+from ease_lib.progress import Counted
 from ease_lib.prompts.template import prompt_sha256
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.summary import verdict
@@ -77,8 +78,10 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     account = "test/" + sha256_of_files([Path(inputs.test), Path(inputs.best_sequence)])
     questions = _questions(task, best, test, config.run.seed, account)
     with run.llm(config, task.sampling(config.endpoint), TEST, judged=task.rubric) as black_box:
+        rows = Counted("answers about the test set", len(questions) * len(test), run.host.progress.counted)
         objectives = {
-            name: task.objective(black_box, test, task.baseline if name == BASELINE else None) for name in questions
+            name: task.objective(black_box, test, task.baseline if name == BASELINE else None, on_row=rows.add)
+            for name in questions
         }
         begun = time.perf_counter()
         evaluations = _evaluated(objectives, questions, one_by_one=black_box.meter.is_capped)

@@ -10,8 +10,9 @@ import numpy as np
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import count_rows, iterate_inputs, read_exemplars, read_table, write_table
 from ease_lib.config.sections import EmbeddingConfig, HardwareConfig, PrefilterConfig, RunConfig, ShardConfig
-from ease_lib.embedding.embedder import EmbeddingProgress
+from ease_lib.embedding.embedder import EMBEDDED
 from ease_lib.embedding.opening import open_embedder
+from ease_lib.progress import Counted
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
@@ -72,13 +73,13 @@ def read_tops(path: Path) -> Tops:
 
 def _tops(inputs: Inputs, config: Config, part: range, run: Run) -> Tops:
     validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
-    depth = config.prefilter.retained
+    depth, tell = config.prefilter.retained, run.host.progress.counted
     if config.prefilter.prefilter == "bm25":
-        return tops_by_bm25(
-            iterate_inputs(Path(inputs.pool), contracts.EXEMPLAR_POOL), part, [row.input for row in validation], depth
-        )
+        read = Counted("exemplars read", count_rows(Path(inputs.pool), contracts.EXEMPLAR_POOL), tell)
+        pool = read.over(iterate_inputs(Path(inputs.pool), contracts.EXEMPLAR_POOL))
+        return tops_by_bm25(pool, part, [row.input for row in validation], depth)
     embedder = open_embedder(config.embedding, config.hardware, notes=run.notes, store=run.store)
     texts = [exemplar_text(row) for row in read_exemplars(Path(inputs.pool), contracts.EXEMPLAR_POOL, part)]
     vectors = embedder.embed([exemplar_text(row) for row in validation])
-    progress = EmbeddingProgress(len(texts))
+    progress = Counted(EMBEDDED, len(texts), tell)
     return tops_by_cosine(texts, part, vectors, depth, lambda block: embedder.embed(block, progress))

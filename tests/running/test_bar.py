@@ -1,8 +1,11 @@
 """The bar at the bottom of a terminal."""
 
 import io
+import sys
+import time
 
-from ease_lib.running.bar import Bar, LinesAbove
+from ease_lib.running import bar as bar_module
+from ease_lib.running.bar import Bar, LinesAbove, counting
 from ease_lib.search.progress import SearchState
 
 
@@ -35,6 +38,31 @@ def test_it_says_stage_answers_incumbent_and_cost():
     assert "optimize:  50% |" in text
     assert "200 of 400 answers" in text
     assert "best 0.500 ± 0.040, 80 requests, $0.2500" in text
+
+
+def test_other_stages_say_how_much_of_their_work_is_done():
+    def draw(bar):
+        bar.stage("optimize")
+        bar.searched(state(100))
+        bar.stage("evaluate")
+        bar.counted(1, 300)
+        bar.counted(150, 300)
+
+    last = shown(Terminal(), draw).rpartition("evaluate: ")[2]
+    assert last.startswith(" 50% |")
+    assert "150 of 300" in last
+    assert "requests" not in last, "those are the search's"
+
+
+def test_a_command_shows_a_bar_where_it_takes_long(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for delay, draws in ((60.0, False), (0.0, True)):
+        monkeypatch.setattr(bar_module, "DELAY_SECONDS", delay)
+        with counting("comparing") as told:
+            for number in range(1, 4):
+                told(number, 3)
+                time.sleep(0.11)  # the bar is drawn ten times a second
+        assert ("comparing: " in capsys.readouterr().err) is draws
 
 
 def test_what_is_not_known_is_left_out():

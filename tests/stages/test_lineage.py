@@ -93,7 +93,7 @@ def test_a_record_says_what_went_in_and_came_out_and_how(published):
 
 def test_the_dashboard_gets_digest_rows_and_record_of_every_artifact(published):
     shown = published.artifact("kept").metadata
-    assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/2")
+    assert (shown["rows"], shown["contract"]) == (15, "exemplar_pool/3")
     assert decode(Path(shown["record"]).read_bytes(), "")["stage"] == "prefilter"
     page = (published.folder / "evaluate" / "chain").read_text()
     assert page.index("this prompt, test set") < page.index("## publish: complete"), "what was found comes first"

@@ -63,6 +63,7 @@ from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
 from ease_lib.lineage.record import Record, now, sha256_of
 from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
+from ease_lib.progress import Told, nobody
 from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.records import TABLE_NAMES
 
@@ -344,11 +345,12 @@ def _numbers(row: str, data: Mapping[str, Mapping[str, bytes]], folders: Mapping
     return numbers
 
 
-def plan(places: Sequence[str], wanted: Wanted, *, root: str = "") -> Removal:
+def plan(places: Sequence[str], wanted: Wanted, *, root: str = "", progress: Told = nobody) -> Removal:
     """What removing a row from places takes; nothing is changed.
 
     Args:
         root: another lineage root for the tombstone.
+        progress: is told how many files were looked into.
 
     Raises:
         LineageError: when a place holds nothing, or a cache cannot be read.
@@ -361,7 +363,9 @@ def plan(places: Sequence[str], wanted: Wanted, *, root: str = "") -> Removal:
     begun = [(where, tombstone) for where in known for tombstone in unfinished(where, row)]
     holders: dict[str, Holder] = {}
     quoting: list[str] = []
-    for store, name in [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]:
+    looked_at = [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]
+    for number, (store, name) in enumerate(looked_at, 1):
+        progress(number, len(looked_at))
         place = same_place(store.address(name))
         holder = _holder(store, name, wanted, quoting) if place not in holders else None
         if holder is not None:

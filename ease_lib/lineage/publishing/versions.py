@@ -27,9 +27,9 @@ from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
 from ease_lib.lineage.exports.slsa import resource
-from ease_lib.lineage.faults import no_progress
 from ease_lib.lineage.record import Record, decode, encode, sha256_of
 from ease_lib.notes import Notes
+from ease_lib.progress import Told, nobody
 from ease_lib.tasks.base import row_hash
 
 ROWS, PROMPTS = "rows", "prompts"
@@ -335,7 +335,7 @@ def find_prompt(uri: str, sha256: str) -> Iterator[Found]:
     yield from _marked(open_store(uri), f"{PROMPTS}/{sha256}")
 
 
-def index(uri: str, progress: Callable[[int, int], None] = no_progress) -> int:
+def index(uri: str, progress: Told = nobody) -> int:
     """Write the marks of versions that lack them, for versions that were copied without; how many there were."""
     store = open_store(uri)
     names = store.walk_names()

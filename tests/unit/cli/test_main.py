@@ -97,3 +97,16 @@ def test_an_error_is_red_where_a_terminal_shows_colours(is_terminal, environment
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     assert cli.main(["list", "/there/is/nothing"]) == 2
     assert capsys.readouterr().err.startswith(begins)
+
+
+def test_verbose_says_where_an_error_was_raised_and_what_caused_it_without_keys(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EASE_LLM_API_KEY", "canary-1f3870be274f6c49b3e31a0c")
+    (tmp_path / "canary-1f3870be274f6c49b3e31a0c.csv").write_bytes(b"text,label\n\xff\xfe\xfa,b\n")
+    given = ["plan", "--task", "table", "--task-uri", str(tmp_path / "canary-1f3870be274f6c49b3e31a0c.csv")]
+    assert cli.main(given) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert cli.main([*given, "--verbose"]) == 2
+    said = capsys.readouterr().err
+    assert "ease: error: " in said
+    assert "UnicodeDecodeError" in said, "what caused it"
+    assert "canary" not in said.partition("Traceback")[2]

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ease_lib import errors
+from ease_lib import errors, progress
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
-from ease_lib.embedding import embedder as embedder_module
 from ease_lib.embedding import endpoint
 from ease_lib.embedding.endpoint import EndpointEmbedder
 from ease_lib.embedding.opening import check_embedder, open_embedder
@@ -133,10 +132,10 @@ def test_vectors_of_several_lengths_are_refused(monkeypatch):
 
 def test_progress_is_logged(monkeypatch, caplog):
     monkeypatch.setattr(endpoint, "MOST_TEXTS", 500)
-    monkeypatch.setattr(embedder_module, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "SECONDS", 0.0)
     with embedding_server() as server, caplog.at_level("INFO", logger="ease"):
         embedder(server).embed([str(number) for number in range(1500)])
-    assert caplog.messages == ["embedded 500 of 1 500 texts", "embedded 1 000 of 1 500 texts"]
+    assert caplog.messages == ["texts embedded: 500 of 1 500", "texts embedded: 1 000 of 1 500"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from ease_lib.embedding import embedder as embedder_module
+from ease_lib import progress
 from ease_lib.embedding import models
 from ease_lib.embedding.models import BFLOAT16, BUNDLED, SentenceEmbedder, check_embedder, load_embedder
 from ease_lib.errors import ConfigError
@@ -92,7 +92,7 @@ def test_a_clip_model_embeds_texts(tokenizer_limit, processor_class, tmp_path):
 def test_chunks_in_order_of_length_are_the_plain_call_in_the_order_asked(tmp_path, monkeypatch, caplog):
     """Each text is embedded once, and progress is logged while there is more to come."""
     monkeypatch.setattr(models, "CHUNK", 500)
-    monkeypatch.setattr(embedder_module, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "SECONDS", 0.0)
     embedder = load_embedder(save_bert(tmp_path))
     texts = [f"{'a b ' * (number % 7)}" + "b " * (number % 3) + " " * number for number in range(1200)]
     plain = embedder._model.encode(texts, normalize_embeddings=True)
@@ -106,7 +106,7 @@ def test_chunks_in_order_of_length_are_the_plain_call_in_the_order_asked(tmp_pat
     assert [len(chunk) for chunk in encoded] == [500, 500, 200]
     lengths = [len(text) for chunk in encoded for text in chunk]
     assert lengths == sorted(lengths, reverse=True)
-    assert caplog.messages == ["embedded 500 of 1 200 texts", "embedded 1 000 of 1 200 texts"]
+    assert caplog.messages == ["texts embedded: 500 of 1 200", "texts embedded: 1 000 of 1 200"]
 
 
 def test_short_work_logs_no_progress(caplog):

@@ -32,9 +32,9 @@ PARAMETERS = {
 RESULT_FILES = ("best_sequence.json", "history.parquet", "messages.json", "prompt.txt", "report.html", "report.json")
 _OUTPUTS = {
     "build_dataset": {
-        "pool": "exemplar_pool/2",
-        "validation": "validation_set/2",
-        "test": "test_set/2",
+        "pool": "exemplar_pool/3",
+        "validation": "validation_set/3",
+        "test": "test_set/3",
         "summary": "dataset_summary/4",
     },
     "embed": {"embeddings": "exemplar_embeddings/1"},

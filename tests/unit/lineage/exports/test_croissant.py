@@ -51,6 +51,7 @@ def test_fields_have_types_and_read_the_file_of_their_record_set(described):
         "input": "sc:Text",
         "outputs": "sc:Text",
         "fields": "sc:Text",
+        "origin": "sc:Text",
         "is_noisy": "sc:Boolean",
     }
     assert [name for name, field in pool.items() if field.get("isArray")] == ["outputs"]

@@ -143,7 +143,7 @@ def test_a_table_has_its_columns_digest_and_size():
     pool = _end(RecordedRun().record("build_dataset"))["outputs"][0]
     facets = pool["facets"]
     assert [field["name"] for field in facets["schema"]["fields"]] == [
-        *("exemplar_id", "input", "outputs", "fields", "is_noisy")
+        *("exemplar_id", "input", "outputs", "fields", "origin", "is_noisy")
     ]
     assert facets["version"]["datasetVersion"] == f"sha256:{digest('s3://bucket/ease run/build_dataset/pool')}"
     assert facets["storage"]["fileFormat"] == "parquet"

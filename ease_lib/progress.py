@@ -1,0 +1,49 @@
+"""How far work is whose parts are counted: a line in the log every few seconds, and whoever draws it is told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+logger = logging.getLogger("ease")
+
+Item = TypeVar("Item")
+Told = Callable[[int, int], None]
+"""Called with what is done, and of how much."""
+SECONDS = 10.0
+
+
+def nobody(done: int, total: int) -> None:
+    """For work that nobody waits for."""
+
+
+class Counted:
+    """Work of so many parts.
+
+    Args:
+        noun: what is counted, `texts embedded`.
+        tell: called after every part.
+    """
+
+    def __init__(self, noun: str, total: int, tell: Told = nobody) -> None:
+        self._noun = noun
+        self._total = total
+        self._tell = tell
+        self._done = 0
+        self._logged_at = time.monotonic()
+
+    def add(self, parts: int = 1) -> None:
+        self._done += parts
+        self._tell(self._done, self._total)
+        if self._done < self._total and time.monotonic() >= self._logged_at + SECONDS:
+            self._logged_at = time.monotonic()
+            counts = (f"{number:,}".replace(",", " ") for number in (self._done, self._total))
+            logger.info("%s: %s of %s", self._noun, *counts, extra={"is_progress": True})
+
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, each counted once it was worked on."""
+        for item in items:
+            yield item
+            self.add()
