@@ -71,7 +71,10 @@ def text_of(found: Watched | None, now: datetime) -> str:
         return "no search has begun here yet"
     planned = "" if found.planned is None else f" of {found.planned}"
     left = "" if not found.left_seconds else f", about {found.left_seconds:.0f} s left"
-    lines = [f"{found.answers}{planned} answers, {found.sequences} sequences, {found.requests} requests{left}"]
+    tokens = f" of {found.tokens} tokens" if found.tokens else ""
+    lines = [f"{found.answers}{planned} answers, {found.sequences} sequences, {found.requests} requests{tokens}{left}"]
+    if found.failures:
+        lines.append(found.failures)
     for each in found.contenders:
         low, high = each.interval
         interval = f"({low:.2f} to {high:.2f}, {each.rows} rows)"

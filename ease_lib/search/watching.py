@@ -41,6 +41,9 @@ class Watched:
         name: of its journal.
         planned: answers in all; None where the method's journal does not say it.
         under_way: sequences that were proposed and are not evaluated yet, with the number of their rows.
+        retries: requests that failed and were tried again.
+        refused: answers that the endpoint refused to give.
+        tokens: of prompts and answers.
         left_seconds: at the pace of the last evaluations.
         last_answer: ISO 8601; empty where no answer has a time.
         records: of which `history` is made.
@@ -51,6 +54,9 @@ class Watched:
     planned: int | None
     sequences: int
     requests: int
+    retries: int
+    refused: int
+    tokens: int
     contenders: Sequence[Contender]
     under_way: Sequence[tuple[Prompt, int]]
     left_seconds: float | None
@@ -61,6 +67,16 @@ class Watched:
     def history(self) -> list[dict[str, Any]]:
         """Rows as charts take them; it takes the evaluations times the sequences, which text has no use for."""
         return _history(self.records)
+
+    @property
+    def failures(self) -> str:
+        """What went wrong until now; empty where nothing did."""
+        said = [(self.retries, "request", "tried again"), (self.refused, "answer", "refused")]
+        return "; ".join(
+            f"{count} {noun} was {what}" if count == 1 else f"{count} {noun}s were {what}"
+            for count, noun, what in said
+            if count
+        )
 
     @property
     def is_over(self) -> bool:
@@ -92,12 +108,19 @@ def _of(name: str, found: Found) -> Watched:
     answers = sum(len(record.observation.rows) for record in records)
     recent = records[-RECENT:]
     pace = sum(record.seconds for record in recent) / max(1, sum(len(each.observation.rows) for each in recent))
+    usage = usage_of_records(records)
     return Watched(
         name=name,
         answers=answers,
         planned=planned,
         sequences=len({record.observation.candidate.prompt for record in records}),
-        requests=usage_of_records(records).requests,
+        requests=usage.requests,
+        retries=usage.retries,
+        refused=sum(record.observation.failed_rows for record in records),
+        tokens=usage.prompt_tokens
+        + usage.completion_tokens
+        + usage.judge_prompt_tokens
+        + usage.judge_completion_tokens,
         contenders=_contenders(records),
         under_way=[(each.prompt, len(each.rows)) for number, each in sorted(proposed.items()) if number not in known],
         left_seconds=pace * (planned - answers) if planned is not None and records else None,

@@ -14,7 +14,8 @@ from ease_lib.cli.watch import store_of, text_of
 from ease_lib.errors import ConfigError, JournalError
 from ease_lib.reporting.watching import watch_page
 from ease_lib.search.watching import watched
-from tests.recorded_run import RecordedRun
+from tests.recorded_run import STAGES, RecordedRun
+from tests.support.faulty_endpoint import faulty_endpoint, status
 
 SEARCH = {"method": "adaptive", "budget": 20, "validation_size": 20, "prefilter": "none"}
 
@@ -67,6 +68,21 @@ def test_it_says_what_is_asked_and_when_nothing_comes(under_way):
     assert "asked now: exemplars " in text_of(found, last + timedelta(seconds=5))
     assert "no answer for" not in text_of(found, last + timedelta(seconds=5))
     assert "no answer for 100 s" in text_of(found, last + timedelta(seconds=100))
+
+
+def test_failures_are_shown_as_they_come(tmp_path):
+    def answered(prompt):
+        return "praise" if len(prompt) % 2 else "complaint"
+
+    with faulty_endpoint(answered, status(429), status(400, "content filter"), status(503)) as server:
+        values = {"llm_base_url": server.base_url, "llm_failures": "skip", "llm_coverage": 0.5}
+        run = RecordedRun(tmp_path / "run", **SEARCH, **values)(*STAGES)
+    found = watched(store_of(str(run.folder)))
+    assert (found.retries, found.refused) == (2, 1)
+    said = "2 requests were tried again; 1 answer was refused"
+    assert said in text_of(found, datetime.now(UTC)).splitlines()
+    assert f"{said}." in watch_page(found, "runs", 2.0)
+    assert found.tokens > 0
 
 
 def test_a_search_in_a_bucket_is_watched_too(s3_prefix, tmp_path):
