@@ -43,6 +43,7 @@ def compile_pipelines(arguments: argparse.Namespace) -> int:
     if values and folder == FOLDER:
         raise ConfigError(f"{FOLDER.name}/ is committed and has no defaults of one's own; give another --output-dir")
     placement = placement_of(arguments)
+    print(f"compiling into {folder} ...", flush=True)
     compile_all(folder, placement, values)
     if folder == FOLDER:
         for path, text in component_files().items():
@@ -52,6 +53,8 @@ def compile_pipelines(arguments: argparse.Namespace) -> int:
     if objects or folder == FOLDER:
         text = native_objects(folder, arguments.commit, arguments.code_url)
         (objects or NATIVE_OBJECTS).write_text(text, encoding="utf-8")
+        print(f"wrote {objects or NATIVE_OBJECTS}")
+    print(f"wrote {', '.join(sorted(path.name for path in folder.glob('*.yaml')))} and the components")
     return 0
 
 
