@@ -17,8 +17,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 function compare(one, two) {
-  const [first, second] = [one, two].map((text) => parseFloat(text.replace(/\s(?=\d{3})/g, "").replace("–", "-Infinity")));
+  const [first, second] = [one, two].map(number);
   return isNaN(first) || isNaN(second) ? one.localeCompare(two) : first < second ? -1 : Number(first > second);
+}
+
+function number(text) {  // "1 180", "0.672 ± 0.103", "67 %", "–"; a date is none
+  const found = text.replace(/\s(?=\d{3})/g, "").match(/^(–|[-+]?\d+(\.\d+)?)(?=$|\s)/);
+  return found ? parseFloat(found[0].replace("–", "-Infinity")) : NaN;
 }
 
 function unfold() {
