@@ -62,12 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _origin_of(error: EaseError) -> str:
-    """Where it was raised and what caused it, without keys that messages of others may quote."""
+    """Where it was raised and what caused it; of errors of libraries only their kind, as they may quote keys."""
     import traceback
 
-    from ease_lib.lineage.redaction import redacted, secrets_of
+    from ease_lib.lineage.redaction import redacted
+    from ease_lib.running.run_context import secrets
 
-    return printable(redacted("".join(traceback.format_exception(error)), secrets_of(os.environ.items())))
+    parts: list[str] = []
+    each: BaseException | None = error
+    while each is not None:
+        kind = type(each)
+        said = f": {each}" if isinstance(each, EaseError) or kind.__module__ == "builtins" else ""
+        parts.append(f"{''.join(traceback.format_tb(each.__traceback__))}{kind.__module__}.{kind.__qualname__}{said}\n")
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return printable(redacted("caused by\n".join(parts), secrets()))
 
 
 def printable(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.store import open_store
+from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError
 from ease_lib.lineage import faults
 from ease_lib.lineage.attestation import read_public_key
@@ -94,7 +95,7 @@ def answer(parsed: argparse.Namespace) -> int:
     found = parsed.question(parsed)
     if isinstance(found, int):
         return found
-    print(found)
+    print(printable(found))
     return 0
 
 
@@ -103,8 +104,7 @@ def _show(parsed: argparse.Namespace) -> str:
     if parsed.json:
         return json.dumps([step.record for step in chain.everything], indent=1, ensure_ascii=False)
     if parsed.page:
-        Path(parsed.page).write_text(show_page(chain), encoding="utf-8")
-        return str(parsed.page)
+        return _written(parsed.page, show_page(chain))
     return show_text(chain)
 
 
@@ -146,9 +146,19 @@ def _diff(parsed: argparse.Namespace) -> str:
     one, other = follow(parsed.place, parsed.run), follow(parsed.other)
     found = difference(one, other)
     if parsed.page:
-        Path(parsed.page).write_text(difference_page(one, other, found), encoding="utf-8")
-        return str(parsed.page)
+        return _written(parsed.page, difference_page(one, other, found))
     return difference_text(found)
+
+
+def _written(page: str, content: str) -> str:
+    """Where it was written."""
+    try:
+        Path(page).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"--page {page} cannot be written: {error.strerror}; name a file in a folder that is there"
+        ) from error
+    return page
 
 
 def _find(parsed: argparse.Namespace) -> str:

@@ -58,7 +58,7 @@ def difference(one: Chain, other: Chain) -> Difference:
         scores={name: (before.get(name), after.get(name)) for name in {**before, **after}},
         prompts=(prompts[0], prompts[1]),
         texts=[text for winner in winners if winner for text in _texts_of(winner)],
-        conclusion=_conclusion(one, other, [kind for kind, found in changes.items() if found]),
+        conclusion=_conclusion(one, other, prompts, [kind for kind, found in changes.items() if found]),
     )
 
 
@@ -71,7 +71,7 @@ def difference_text(found: Difference) -> str:
     lines += ["scores:", *scores] if scores else []
     before, after = found.prompts
     if before is None or after is None:
-        lines.append("prompt: one of the runs has none that can be read")
+        lines.append(f"prompt: {'neither' if before == after else 'one'} of the runs has one that can be read")
     elif before == after:
         lines.append("prompt: the same")
     else:
@@ -89,7 +89,7 @@ def paragraphs_of(before: str, after: str) -> Iterator[tuple[list[str] | None, l
     first, second = before.split("\n\n"), after.split("\n\n")
     for _, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         for one, other in itertools.zip_longest(first[a:b], second[c:d]):
-            yield one.splitlines() if one is not None else None, other.splitlines() if other is not None else None
+            yield one.split("\n") if one is not None else None, other.split("\n") if other is not None else None
 
 
 def _scores(chain: Chain) -> Record:
@@ -124,7 +124,12 @@ def _changes(
     return [f"{name}: {shown(before)} → {shown(after)}" for name, before, after in pairs if before != after]
 
 
-def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
+def _conclusion(one: Chain, other: Chain, prompts: Sequence[str | None], changed: list[str]) -> str:
+    ends = [_end(chain) for chain, prompt in zip((one, other), prompts, strict=True) if prompt is None]
+    if ends:
+        which = "first" if prompts[0] is None else "second"
+        also = f", and the second {ends[1]}" if ends[1:] else ""
+        return f"The {which} run {ends[0]}{also}: there are no two prompts to compare."
     for stage, deciding in _DECIDING.items():
         first, second = one.step_of(stage), other.step_of(stage)
         if first is None or second is None:
@@ -136,7 +141,18 @@ def _conclusion(one: Chain, other: Chain, changed: list[str]) -> str:
         if lasting:
             why = _why(one, other, stage) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
             return f"The first difference is in {stage} ({', '.join(lasting)}), because of: {why}."
+    if prompts[0] != prompts[1]:
+        return "The prompts differ, and no stage whose records are there for both says why."
     return "The prompt is the same: every stage that decides it gave the same result."
+
+
+def _end(chain: Chain) -> str:
+    """Why a run has no prompt that can be read."""
+    ended = [step for step in chain.everything if step.record["state"] != "complete"]
+    if ended:
+        state = {"started": "was killed in", "stopped": "was stopped in"}.get(ended[0].record["state"], "failed in")
+        return f"{state} {ended[0].stage}"
+    return "has no prompt that can be read" if chain.step_of("optimize") else "has no search on record"
 
 
 _DECIDING = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -184,14 +183,23 @@ class Difference:
         """Whether it is beyond luck."""
         return self.p < SIGNIFICANCE and self.mean > 0
 
+    @property
+    def is_reversed(self) -> bool:
+        """Whether the other is better beyond luck, on rows that some of the methods lack."""
+        return self.p < SIGNIFICANCE and self.mean < 0
+
 
 def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]:
-    """What the method with the highest mean test score is ahead of each other one, the nearest first."""
+    """What the method with the highest mean test score is ahead of each other one, the nearest first.
+
+    The highest is that over the rows which all methods have, where there are any; a pair is compared on all that both
+    have.
+    """
+    common = [row for row in rows if all(row.cells.get(method) for method in methods)] or rows
     means = {
-        method: _mean(cell["test_score"] for row in rows for cell in row.cells.get(method, ())) for method in methods
+        method: _mean(cell["test_score"] for row in common for cell in row.cells.get(method, ())) for method in methods
     }
     first = max(means, key=lambda method: means[method])
-    requests = _requests(rows, first)
     found = []
     for other in methods:
         pairs = _pairs(rows, first, other)
@@ -203,6 +211,8 @@ def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]
         can_show = len(ahead) >= repeats_needed(len(methods))
         p = corrected(paired_p_value(*zip(*pairs, strict=True)), len(methods))
         is_shown = p < SIGNIFICANCE and mean > 0
+        shared = [row for row in rows if row.cells.get(first) and row.cells.get(other)]
+        requests = _requests(shared, first)
         found.append(
             Difference(
                 method=first,
@@ -213,7 +223,7 @@ def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]
                 interval=(mean - reach, mean + reach) if can_show else None,
                 p=p,
                 needed=None if is_shown or not error else pairs_needed(mean, error * len(ahead) ** 0.5, len(methods)),
-                requests=_requests(rows, other) / requests if requests else 1.0,
+                requests=_requests(shared, other) / requests if requests else 1.0,
             )
         )
     return sorted(found, key=lambda each: each.mean)
@@ -239,11 +249,16 @@ def headline(found: Sequence[Difference]) -> str:
     if not found:
         return ""
     first = found[0].method
-    beaten, level = ([each for each in found if each.is_shown is shown] for shown in (True, False))
+    beaten = [each for each in found if each.is_shown]
+    ahead = [each for each in found if each.is_reversed]
+    level = [each for each in found if not (each.is_shown or each.is_reversed)]
     against = f"no evidence against {_listed(level)}" if level else ""
-    if not beaten:
-        return f"No method is shown to be better: {first} has the highest mean, and there is {against}."
-    return f"Take {first}: better than {_listed(beaten)}{f'; {against}' if against else ''}."
+    behind = f"on the rows that both have it is behind {_listed(ahead)}" if ahead else ""
+    if beaten:
+        return f"Take {first}: better than {'; '.join(filter(None, (_listed(beaten), against, behind)))}."
+    highest = "no mean is higher than that of" if found[0].mean == 0 else "the highest mean is that of"
+    there_is = f"there is {against}" if against else ""
+    return f"No method is shown to be better: {highest} {first}; {'; '.join(filter(None, (there_is, behind)))}."
 
 
 def _listed(found: Sequence[Difference]) -> str:
@@ -306,7 +321,8 @@ def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, Curve]
     }
     ends = {method: max(map(len, own.values())) for method, own in runs.items()}
     count = len(next(iter(filled.values())))
-    if count < 2 or len(filled) < 2 or any(runs[method].keys() != runs[methods[0]].keys() for method in runs):
+    every = next(iter(runs.values())).keys()
+    if count < 2 or len(filled) < 2 or any(own.keys() != every for own in runs.values()):
         return {method: Curve(means=each.mean(axis=0)[: ends[method]].tolist()) for method, each in filled.items()}
     shared = np.mean(list(filled.values()), axis=0)
     wider = math.sqrt(len(filled) / (len(filled) - 1))
@@ -351,6 +367,7 @@ def render_comparison_page(cells: Cells) -> str:
         widest=max((abs(end) for each in shown["differences"] for end in each.interval or (each.mean,)), default=0.0),
         gap_chart=Markup(gaps_chart(shown["gaps"])) if shown["several_endpoints"] else "",  # noqa: S704
         prompts=prompts,
+        prompts_left_out=sum(map(len, prompts.values())) < len(cells),
         shown_rows=sorted({row_hash(text) for cell in cells for text in _texts_of(cell) if text.strip()}),
         repeats=len({cell["repeat"] for cell in cells}),
         has_baseline=any(row.baseline is not None for row in rows),
@@ -365,7 +382,8 @@ def found_by_comparison(cells: Cells) -> dict[str, Any]:
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
     failed = len(cells) - len(finished)
-    sentence = headline(differences(rows, methods)) or "There is one method."
+    alone = f"Only {methods[0]} has finished runs." if failed else "There is one method."
+    sentence = headline(differences(rows, methods)) or alone
     missing = [f"{failed} of {len(cells)} runs failed and are missing here."] if failed else []
     return {
         "said": [sentence, *missing],
@@ -397,8 +415,8 @@ def _shown(cells: Cells) -> dict[str, Any]:
     """What both templates show."""
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
-    name_of = operator.itemgetter("task", "noise_ratio", "method", "repeat")
-    failed = [(cell_name(*name_of(cell)), cell["failure"]) for cell in cells if cell["failure"]]
+    several = len({cell["endpoint"] for cell in cells}) > 1
+    failed = [(_name_of(cell, with_endpoint=several), cell["failure"]) for cell in cells if cell["failure"]]
     found = differences(rows, methods)
     return {
         "rows": rows,
@@ -407,10 +425,10 @@ def _shown(cells: Cells) -> dict[str, Any]:
         "headline": headline(found),
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
-        "cell": _cell,
+        "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells})),
         "best": {score: [row.best(score) for row in rows] for score in SCORES},
         "gaps": gaps(rows, methods[0]),
-        "several_endpoints": len({row.endpoint for row in rows}) > 1,
+        "several_endpoints": several,
         "needed": repeats_needed(len(methods)),
         "failed": failed,
         "refused": sum(cell["failed_rows"] for cell in finished),
@@ -437,11 +455,16 @@ def _cost_alone(cell: Mapping[str, Any]) -> float:
     return float(cell["cost_usd"] * cell["llm_requests"] / paid) if paid else 0.0
 
 
-def _cell(row: Row, method: str, score: str) -> str:
+def _name_of(cell: Mapping[str, Any], *, with_endpoint: bool) -> str:
+    name = cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"])
+    return f"{name}, at {cell['endpoint']}" if with_endpoint else name
+
+
+def _cell(row: Row, method: str, score: str, *, repeats: int) -> str:
     cells = row.cells.get(method)
     if not cells:
         return "–"
     mean, error = mean_and_error([cell[score] for cell in cells])
-    most, capped = max(map(len, row.cells.values())), sum("=" in cell["stopped"] for cell in cells)
-    marks = [f"{len(cells)} of {most}"] * (len(cells) < most) + [f"{capped} capped"] * bool(capped)
+    capped = sum("=" in cell["stopped"] for cell in cells)
+    marks = [f"{len(cells)} of {repeats}"] * (len(cells) < repeats) + [f"{capped} capped"] * bool(capped)
     return (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + f" ({', '.join(marks)})" * bool(marks)

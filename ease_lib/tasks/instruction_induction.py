@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ease_lib.config.sections import AS_PUBLISHED
@@ -46,7 +47,7 @@ def instruction_induction(
     """
     notices = []
     splits = {
-        split: _read(locate(f"{folder}/{name}.json"))
+        split: _read(locate(f"{folder}/{name}.json"), folder)
         for split, folder in SPLIT_FOLDERS.items()
         if split != "validation" or list_files(folder)
     }
@@ -77,12 +78,15 @@ def published_metric(name: str) -> str:
     return AS_PUBLISHED + kinds[_METRICS[plain]] if plain in _METRICS else AS_PUBLISHED
 
 
-def _read(path: Readable) -> list[Row]:
+def _read(path: Readable, folder: str) -> list[Row]:
     try:
         with path.open("rb") as file:
             content = json.loads(file.read().decode())
         examples = content["examples"]
-        return [_row(example, path, number) for number, example in examples.items()]
+        return [
+            replace(_row(example, path, number), origin=f"{folder}/{path.name}, example {number}")
+            for number, example in examples.items()
+        ]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not UTF-8 JSON: {error}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -102,8 +106,7 @@ def _row(example: dict[str, Any], path: Readable, number: str) -> Row:
         outputs += [str(output) for output in example.get(field, ())]
     if not str(example["input"]).strip() or not outputs[0].strip():
         raise DataError(f"{path}, example {number}: input or output is empty; fill or remove the example")
-    origin = f"{path.name}, example {number}"
-    return Row(str(example["input"]), tuple(dict.fromkeys(outputs)), origin=origin)
+    return Row(str(example["input"]), tuple(dict.fromkeys(outputs)))
 
 
 def _with_input_and_output(example: dict[str, Any], number: str) -> dict[str, Any]:

@@ -203,7 +203,7 @@ class RecordFile:
         for number, row in filled if has_header or not first else itertools.chain([(top, first)], filled):
             cells = itertools.chain(map(spreadsheet_value, row), itertools.repeat(None))
             yield (
-                (f"sheet {title!r}, row", number, 0),
+                (f"sheet '{title}', row", number, 0),
                 {name: cell for name, cell in zip(header, cells, strict=False) if name},
             )
 

@@ -39,6 +39,7 @@ from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.catalog import SHIPPED
 from tests.recorded_run import STAGES, RecordedRun
 from tests.signing_keys import KeyPair
+from tests.support.faulty_endpoint import faulty_endpoint, status
 from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
 
 
@@ -282,9 +283,41 @@ def test_diff_says_where_a_run_has_no_prompt_that_can_be_read(tmp_path):
     one, other = (RecordedRun(tmp_path / str(seed), seed=seed)() for seed in (0, 5))
     other.path("best_sequence").unlink()
     found = difference(follow(str(one.folder)), follow(str(other.folder)))
-    assert "prompt: one of the runs has none that can be read" in difference_text(found)
+    assert "prompt: one of the runs has one that can be read" in difference_text(found)
+    assert found.conclusion == (
+        "The second run has no prompt that can be read: there are no two prompts to compare."
+    ), "and not that they are the same"
     page = difference_page(follow(str(one.folder)), follow(str(other.folder)), found)
-    assert "no prompt that can be read" in page
+    assert "One of the runs has a prompt that can be read" in page
+
+
+def test_what_a_row_holds_does_not_steer_the_terminal_and_every_change_is_marked(tmp_path, capsys):
+    places = []
+    for number, text in enumerate(("red \x1b[31m line", "red \x1b[31m  line")):
+        run = RecordedRun(tmp_path / str(number))()
+        best = json.loads(run.path("best_sequence").read_text())
+        best["exemplars"][0]["input"] = text
+        run.path("best_sequence").write_text(json.dumps(best))
+        places.append(str(run.folder))
+    assert cli.main(["lineage", "diff", *places]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "  - Input: red " in said
+    page = tmp_path / "two.html"
+    assert cli.main(["lineage", "diff", *places, "--page", str(page)]) == 0
+    assert "<ins>  </ins>" in page.read_text()
+    assert cli.main(["lineage", "diff", *places, "--page", str(tmp_path / "there is none" / "two.html")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_diff_says_in_which_stage_a_run_ended(tmp_path):
+    one = RecordedRun(tmp_path / "one")()
+    with faulty_endpoint(lambda prompt: "x", *[status(401)] * 9) as server:
+        failed = RecordedRun(tmp_path / "failed", llm_base_url=server.base_url)
+        with pytest.raises(SystemExit):
+            failed(*STAGES)
+    found = difference(follow(str(one.folder)), follow(str(failed.folder)))
+    assert found.conclusion == "The second run failed in optimize: there are no two prompts to compare."
 
 
 def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_that_limited_nothing(tmp_path):

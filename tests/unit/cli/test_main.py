@@ -1,4 +1,5 @@
 import ast
+import re
 import subprocess
 import sys
 
@@ -6,6 +7,7 @@ import pytest
 
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import declared_parameters
+from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
 
 
 def test_help_lists_every_command(capsys):
@@ -104,9 +106,23 @@ def test_verbose_says_where_an_error_was_raised_and_what_caused_it_without_keys(
     (tmp_path / "canary-1f3870be274f6c49b3e31a0c.csv").write_bytes(b"text,label\n\xff\xfe\xfa,b\n")
     given = ["plan", "--task", "table", "--task-uri", str(tmp_path / "canary-1f3870be274f6c49b3e31a0c.csv")]
     assert cli.main(given) == 2
-    assert "Traceback" not in capsys.readouterr().err
+    assert "caused by" not in capsys.readouterr().err
     assert cli.main([*given, "--verbose"]) == 2
     said = capsys.readouterr().err
     assert "ease: error: " in said
     assert "UnicodeDecodeError" in said, "what caused it"
-    assert "canary" not in said.partition("Traceback")[2]
+    assert "canary" not in said.partition("ease: error: ")[2].partition("\n")[2]
+
+
+def test_verbose_shows_no_key_that_an_endpoint_quotes(monkeypatch, tmp_path, capsys):
+    """Nor a short one, nor that of a header of one's own."""
+    monkeypatch.setenv("EASE_LLM_API_KEY", "hunter2")
+    monkeypatch.setenv("GATE", "zQ9fk27Lmm0x81Tq")
+    quoting = status(400, "unknown credential zQ9fk27Lmm0x81Tq / Bearer hunter2")
+    with faulty_endpoint(lambda prompt: "x", *[quoting] * 3) as server:
+        given = ["--llm-base-url", server.base_url, "--llm-model", MODEL, "--llm-headers", "X-Gate=GATE"]
+        code = cli.main(["run", "--task", "lr", *given, "--output-dir", str(tmp_path), "--verbose"])
+    said = capsys.readouterr()
+    assert code == 2
+    assert "caused by" in said.err
+    assert not {"hunter2", "zQ9fk27Lmm0x81Tq"} & set(re.findall(r"\w+", said.err + said.out))

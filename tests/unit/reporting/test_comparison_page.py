@@ -9,6 +9,7 @@ from ease_lib.reporting import comparison
 from ease_lib.reporting.comparison import (
     differences,
     estimate_held,
+    found_by_comparison,
     gaps,
     headline,
     mean_curves,
@@ -58,6 +59,9 @@ def cell(method, repeat, test, validation=None, task="lr", endpoint="simulated",
         "failure": "",
         **more,
     }
+
+
+FAILED = {"task": "lr", "noise_ratio": 0.1, "endpoint": "simulated", "method": "b", "repeat": 1, "failure": "boom"}
 
 
 def cells(**scores):
@@ -263,7 +267,7 @@ def test_labels_from_outside_are_escaped():
 
 
 def test_runs_that_failed_and_rows_that_were_refused_are_named():
-    failed = {"task": "lr", "noise_ratio": 0.1, "method": "b", "repeat": 1, "failure": "no <b>credit</b> | left"}
+    failed = {**FAILED, "failure": "no <b>credit</b> | left"}
     both = [*cells(a=[0.5, 0.6]), cell("b", 0, 0.4, failed_rows=3), failed]
     text, page = render_markdown(both), render_comparison_page(both)
     assert "- lr, noise 10%, b, repeat 2: no <b>credit</b> \\| left" in text
@@ -289,6 +293,60 @@ def test_the_sentence_names_who_is_beaten_and_against_whom_there_is_no_evidence(
     )
     assert "Take a: better than b" in render_comparison_page(found)
     assert "**Take a: better than b" in render_markdown(found)
+
+
+def test_where_the_first_method_failed_in_a_row_the_page_is_made_all_the_same():
+    shown = [cell(method, repeat, 0.5, task="other") for method in ("b", "c") for repeat in range(2)]
+    both = [*cells(a=[0.5, 0.6], b=[0.4, 0.5], c=[0.4, 0.5]), *shown]
+    page = render_comparison_page([*both, {**FAILED, "task": "other", "method": "a"}])
+    assert "boom" in page
+    assert page.count("<polygon") == 0, "no intervals where runs are missing"
+
+
+def test_a_failed_run_is_named_with_its_endpoint_where_there_are_several():
+    found = [*cells(a=[0.5, 0.6]), cell("a", 0, 0.5, endpoint="large"), {**FAILED, "endpoint": "large"}]
+    assert "lr, noise 10%, b, repeat 2, at large: boom" in render_markdown(found)
+    assert "less best_of_n" not in render_markdown(found), "no table without a row"
+
+
+def test_a_repeat_that_failed_for_all_is_missing_for_all():
+    found = [*cells(a=[0.5], b=[0.4]), FAILED, {**FAILED, "method": "a"}]
+    assert "0.500 (1 of 2)" in render_comparison_page(found)
+
+
+def test_methods_are_ranked_by_the_rows_that_all_of_them_have():
+    """b is better on all eight rows that both have; a alone has two easy ones."""
+    found = [cell("a", 0, 0.5, task=f"t{n}") for n in range(8)] + [cell("b", 0, 0.55, task=f"t{n}") for n in range(8)]
+    found += [cell("a", 0, 1.0, task="easy", llm_requests=10_000)]
+    assert sentence(found, "a", "b") == "Take b: better than a (+5.0 ± 0.0 points)."
+
+
+def test_requests_are_compared_on_the_rows_that_both_have():
+    found = [cell("a", 0, 0.6), cell("b", 0, 0.5), cell("a", 0, 0.6, task="dear", llm_requests=10_000)]
+    assert "times the requests" not in sentence(found, "a", "b")
+
+
+def test_where_means_are_equal_none_is_called_the_highest():
+    said = sentence(cells(a=[0.5, 0.6], b=[0.5, 0.6]), "a", "b")
+    assert said.startswith("No method is shown to be better: no mean is higher than that of a;")
+
+
+def test_one_method_that_has_finished_runs_is_not_one_that_was_compared():
+    both = [*cells(a=[0.5, 0.6]), FAILED]
+    assert found_by_comparison(both)["said"] == [
+        "Only a has finished runs.",
+        "1 of 3 runs failed and are missing here.",
+    ]
+    assert found_by_comparison(cells(a=[0.5]))["said"] == ["There is one method."]
+
+
+def test_the_caption_says_of_intervals_what_the_rows_show():
+    few = [cell("a", 0, 0.9, task=f"t{n}") for n in range(8)] + [
+        cell("b", 0, 0.5 + n / 50, task=f"t{n}") for n in range(8)
+    ]
+    page = render_comparison_page([*few, cell("c", 0, 0.89, task="t0")])
+    assert "an interval would say nothing" not in page
+    assert "where there are enough" in page
 
 
 def test_where_no_method_is_shown_to_be_better_the_sentence_says_so():
