@@ -1,7 +1,8 @@
 """Watch a search from its journal: answers, contenders with intervals, what is asked now, time left.
 
-It only reads, so it can look at a run of another machine or of a cluster, by the run's store. Exemplars are named by
-their positions in the pool that the search chooses from; the report has their texts.
+It only reads, so it can look at a run of another machine or of a cluster, by the run's store. Sequences are named by
+the positions of their exemplars in the pool that the search chooses from; where the run's artifacts lie beside, as in
+the folder of `ease run`, the texts of the best one are shown until the search is over. The report names the winner.
 """
 
 from __future__ import annotations
@@ -9,20 +10,28 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from textwrap import shorten
 
+from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import Store, open_store
-from ease_lib.errors import ConfigError
+from ease_lib.artifacts.tables import read_exemplars
+from ease_lib.cli.__main__ import printable
+from ease_lib.errors import ConfigError, EaseError
 from ease_lib.reporting.watching import watch_page
+from ease_lib.running.graph import address
 from ease_lib.search.watching import Watched, watched
+from ease_lib.tasks.base import Exemplar
 
 EXAMPLES = """examples:
   ease watch runs/tickets                    the --output-dir of a run
   ease watch s3://bucket/ease                its store_uri, wherever it runs
   ease watch runs/tickets --serve 8080       a page that refreshes itself, for this machine alone
 """
+SHOWN_CHARACTERS = 70
 SILENT_SECONDS = 60.0
 """Without an answer, after which it is said that there is none."""
 ABOVE = "\x1b[{}A\x1b[J"
@@ -48,7 +57,7 @@ def answer(parsed: argparse.Namespace) -> int:
     shown = 0
     while True:
         found = watched(store)
-        text = text_of(found, datetime.now(UTC))
+        text = text_of(found, datetime.now(UTC), best_of(found, parsed.place))
         if shown and sys.stdout.isatty():
             print(ABOVE.format(shown), end="")
         print(text, flush=True)
@@ -65,8 +74,25 @@ def store_of(place: str) -> Store:
     return inner if inner.below("journals").walk_names() else store
 
 
-def text_of(found: Watched | None, now: datetime) -> str:
-    """The picture as text."""
+def best_of(found: Watched | None, place: str) -> list[Exemplar]:
+    """The exemplars of the best sequence until now; none behind the end, and where no pool lies there."""
+    if not found or not found.contenders or found.is_over:
+        return []
+    kept = address("prefilter.kept")
+    pools = [*Path(place).glob(kept), *Path(place).glob(f"pipeline/*/{kept}")]
+    try:
+        pool = read_exemplars(max(pools, key=lambda path: path.stat().st_mtime), contracts.EXEMPLAR_POOL)
+        return [pool[position] for position in found.contenders[0].prompt[1]]
+    except (ValueError, OSError, IndexError, EaseError):  # none; or of a run that has just begun
+        return []
+
+
+def text_of(found: Watched | None, now: datetime, best: Sequence[Exemplar] = ()) -> str:
+    """The picture as text.
+
+    Args:
+        best: exemplars of the best sequence.
+    """
     if found is None:
         return "no search has begun here yet"
     planned = "" if found.planned is None else f" of {found.planned}"
@@ -79,16 +105,23 @@ def text_of(found: Watched | None, now: datetime) -> str:
         low, high = each.interval
         interval = f"({low:.2f} to {high:.2f}, {each.rows} rows)"
         lines.append(f"  {each.score:.3f} {interval:<28}{_prompt(*each.prompt)}")
+    if best:
+        shown = (f"  {number}. {_short(row.input)} → {_short(row.output)}" for number, row in enumerate(best, 1))
+        lines += ["the best until now:", *shown]
     if found.under_way and not found.is_over:
         asked = "; ".join(f"{_prompt(*prompt)} on {rows or 'all'} rows" for prompt, rows in found.under_way[:3])
         more = f"; and {len(found.under_way) - 3} more" if len(found.under_way) > 3 else ""
         lines.append(f"asked now: {asked}{more}")
     silent = found.silent_seconds(now)
     if found.is_over:
-        lines.append("the search has all its answers")
+        lines.append("the search has all its answers; the report names the winner")
     elif silent > SILENT_SECONDS:
         lines.append(f"no answer for {silent:.0f} s: the run was ended, or waits for its endpoint")
     return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    return shorten(printable(text), SHOWN_CHARACTERS, placeholder=" …")
 
 
 def _prompt(instruction: int, sequence: tuple[int, ...]) -> str:
@@ -105,7 +138,8 @@ def serve(look: Callable[[], Watched | None], place: str, port: int, every: floa
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            content = watch_page(look(), place, every).encode()
+            found = look()
+            content = watch_page(found, place, every, best_of(found, place)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(content)))

@@ -144,22 +144,13 @@ def _sums(records: Sequence[Evaluated]) -> dict[Prompt, tuple[float, int]]:
 
 
 def _contenders(records: Sequence[Evaluated]) -> list[Contender]:
-    """The best by their shrunk means."""
-    sums = {prompt: each for prompt, each in _sums(records).items() if each[1]}
-    if not sums:
-        return []
-    mean = sum(total for total, _ in sums.values()) / sum(rows for _, rows in sums.values())
-    shrunk = {prompt: (total + PRIOR_ANSWERS * mean) / (rows + PRIOR_ANSWERS) for prompt, (total, rows) in sums.items()}
-    best = sorted(sums, key=lambda prompt: -shrunk[prompt])[:CONTENDERS]
-    return [
-        Contender(
-            prompt=prompt,
-            score=sums[prompt][0] / sums[prompt][1],
-            interval=wilson_interval(sums[prompt][0] / sums[prompt][1], sums[prompt][1]),
-            rows=sums[prompt][1],
-        )
-        for prompt in best
+    """The best by the lower ends of their intervals, so that few rows are not much."""
+    found = [
+        Contender(prompt=prompt, score=total / rows, interval=wilson_interval(total / rows, rows), rows=rows)
+        for prompt, (total, rows) in _sums(records).items()
+        if rows
     ]
+    return sorted(found, key=lambda each: -each.interval[0])[:CONTENDERS]
 
 
 def _history(records: Sequence[Evaluated]) -> list[dict[str, Any]]:

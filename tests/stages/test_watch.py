@@ -1,18 +1,22 @@
 """`ease watch`, on journals of real searches."""
 
 import re
+import shutil
 import threading
 import urllib.request
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.cli import __main__ as cli
 from ease_lib.cli import watch
-from ease_lib.cli.watch import store_of, text_of
+from ease_lib.cli.watch import best_of, store_of, text_of
 from ease_lib.errors import ConfigError, JournalError
 from ease_lib.reporting.watching import watch_page
+from ease_lib.running.graph import address
 from ease_lib.search.watching import watched
 from tests.recorded_run import STAGES, RecordedRun
 from tests.support.faulty_endpoint import faulty_endpoint, status
@@ -46,7 +50,7 @@ def test_a_search_that_is_over_has_all_its_answers(run, capsys):
     assert cli.main(["watch", str(run.folder)]) == 0
     text = capsys.readouterr().out
     assert re.match(r"400 of 400 answers, \d+ sequences, \d+ requests", text)
-    assert text.endswith("the search has all its answers\n")
+    assert text.endswith("the search has all its answers; the report names the winner\n")
 
 
 def test_the_middle_of_a_search_is_shown_and_its_journal_left_as_it_is(under_way):
@@ -68,6 +72,23 @@ def test_it_says_what_is_asked_and_when_nothing_comes(under_way):
     assert "asked now: exemplars " in text_of(found, last + timedelta(seconds=5))
     assert "no answer for" not in text_of(found, last + timedelta(seconds=5))
     assert "no answer for 100 s" in text_of(found, last + timedelta(seconds=100))
+
+
+def test_the_texts_of_the_best_are_shown_where_the_artifacts_lie_beside(run, under_way, capsys):
+    folder = under_way[0]
+    assert best_of(watched(store_of(str(folder))), str(folder)) == [], "a store alone has no pool"
+    (folder / "prefilter").mkdir()
+    shutil.copy(run.path("kept"), folder / address("prefilter.kept"))
+    found = watched(store_of(str(folder)))
+    best = best_of(found, str(folder))
+    pool = pq.read_table(run.path("kept"))["input"].to_pylist()
+    assert [row.input for row in best] == [pool[position] for position in found.contenders[0].prompt[1]]
+    assert cli.main(["watch", str(folder), "--once"]) == 0
+    assert f"  1. {best[0].input} → {best[0].output}" in capsys.readouterr().out
+    page = watch_page(found, "runs", 2.0, [replace(best[0], input="<script>x</script>")])
+    assert "&lt;script&gt;x" in page
+    assert best[0].origin in page
+    assert best_of(watched(store_of(str(run.folder))), str(run.folder)) == [], "the report names the winner then"
 
 
 def test_failures_are_shown_as_they_come(tmp_path):
