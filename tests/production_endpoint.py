@@ -94,6 +94,6 @@ SETTINGS = {
     "output_column": "label",
     "test_size": 20,
     "k": 4,
-    "max_llm_requests": 500,
+    "max_llm_requests": 1000,  # with 500 some processors round so that one label in four is not found
     "llm_refresh": "never",
 }

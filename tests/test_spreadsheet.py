@@ -63,5 +63,6 @@ def test_a_spreadsheet_with_customers_and_two_columns_to_answer(tickets, tmp_pat
     tested = {int(row.input.split()[1]) // 6 for row in result.test_rows}
     assert len(tested) == 3, "18 rows of customers with six each"
     assert not tested & {int(row["input"].split()[1]) // 6 for row in result.exemplars}
-    assert "4 of 94 rows of tickets.xlsx were left out: column &#39;team&#39; is empty (first at row 92)" in result.page
+    left_out = "4 of 94 rows of tickets.xlsx were left out: column &#39;team&#39; is empty"
+    assert f"{left_out} (first at sheet &#39;Sheet&#39;, row 92)" in result.page
     assert "Of the 2 sheets of tickets.xlsx the first is read" in result.page

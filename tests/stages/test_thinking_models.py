@@ -170,7 +170,7 @@ def test_a_run_without_tokens_to_think_ends_at_its_first_row_with_what_to_do(for
     with (
         thinking_endpoint(said, thinking=THINKING, form=form) as server,
         pytest.raises(
-            errors.AnswerCut, match=r"row \d+: .* its 64 tokens before it said .*; raise llm_thinking_tokens"
+            errors.AnswerCut, match=r"row \d+ \(.*\): .* its 64 tokens before it said .*; raise llm_thinking_tokens"
         ),
     ):
         ran(tmp_path, parameters_of(tmp_path, server, llm_concurrency=1))
