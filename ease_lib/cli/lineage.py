@@ -61,7 +61,7 @@ def add_options(lineage: argparse.ArgumentParser) -> None:
     moved = "where what was signed lay before you moved it: signatures say of which folder they are; may be repeated"
     verifying.add_argument("--moved-from", action="append", default=[], metavar="FOLDER", help=moved)
     plain = "in plain words: data, noise, prefilter, search, test, publication"
-    _question(questions, "explain", lambda parsed: explain(follow(parsed.place, parsed.run)), plain)
+    _question(questions, "explain", lambda parsed: printable(explain(follow(parsed.place, parsed.run))), plain)
     again = "the commands that give the same history again"
     _question(questions, "rerun", lambda parsed: rerun_commands(follow(parsed.place, parsed.run)), again)
     export = _question(questions, "export", _export, "provenance (SLSA), events (OpenLineage), data set (Croissant)")
@@ -95,7 +95,7 @@ def answer(parsed: argparse.Namespace) -> int:
     found = parsed.question(parsed)
     if isinstance(found, int):
         return found
-    print(printable(found))
+    print(found)
     return 0
 
 
@@ -147,7 +147,7 @@ def _diff(parsed: argparse.Namespace) -> str:
     found = difference(one, other)
     if parsed.page:
         return _written(parsed.page, difference_page(one, other, found))
-    return difference_text(found)
+    return printable(difference_text(found))
 
 
 def _written(page: str, content: str) -> str:
