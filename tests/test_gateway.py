@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -26,9 +25,9 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize
+from tests.support.environments import environment_with
 from tests.support.runs import run_stages
 
-ROOT = Path(__file__).parents[1]
 GATEWAY = "litellm[proxy]==1.106.2"
 KEY = "sk-gateway"
 ANSWER = "billing"
@@ -83,13 +82,7 @@ def provider():
 
 @pytest.fixture(scope="module")
 def installed():
-    folder = ROOT / ".venv/gateway"
-    done = folder / "installed"
-    if not done.exists() or done.read_text() != GATEWAY:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([folder / "bin/pip", "install", "--quiet", GATEWAY], check=True)
-        done.write_text(GATEWAY)
-    return folder / "bin/litellm"
+    return environment_with("gateway", GATEWAY) / "bin/litellm"
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from ease_lib.cli.__main__ import main
 from ease_lib.cli.prompt_exports.writing import FORMS, prompt_document, write_export
 from ease_lib.evaluation.own_metric import load_metric
 from tests.production_endpoint import SETTINGS, production_endpoint, write_task
+from tests.support.environments import environment_with
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 ROOT = Path(__file__).parents[1]
@@ -56,13 +57,7 @@ def result(run):
 @pytest.fixture(scope="module")
 def libraries():
     """The interpreter that has them."""
-    folder = ROOT / ".venv/libraries"
-    done = folder / "installed"
-    if not done.exists() or done.read_text() != " ".join(LIBRARIES):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([folder / "bin/pip", "install", "--quiet", *LIBRARIES], check=True)
-        done.write_text(" ".join(LIBRARIES))
-    return folder / "bin/python"
+    return environment_with("libraries", *LIBRARIES) / "bin/python"
 
 
 def score_of(result, answers):
