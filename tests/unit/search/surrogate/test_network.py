@@ -15,33 +15,33 @@ def autograd_predictions(features, scores, *, steps):
 
 
 @pytest.mark.parametrize(("observations", "dimension"), [(2, 3), (40, 30), (165, 12), (30, 200), (150, 400)])
-def test_training_equals_the_autograd_loop(observations, dimension):
+def test_training_equals_the_autograd_loop(observations, dimension, device):
     draw = rng(0, "test", observations)
     features, scores = draw.normal(size=(observations, dimension)), draw.random(observations)
-    network = ScoreNetwork(dimension, seed=3, dtype=torch.float64)
+    network = ScoreNetwork(dimension, seed=3, dtype=torch.float64, device=device)
     expected = autograd_predictions(features, scores, steps=200)
     network.fit(features, scores, ridge=0.1, steps=200)
-    np.testing.assert_allclose(network.predict(features).numpy(), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(network.predict(features).cpu().numpy(), expected, rtol=1e-6, atol=1e-8)
 
 
-def test_float32_predicts_what_float64_predicts():
+def test_float32_predicts_what_float64_predicts(device):
     """Stated tolerance: 0.02 of a score on unseen rows after the full 1 000 steps."""
     draw = rng(0, "precision")
     features, scores, unseen = draw.normal(size=(60, 40)), draw.random(60), draw.normal(size=(200, 40))
     predictions = []
     for dtype in (torch.float32, torch.float64):
-        network = ScoreNetwork(40, seed=1, dtype=dtype)
+        network = ScoreNetwork(40, seed=1, dtype=dtype, device=device)
         network.fit(features, scores, ridge=0.1)
-        predictions.append(network.predict(unseen).numpy())
+        predictions.append(network.predict(unseen).cpu().numpy())
     np.testing.assert_allclose(predictions[0], predictions[1], atol=0.02)
 
 
-def test_same_seed_same_network():
+def test_same_seed_same_network(device):
     draw = rng(0, "seeds")
     features, scores = draw.normal(size=(20, 5)), draw.random(20)
     predictions = []
     for seed in (1, 1, 2):
-        network = ScoreNetwork(5, seed=seed)
+        network = ScoreNetwork(5, seed=seed, device=device)
         network.fit(features, scores, ridge=0.1, steps=50)
         predictions.append(network.predict(features).tolist())
     assert predictions[0] == predictions[1] != predictions[2]
