@@ -85,7 +85,11 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rank a large pool in so many parts side by side before the prefilter (default: %(default)s)",
     )
-    options.add_argument("--gpu", action="store_true", help="run embed and optimize on a GPU each")
+    options.add_argument(
+        "--gpu",
+        action="store_true",
+        help="run embed and optimize on a GPU each, which helps optimize for representation=sequence alone",
+    )
     options.add_argument(
         "--gpu-prefilter", action="store_true", help="prefilter and its shards too, for prefilter=cosine"
     )
