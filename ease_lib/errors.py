@@ -12,6 +12,17 @@ EXIT_STOPPED = 75
 """EX_TEMPFAIL of sysexits.h: try again."""
 
 
+def message_and_remedy(text: str) -> str:
+    """A message for a terminal: what is wrong and why in one line, and below it what to do about it.
+
+    The remedy is what follows the last "; ", which is how messages are written here. A list of several stays as it is.
+    """
+    wrong, _, remedy = text.rpartition("; ")
+    if not wrong or "\n" in text or remedy.count("(") != remedy.count(")"):
+        return text
+    return f"{wrong}\n  {remedy}"
+
+
 class EaseError(Exception):
     """Base of all errors that are shown as one message, without a traceback.
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError, message_and_remedy
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -91,7 +91,7 @@ def _with_messages(command: Command, arguments: argparse.Namespace) -> int:
         return command(arguments)
     except EaseError as error:
         problems = "errors:\n" if str(error).startswith("- ") else "error: "
-        print(f"python -m pipelines: {problems}{error}", file=sys.stderr)
+        print(f"python -m pipelines: {problems}{message_and_remedy(str(error))}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("python -m pipelines: stopped", file=sys.stderr)

@@ -50,9 +50,10 @@ def evaluate(
     from ease_lib.running.component import component, show
     from ease_lib.running.stage import file_in
     from ease_lib.stages import evaluate as stage
-    from ease_lib.stages import publish, report
+    from ease_lib.stages import gate, publish, report
 
     test_scores, results = file_in(result, "test_scores.json"), file_in(result, "report")
+    compared = file_in(result, "gate.json")
     with component("evaluate", parameters, lineage) as do:
         tested = do(
             stage,
@@ -62,6 +63,16 @@ def evaluate(
             best_sequence=best_sequence,
             predictions=predictions,
             test_scores=test_scores,
+        )
+        do(
+            gate,
+            pool=pool,
+            test=test,
+            summary=summary,
+            best_sequence=best_sequence,
+            predictions=predictions,
+            test_scores=test_scores,
+            gate=compared,
         )
         reported = do(
             report,
@@ -73,18 +84,16 @@ def evaluate(
             search=search,
             predictions=predictions,
             test_scores=test_scores,
+            gate=compared,
             numbers=file_in(result, "numbers.json"),
             page=page,
             results=results,
         )
         published = do(
             publish,
-            pool=pool,
-            test=test,
             validation=validation,
-            summary=summary,
             best_sequence=best_sequence,
-            predictions=predictions,
+            gate=compared,
             results=results,
             publication=file_in(result, "publication.json"),
             signed_provenance=file_in(result, "signed_provenance.json"),

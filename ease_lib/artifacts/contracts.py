@@ -305,9 +305,14 @@ TEST_SUMMARY = DocumentContract(
         "llm.requests": int,
     },
 )
+GATE = DocumentContract(
+    name="gate",
+    version=1,
+    fields={"latest": str, "refusal": str, "measured": dict, "llm.requests": int},
+)
 REPORT = DocumentContract(
     name="report",
-    version=4,
+    version=5,
     fields={
         "method": str,
         "task": str,
@@ -318,6 +323,7 @@ REPORT = DocumentContract(
         "best.estimate_interval": list,
         "verdict": dict,
         "baseline": dict,
+        "published": dict,
         "judge": dict,
         "requirement": dict,
         "planned": dict,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from ease_lib import __version__
-from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError, message_and_remedy
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EaseError as error:
         text = printable(str(error))
         head, between = ("ease: error:", " ") if "\n" not in text else ("ease: errors:", "\n")
-        print(f"{_red(head)}{between}{text}", file=sys.stderr)
+        print(f"{_red(head)}{between}{message_and_remedy(text)}", file=sys.stderr)
         if parsed.verbose:
             print(f"\n{_origin_of(error)}", file=sys.stderr)
         return EXIT_ERROR

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from ease_lib.evaluation.statistics import Z_95, wilson_interval
 
@@ -19,6 +21,8 @@ COLORS = (
     *("#7f1d1d", "#134e4a", "#f97316", "#818cf8"),
 )
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+LINE = 14
+"""Height of a line of text below an axis."""
 MOST_SHADES = 5
 """Of intervals behind lines: more hide each other."""
 MOST_NUMBERS, NUMBER_WIDTH = 10, 34
@@ -29,11 +33,13 @@ Rows = Sequence[Mapping[str, Any]]
 def search_curve(history: Rows, random_mean: float | None) -> str:
     """Score of every evaluation (grey: initial design, blue: proposed), the incumbent's line, the random mean.
 
-    From left to right are the answers given until then. Of a sequence that is evaluated in parts, a dot is the mean of
-    all rows that it was asked until then, the larger the more they are.
+    From left to right are the answers given until then, and below them what they cost, where prices are known. Of a
+    sequence that is evaluated in parts, a dot is the mean of all rows that it was asked until then, the larger the more
+    they are.
     """
     given = list(itertools.accumulate(row["validation_rows"] for row in history))
     plot = _Plot(0, given[-1])
+    spent = list(itertools.accumulate(row["cost_usd"] for row in history))
     so_far = _so_far(history)
     most = max(1, *(rows for _, rows in so_far))
     parts = []
@@ -47,12 +53,26 @@ def search_curve(history: Rows, random_mean: float | None) -> str:
         low, high = wilson_interval(score, rows) if rows else (0.0, 1.0)
         title = f"evaluation {index + 1}: {score:.3f} of {rows} rows ({low:.2f} to {high:.2f}); incumbent "
         title += f"{row['incumbent_score']:.3f} after {given[index]} answers"
+        title += f", ${usd(spent[index])}" if spent[-1] else ""
         radius = 1.4 + 1.8 * (rows / most) ** 0.5
         parts.append(_dot(f'class="{row["phase"]}"', plot.x(given[index]), plot.y(score), title, radius))
     best = [plot.y(row["incumbent_score"]) for row in history]
     steps = [(plot.x(given[index]), y) for index in range(1, len(best)) for y in best[index - 1 : index + 1]]
     parts.append(_curve('class="incumbent"', [(plot.x(given[0]), best[0]), *steps]))
-    return plot.framed(parts, "Validation score of every evaluation, by the answers given until then", axis="answers")
+    title = "Validation score of every evaluation, by the answers given until then"
+    if not spent[-1]:
+        return plot.framed(parts, title, axis="answers")
+    return plot.framed(parts, title, axis="answers, and USD", below=lambda count: f"${usd(_at(count, given, spent))}")
+
+
+def usd(cost: float) -> str:
+    """As `0.0042` and `12.30`."""
+    return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"
+
+
+def _at(count: int, given: Sequence[int], spent: Sequence[float]) -> float:
+    """What so many answers had cost, in between evaluations in proportion."""
+    return float(np.interp(count, [0, *given], [0.0, *spent]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,15 +178,26 @@ class _Plot:
     def y(self, score: float) -> float:
         return self._height - BOTTOM - score * (self._height - TOP - BOTTOM)
 
-    def framed(self, parts: Sequence[str], title: str, *, axis: str = "evaluation", marked: bool = True) -> str:
+    def framed(
+        self,
+        parts: Sequence[str],
+        title: str,
+        *,
+        axis: str = "evaluation",
+        marked: bool = True,
+        below: Callable[[int], str] | None = None,
+    ) -> str:
         grid = [_tick(self.y(tick), f"{tick:.2g}", self._width) for tick in (0, 0.25, 0.5, 0.75, 1)]
         most = MOST_NUMBERS * self._width / WIDTH
         steps = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
         step = next(step for step in steps if step * most >= self._last - self._first)
         numbers = sorted({self._first, *range(step, self._last + 1, step)}) if marked else []
         marks = [_text(self.x(number), self._height - BOTTOM + 18, str(number)) for number in numbers]
-        named = _text(self._width - RIGHT, self._height - 2, axis, "end")
-        return _svg([*grid, *marks, named, *parts], title, self._width, self._height)
+        height = self._height + (LINE if below else 0)
+        if below:
+            marks += [_text(self.x(number), self._height - BOTTOM + 18 + LINE, below(number)) for number in numbers]
+        named = _text(self._width - RIGHT, height - 2, axis, "end")
+        return _svg([*grid, *marks, named, *parts], title, self._width, height)
 
 
 def _svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEIGHT) -> str:

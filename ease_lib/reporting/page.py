@@ -20,7 +20,7 @@ from ease_lib import __version__
 from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
-from ease_lib.reporting.charts import front_chart, search_curve
+from ease_lib.reporting.charts import front_chart, search_curve, usd
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
@@ -122,6 +122,9 @@ def measured(report: Mapping[str, Any], predictions: Rows) -> list[Measured]:
         if scores := _by_row(predictions, sequence):
             means = list(scores.values())
             lines.append(Measured(name=name, score=fmean(means), interval=mean_interval(means)))
+    if published := report["published"].get("measured"):
+        name = f"Published now, on {published['rows']} of these rows"
+        lines.insert(2, Measured(name=name, score=published["latest_score"], interval=published["latest_interval"]))
     return lines
 
 
@@ -216,6 +219,6 @@ def page_template(name: str) -> Template:
     environment.filters["plain"] = lambda value: " ".join(str(value).replace("|", r"\|").split())
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["in_pre"] = lambda text: Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704
-    environment.filters["usd"] = lambda value: f"{value:.2f}" if value >= 1 else f"{value:.4f}"
+    environment.filters["usd"] = usd
     environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
     return environment.get_template(name)

@@ -107,6 +107,7 @@ def summarise(
     dataset: Mapping[str, Any],
     search: Mapping[str, Any],
     test: Mapping[str, Any],
+    gate: Mapping[str, Any],
     noisy: Mapping[int, bool | None],
     task_parameters: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -155,6 +156,7 @@ def summarise(
         "confirmed": sum(row["phase"] == "confirmation" for row in history),
         "gain": test["random"],
         **_taken(test, "zero_shot", "baseline", "judge", "requirement"),
+        "published": _taken(gate, "latest", "refusal", "measured") if gate["latest"] else {},
         "planned": search["planned"],
         "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),
@@ -165,7 +167,7 @@ def summarise(
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
             **_taken(search["llm"], "endpoint", "model"),
-            **{name: search["llm"][name] + test["llm"][name] for name in counted},
+            **{name: search["llm"][name] + test["llm"][name] + gate["llm"][name] for name in counted},
         },
         "oldest_answer": min(filter(None, (search["oldest_answer"], test["oldest_answer"])), default=""),
         "seconds": {

@@ -19,7 +19,7 @@ COMPONENTS = {
     "prefilter": ("rank_pool", "prefilter"),
     "embed": ("propose_instructions", "embed"),
     "optimize": ("optimize",),
-    "evaluate": ("evaluate", "report", "publish"),
+    "evaluate": ("evaluate", "gate", "report", "publish"),
 }
 """The components of a run in order, and the stages that each does. In a pipeline that is compiled with shards,
 `rank_shard` does `rank_pool`."""

@@ -174,6 +174,7 @@ def _history(records: Sequence[Evaluated]) -> list[dict[str, Any]]:
                 "incumbent_score": incumbent,
                 "instruction_id": observation.candidate.instruction,
                 "exemplar_ids": observation.candidate.sequence,
+                "cost_usd": 0.0,  # a journal knows no prices
             }
         )
     return rows

@@ -1,10 +1,9 @@
 """Stage `publish`: publish the prompt as a version of its own, and let the latest one be it if it should.
 
-`publish_if=better` asks the latest prompt's queries too, on rows that neither prompt was chosen by: the test set
-without exemplars of either and without the validation rows of the latest. The new prompt becomes the latest only when
-it scores better there beyond luck (two-sided p < 0.05 of the paired differences), and as many of its answers on the
-test set as `require` says keep what it asks. Where nothing is published yet, it must beat random exemplars, and the
-baseline if there is one, on the test set beyond luck, and no exemplars at all in the mean.
+With `publish_if=better` the new prompt becomes the latest only when it is better than that beyond luck (two-sided
+p < 0.05 of the paired differences that the stage `gate` measured), and as many of its answers on the test set as
+`require` says keep what it asks. Where nothing is published yet, it must beat random exemplars, and the baseline if
+there is one, on the test set beyond luck, and no exemplars at all in the mean.
 """
 
 from __future__ import annotations
@@ -17,15 +16,9 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import REPORT
 from ease_lib.artifacts.store import Store, joined
-from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
-from ease_lib.config.sections import (
-    Asks,
-    LineageConfig,
-    PublishingConfig,
-)
-from ease_lib.errors import CapReached, LineageError
-from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.statistics import FEWEST_ROWS
+from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
+from ease_lib.config.sections import ContinuationConfig, LineageConfig, PublishingConfig
+from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import UNSIGNED, Signer, address_of, signed_provenance, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
 from ease_lib.lineage.exports.slsa import exports_of
@@ -41,26 +34,18 @@ from ease_lib.lineage.publishing.versions import (
 )
 from ease_lib.lineage.record import Record, sha256_of
 from ease_lib.lineage.recording import Attempt
-from ease_lib.prompts.template import PromptTemplate
-from ease_lib.prompts.winner import exemplar_of
 from ease_lib.reporting.result_text import found_by
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.running.under_way import ended
-from ease_lib.search.budget import GATE
-from ease_lib.search.task import read_task
-from ease_lib.stages.evaluate import BEST
 from ease_lib.tasks.base import Exemplar, row_hash
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    pool: str = reads("prefilter.kept")
-    test: str = reads("build_dataset.test")
     validation: str = reads("build_dataset.validation")
-    summary: str = reads("build_dataset.summary")
     best_sequence: str = reads("optimize.best_sequence")
-    predictions: str = reads("evaluate.predictions")
+    gate: str = reads("gate.gate")
     results: str = reads("report.results")
 
 
@@ -71,9 +56,10 @@ class Outputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Asks):
+class Config:
     publishing: PublishingConfig
     lineage: LineageConfig
+    continuation: ContinuationConfig
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
@@ -148,7 +134,8 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
     if config.publishing.publish_if == "better":
-        refusal, at["gate"] = _gate(inputs, config, store, before, best, run)
+        report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
+        refusal, at["gate"] = _refusal(inputs, before, report)
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
     if not make_latest(store, version, sha256, before):
@@ -199,47 +186,18 @@ def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
     }
 
 
-def _gate(
-    inputs: Inputs, config: Config, store: Store, latest: Latest | None, best: dict[str, Any], run: Run
-) -> tuple[str, dict[str, Any] | None]:
+def _refusal(inputs: Inputs, latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
-    report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
     refusal = gate.broken(report["requirement"])
     if refusal:
         return refusal, None
     if latest is None:
         return gate.first_refusal(report), None
-    current, refusal = gate.rival(store, latest, best)
-    if refusal:
-        return refusal, None
-    test = _rows(inputs.test, contracts.TEST_SET)
-    fresh = gate.fresh_rows(test, latest, current, best)
-    if len(fresh) < FEWEST_ROWS:
-        return f"only {len(fresh)} test rows are fresh to {latest.version} too; raise test_size", None
-    predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
-    new = [row["score"] for row in predictions if row["sequence"] == BEST]
-    try:
-        old = _scores(inputs, config, current, [test[position] for position in fresh], run)
-    except CapReached as error:
-        return f"{error.cap} leaves too few requests to compare it with {latest.version}", None
-    return gate.compared([new[position] for position in fresh], old, latest)
-
-
-def _scores(
-    inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar], run: Run
-) -> list[float | None]:
-    """What the latest prompt scores on these rows, through this run's black-box."""
-    task = read_task(inputs.pool, inputs.summary, run.metric)
-    exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
-    template = PromptTemplate.of(current["prompt"])
-    with run.llm(config, task.sampling(config.endpoint, template), GATE, judged=task.rubric) as black_box:
-        objective = task.objective(black_box, rows, template)
-        question = Question(
-            exemplars=exemplars, instruction=current["instruction"], account="gate", rows=range(len(rows)), whole=True
-        )
-        evaluation = objective.evaluate(question)
-        run.ledger(config.continuation).book(GATE, evaluation.usage)
-        return list(evaluation.scores)
+    found = read_document(Path(inputs.gate), contracts.GATE)
+    if found["latest"] != latest.version:
+        became = f"{latest.version} became the latest while this run was under way, and was not compared"
+        return found["refusal"] or became, None
+    return found["refusal"], found["measured"] or None
 
 
 def _rows(path: str, contract: contracts.TableContract) -> list[Exemplar]:

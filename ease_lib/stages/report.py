@@ -35,6 +35,7 @@ class Inputs:
     search: str = reads("optimize.search")
     predictions: str = reads("evaluate.predictions")
     test_scores: str = reads("evaluate.test_scores")
+    gate: str = reads("gate.gate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         dataset=dataset,
         search=read_document(Path(inputs.search), contracts.SEARCH_SUMMARY),
         test=read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY),
+        gate=read_document(Path(inputs.gate), contracts.GATE),
         noisy={exemplar_id: row.is_noisy for exemplar_id, row in pool.items()},
         task_parameters=asdict(config.task),
     )

@@ -194,7 +194,7 @@ def test_a_version_on_the_cluster_can_be_named(server, file, tmp_path, capsys):
     changed.write_text(PACKAGE.read_text() + "# changed\n")
     assert acted(server, "diff", file(version=version), "--package", changed) == 0
     assert acted(server, "apply", file(version="0.0.1-none")) == 2
-    assert "pipeline ease has no version 0.0.1-none on the cluster; take current" in capsys.readouterr().err
+    assert "pipeline ease has no version 0.0.1-none on the cluster\n  take current" in capsys.readouterr().err
 
 
 def test_a_named_version_with_another_form_is_refused(server, file, capsys):
@@ -239,7 +239,7 @@ def test_pause_by_name_or_file_disables_and_says_how_it_stays_so(server, file, c
 def test_pause_of_an_unknown_schedule_pauses_nothing(server, file, capsys):
     acted(server, "apply", file())
     assert acted(server, "pause", "nightly", "weekly") == 2
-    assert "no schedule weekly on the cluster; it has nightly" in capsys.readouterr().err
+    assert "no schedule weekly on the cluster\n  it has nightly" in capsys.readouterr().err
     assert len(enabled(server)) == 1
 
 
@@ -254,7 +254,7 @@ def test_a_forbidden_cluster_is_one_message(server, file, capsys):
     server.script.fail("GET", "/recurringruns", 403, "not yours")
     assert acted(server, "apply", file()) == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1
+    assert err.count("\n") == 2
     assert "does not allow us to list recurring runs (HTTP 403: not yours)" in err
 
 

@@ -34,7 +34,7 @@ from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, m
 from ease_lib.lineage.record import decode, encode
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import difference_page, show_page, show_text
-from ease_lib.stages import build_dataset, evaluate, prefilter, publish, report
+from ease_lib.stages import build_dataset, evaluate, gate, prefilter, publish, report
 from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.catalog import SHIPPED
 from tests.recorded_run import STAGES, RecordedRun
@@ -415,6 +415,45 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     latest = read_latest(open_store(prompts))
     assert (latest.version == said["version"]) == (said["state"] == "published")
     assert verify_place(str(prompts), all_versions=True).problems == ()
+    page = better.path("page").read_text()
+    assert f"Published now is <code>{kept_version(first)}</code>. This prompt scores" in page
+    assert f"Published now, on {said['gate']['rows']} of these rows" in page
+    numbers, *parts = (json.loads(better.path(name).read_text()) for name in ("numbers", *SPENDING))
+    assert numbers["llm"]["requests"] == sum(part["llm"]["requests"] for part in parts)
+    compared = parts[-1]
+    assert compared["llm"]["requests"] + compared["llm"]["cached"] == said["gate"]["rows"]
+    assert "Not compared" in same.path("page").read_text()
+
+
+SPENDING = ("search", "test_scores", "gate")
+"""Documents that say what their stages asked."""
+
+
+def kept_version(run):
+    return json.loads(run.path("publication").read_text())["version"]
+
+
+def test_a_latest_prompt_that_cannot_be_read_costs_no_report(tmp_path):
+    prompts = tmp_path / "prompts"
+    common = {"publish_uri": str(prompts), "publish_if": "better"}
+    RecordedRun(tmp_path / "first", publish_uri=str(prompts))()
+    run = RecordedRun(tmp_path / "run", **common, seed=1)(*STAGES[:-3])
+    (prompts / "latest.json").write_text("{")
+    run(gate, report)
+    assert "cannot be read" in json.loads(run.path("gate").read_text())["refusal"]
+    assert run.path("page").exists()
+    with pytest.raises(SystemExit):
+        run(publish)
+
+
+def test_a_prompt_that_became_the_latest_meanwhile_is_not_replaced_unseen(tmp_path):
+    prompts = str(tmp_path / "prompts")
+    run = RecordedRun(tmp_path / "run", publish_uri=prompts, publish_if="better", seed=1)(*STAGES[:-1])
+    other = RecordedRun(tmp_path / "other", publish_uri=prompts)()
+    run(publish)
+    said = json.loads(run.path("publication").read_text())
+    assert (said["state"], kept_version(other) in said["reason"]) == ("kept", True)
+    assert read_latest(open_store(prompts)).version == kept_version(other)
 
 
 @pytest.mark.parametrize("where", ["folder", "s3"])
@@ -813,12 +852,12 @@ def test_a_condition_that_no_row_fits_is_said(tmp_path, capsys):
 def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):
     (tmp_path / "rows.txt").write_text("a row of text\nanother\n")
     assert forget("a row of text", tmp_path) == 2
-    assert "no place for the tombstone; name one by --root" in capsys.readouterr().err
+    assert "no place for the tombstone\n  name one by --root" in capsys.readouterr().err
     assert (tmp_path / "rows.txt").read_text() == "a row of text\nanother\n"
     assert forget("a row of text", tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
     assert (tmp_path / "rows.txt").read_text() == "another\n"
     assert forget("a row of text", tmp_path / "typo") == 2
-    assert "typo: no file or object is there; check --in" in capsys.readouterr().err
+    assert "typo: no file or object is there\n  check --in" in capsys.readouterr().err
 
 
 def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys):
@@ -844,7 +883,7 @@ def test_a_restart_of_all_that_concludes_a_run_publishes_no_second_version(tmp_p
     """The pod of tests, report and publication died behind its last write: its records are made anew."""
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
     before = json.loads(run.path("publication").read_text())
-    run(evaluate, report, publish)
+    run(evaluate, gate, report, publish)
     after = json.loads(run.path("publication").read_text())
     assert [path.name for path in (tmp_path / "prompts" / "versions").iterdir()] == [before["version"]]
     assert after["version"] == before["version"]
@@ -931,7 +970,7 @@ def test_killed_at_any_write_the_next_attempt_publishes_one_version_that_holds(s
             with suppress(Killed):
                 attempt(publish)
                 break
-        attempt(evaluate, report, publish)
+        attempt(evaluate, gate, report, publish)
         assert len(list((prompts / "versions").iterdir())) == 1
         assert verify_place(str(prompts), all_versions=True).problems == ()
         shutil.rmtree(prompts)

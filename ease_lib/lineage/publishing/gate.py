@@ -9,7 +9,7 @@ from typing import Any
 
 from ease_lib.artifacts.result_files import BEST_SEQUENCE
 from ease_lib.artifacts.store import Store
-from ease_lib.evaluation.statistics import paired_gain
+from ease_lib.evaluation.statistics import mean_interval, paired_gain
 from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -69,6 +69,13 @@ def compared(new: Sequence[float | None], old: Sequence[float | None], latest: L
     if not gain:
         return f"no row that is fresh to {latest.version} too has an answer of both", {}
     pairs = [one for one, other in zip(new, old, strict=True) if one is not None and other is not None]
-    measured = {"against": latest.version, **gain, "score": sum(pairs) / len(pairs), "latest_score": gain["score"]}
+    known = [other for one, other in zip(new, old, strict=True) if one is not None and other is not None]
+    measured = {
+        "against": latest.version,
+        **gain,
+        "score": sum(pairs) / len(pairs),
+        "latest_score": gain["score"],
+        "latest_interval": mean_interval(known),
+    }
     difference = f"{gain['mean']:+.3f} on {gain['rows']} fresh rows (p = {gain['p']:.2g})"
     return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured

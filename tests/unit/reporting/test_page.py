@@ -60,6 +60,7 @@ def report(**changes):
         "gain": {"mean": 0.1, "interval": [-0.1, 0.3], "p": 0.3, "rows": 40, "score": 0.4, "evidence": False},
         "zero_shot": {"score": 0.25, "mean": 0.25, "interval": [0.05, 0.4], "p": 0.01, "evidence": True},
         "baseline": {},
+        "published": {},
         "judge": {},
         "requirement": {},
         "planned": {"requests": 300, "prompt_tokens": 9000, "completion_tokens": 900, "cost_usd": 0.5},
@@ -281,6 +282,21 @@ def test_a_winner_without_exemplars_and_answers_that_are_all_right_have_no_empty
     assert "no choice of exemplars may help" not in page
 
 
+def test_the_published_prompt_stands_among_the_scores():
+    measured = {"rows": 41, "latest_score": 0.5, "latest_interval": [0.4, 0.6], "p": 0.03, "evidence": True}
+    measured |= {"against": "v1", "score": 0.75, "mean": 0.25, "interval": [0.1, 0.4]}
+    page = render_page(
+        report(published={"latest": "v1", "refusal": "", "measured": measured}), HISTORY, "p", PREDICTIONS
+    )
+    assert "Published now, on 41 of these rows" in page
+    assert "scores +0.250 beside it (+0.100 to +0.400; p = 0.03) on 41 rows" in page
+    assert "better beyond luck" in page
+    refused = {"latest": "v<1>", "refusal": "v<1> is the same prompt", "measured": {}}
+    page = render_page(report(published=refused), HISTORY, "p", PREDICTIONS)
+    assert "Not compared: v&lt;1&gt; is the same prompt." in page
+    assert "Published now" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
 def test_numbers_of_an_axis_are_few_and_do_not_overlap():
     for rows in (1, 7, 20, 900, 20_000):
         curve = search_curve([{**row, "validation_rows": rows} for row in HISTORY], None)
@@ -289,6 +305,16 @@ def test_numbers_of_an_axis_are_few_and_do_not_overlap():
         assert all(second - first > 34 for first, second in itertools.pairwise(numbers))
     near = [{"tokens": tokens, "exemplars": 1, "estimate": 0.5, "error": 0.1} for tokens in (100, 101, 500)]
     assert re.findall(r">(\d+)</text>", front_chart(near))[-2:] == ["100", "500"]
+
+
+def test_the_axis_of_answers_says_what_they_cost_where_prices_are_known():
+    curve = search_curve([{**row, "validation_rows": 10, "cost_usd": 0.002} for row in HISTORY], None)
+    shown = dict(re.findall(r'<text x="([\d.]+)" y="284.0"[^>]*>(\d+)</text>', curve))
+    costs = dict(re.findall(r'<text x="([\d.]+)" y="298.0"[^>]*>\$([\d.]+)</text>', curve))
+    assert shown.keys() == costs.keys()
+    assert [costs[x] for x in shown] == [f"{int(number) * 0.0002:.4f}" for number in shown.values()]
+    assert f"after {10 * len(HISTORY)} answers, ${0.002 * len(HISTORY):.4f}" in curve
+    assert "$" not in search_curve([{**row, "cost_usd": 0.0} for row in HISTORY], None)
 
 
 def test_a_cap_that_ended_the_search_is_named():
