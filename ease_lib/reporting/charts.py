@@ -27,6 +27,8 @@ MOST_SHADES = 5
 """Of intervals behind lines: more hide each other."""
 MOST_NUMBERS, NUMBER_WIDTH = 10, 34
 """Of an axis, and what one of them takes."""
+COST_WIDTH = 52
+"""What a sum in USD takes."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -195,7 +197,10 @@ class _Plot:
         marks = [_text(self.x(number), self._height - BOTTOM + 18, str(number)) for number in numbers]
         height = self._height + (LINE if below else 0)
         if below:
-            marks += [_text(self.x(number), self._height - BOTTOM + 18 + LINE, below(number)) for number in numbers]
+            last = self._width - COST_WIDTH / 2  # what stands below the end of the axis is not cut off
+            marks += [
+                _text(min(self.x(number), last), self._height - BOTTOM + 18 + LINE, below(number)) for number in numbers
+            ]
         named = _text(self._width - RIGHT, height - 2, axis, "end")
         return _svg([*grid, *marks, named, *parts], title, self._width, height)
 

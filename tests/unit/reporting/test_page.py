@@ -289,7 +289,7 @@ def test_the_published_prompt_stands_among_the_scores():
         report(published={"latest": "v1", "refusal": "", "measured": measured}), HISTORY, "p", PREDICTIONS
     )
     assert "Published now, on 41 of these rows" in page
-    assert "scores +0.250 beside it (+0.100 to +0.400; p = 0.03) on 41 rows" in page
+    assert "is +25.0 points beside it (95 %: +10.0 to +40.0; p = 0.03) on 41 rows" in page
     assert "better beyond luck" in page
     refused = {"latest": "v<1>", "refusal": "v<1> is the same prompt", "measured": {}}
     page = render_page(report(published=refused), HISTORY, "p", PREDICTIONS)
@@ -311,8 +311,9 @@ def test_the_axis_of_answers_says_what_they_cost_where_prices_are_known():
     curve = search_curve([{**row, "validation_rows": 10, "cost_usd": 0.002} for row in HISTORY], None)
     shown = dict(re.findall(r'<text x="([\d.]+)" y="284.0"[^>]*>(\d+)</text>', curve))
     costs = dict(re.findall(r'<text x="([\d.]+)" y="298.0"[^>]*>\$([\d.]+)</text>', curve))
-    assert shown.keys() == costs.keys()
-    assert [costs[x] for x in shown] == [f"{int(number) * 0.0002:.4f}" for number in shown.values()]
+    assert list(costs)[:-1] == list(shown)[:-1]
+    assert float(list(costs)[-1]) <= 860 - 26
+    assert list(costs.values()) == [f"{int(number) * 0.0002:.4f}" for number in shown.values()]
     assert f"after {10 * len(HISTORY)} answers, ${0.002 * len(HISTORY):.4f}" in curve
     assert "$" not in search_curve([{**row, "cost_usd": 0.0} for row in HISTORY], None)
 
