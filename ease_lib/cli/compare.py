@@ -33,6 +33,8 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
     jobs = "processes side by side (default: one per core it may use)"
     compare.add_argument("--jobs", type=int, metavar="N", default=available_cores(), help=jobs)
+    figures = "CSV of published scores (columns task, method, score in 0 to 1, and noise_ratio) to show beside ours"
+    compare.add_argument("--figures", metavar="FILE", default="", help=figures)
     add_parameters(compare, ComparisonAxes, "what varies")
     add_parameters(compare, Parameters, "parameters of every run")
 
@@ -40,6 +42,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
     from ease_lib.config.comparison import plan
+    from ease_lib.reporting.figures import Figures
     from ease_lib.running.comparison.workers import run_cells
     from ease_lib.running.run import open_host, open_run
     from ease_lib.stages import report_comparison
@@ -50,6 +53,7 @@ def answer(parsed: argparse.Namespace) -> int:
     jobs = parsed.jobs
     if jobs < 1:
         raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
+    figures = Figures.read(parsed.figures) if parsed.figures else None
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
             cells = checked(plan({"store_uri": str(folder / "store"), **values}), run)
@@ -58,7 +62,7 @@ def answer(parsed: argparse.Namespace) -> int:
         done = itertools.count(1)
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
             results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
-    report_comparison.run(results, folder)
+    report_comparison.run(results, folder, figures)
     failed = [result for result in results if result["failure"]]
     print(f"\n{(folder / report_comparison.MARKDOWN).read_text(encoding='utf-8')}")
     for file in (report_comparison.PAGE, report_comparison.MARKDOWN, report_comparison.TABLE):

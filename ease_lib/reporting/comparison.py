@@ -24,6 +24,7 @@ from ease_lib import __version__
 from ease_lib.config.comparison import ANSWERS_PER_POINT, cell_name
 from ease_lib.evaluation.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
 from ease_lib.reporting.charts import Curve, curves_chart, curves_key, gaps_chart
+from ease_lib.reporting.figures import Figures
 from ease_lib.reporting.page import page_template, script_of
 from ease_lib.tasks.base import row_hash
 
@@ -341,16 +342,20 @@ def finished_of(cells: Cells) -> Cells:
     return [cell for cell in cells if not cell["failure"]]
 
 
-def render_markdown(cells: Cells) -> str:
-    """Both tables of scores and the table of methods, and what failed."""
-    shown = _shown(cells)
+def render_markdown(cells: Cells, figures: Figures | None = None) -> str:
+    """Both tables of scores and the table of methods, and what failed.
+
+    Args:
+        figures: published scores, which stand in brackets beside ours.
+    """
+    shown = _shown(cells, figures)
     counts = [len(own) for row in shown["rows"] for own in row.cells.values()]
     return page_template("comparison.md.j2").render(**shown, most_repeats=max(counts, default=0)).rstrip("\n") + "\n"
 
 
-def render_comparison_page(cells: Cells) -> str:
-    """One self-contained page."""
-    shown = _shown(cells)
+def render_comparison_page(cells: Cells, figures: Figures | None = None) -> str:
+    """One self-contained page; `figures` see `render_markdown`."""
+    shown = _shown(cells, figures)
     rows, methods, cells = shown["rows"], shown["methods"], finished_of(cells)
     curves = mean_curves(rows, methods)
     drawn = partial(curves_chart, thick=shown["differences"][0].method if shown["differences"] else methods[0])
@@ -411,7 +416,7 @@ def _texts_of(cell: Mapping[str, Any]) -> list[str]:
     return [cell["instruction"], *cell["input"], *cell["outputs"]]
 
 
-def _shown(cells: Cells) -> dict[str, Any]:
+def _shown(cells: Cells, figures: Figures | None) -> dict[str, Any]:
     """What both templates show."""
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
@@ -425,7 +430,9 @@ def _shown(cells: Cells) -> dict[str, Any]:
         "headline": headline(found),
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
-        "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells})),
+        "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells}), figures=figures),
+        "figures": figures,
+        "unused_figures": figures.unused(finished) if figures else (),
         "best": {score: [row.best(score) for row in rows] for score in SCORES},
         "gaps": gaps(rows, methods[0]),
         "several_endpoints": several,
@@ -460,11 +467,14 @@ def _name_of(cell: Mapping[str, Any], *, with_endpoint: bool) -> str:
     return f"{name}, at {cell['endpoint']}" if with_endpoint else name
 
 
-def _cell(row: Row, method: str, score: str, *, repeats: int) -> str:
+def _cell(row: Row, method: str, score: str, *, repeats: int, figures: Figures | None) -> str:
+    figure = figures.of(row.task, row.noise_ratio, method) if figures and score == "test_score" else None
+    published = "" if figure is None else f" [{figure:.3f}]"
     cells = row.cells.get(method)
     if not cells:
-        return "–"
+        return f"–{published}"
     mean, error = mean_and_error([cell[score] for cell in cells])
     capped = sum("=" in cell["stopped"] for cell in cells)
     marks = [f"{len(cells)} of {repeats}"] * (len(cells) < repeats) + [f"{capped} capped"] * bool(capped)
-    return (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + f" ({', '.join(marks)})" * bool(marks)
+    own = (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + f" ({', '.join(marks)})" * bool(marks)
+    return own + published

@@ -14,6 +14,7 @@ from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, found_by_comparison, render_comparison_page, render_markdown
+from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.cells import failed
 from ease_lib.running.comparison.left import Left, cells_of
 from ease_lib.running.run import open_host, open_run
@@ -85,8 +86,11 @@ def execute(
                 given.attempt.found = found_by_comparison(measured)
 
 
-def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def run(cells: Sequence[Mapping[str, Any]], folder: Path, figures: Figures | None = None) -> None:
     """Write the three files into `folder`; cells that failed stand in the page and the Markdown with their reason.
+
+    Args:
+        figures: published scores, beside which ours stand.
 
     Raises:
         EaseError: when every cell failed.
@@ -97,5 +101,5 @@ def run(cells: Sequence[Mapping[str, Any]], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     columns = {name: [cell[name] for cell in finished] for name in contracts.COMPARISON.schema.names}
     write_table(folder / TABLE, contracts.COMPARISON, columns)
-    write_text(folder / MARKDOWN, render_markdown(cells))
-    write_text(folder / PAGE, render_comparison_page(cells))
+    write_text(folder / MARKDOWN, render_markdown(cells, figures))
+    write_text(folder / PAGE, render_comparison_page(cells, figures))
