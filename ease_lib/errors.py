@@ -5,6 +5,8 @@ Anything else that is raised is a bug of ours and keeps its traceback.
 
 from __future__ import annotations
 
+import re
+
 EXIT_ERROR = 2
 EXIT_NOT_BETTER = 3
 """The run is done, and its winner is not better than what was named."""
@@ -17,10 +19,16 @@ def message_and_remedy(text: str) -> str:
 
     The remedy is what follows the last "; ", which is how messages are written here. A list of several stays as it is.
     """
-    wrong, _, remedy = text.rpartition("; ")
-    if not wrong or "\n" in text or remedy.count("(") != remedy.count(")"):
-        return text
-    return f"{wrong}\n  {remedy}"
+    for found in reversed([] if "\n" in text else list(re.finditer("; ", text))):
+        wrong, remedy = text[: found.start()], text[found.end() :]
+        if wrong and remedy.strip() and not (_is_open(wrong) or _is_open(remedy)):
+            return f"{wrong}\n  {remedy}"
+    return text
+
+
+def _is_open(part: str) -> bool:
+    """Whether a bracket or a quotation goes on beyond it, or began before."""
+    return part.count("(") != part.count(")") or part.count("`") % 2 == 1 or part.count('"') % 2 == 1
 
 
 class EaseError(Exception):

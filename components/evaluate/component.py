@@ -93,7 +93,6 @@ def evaluate(
             publish,
             validation=validation,
             best_sequence=best_sequence,
-            gate=compared,
             results=results,
             publication=file_in(result, "publication.json"),
             signed_provenance=file_in(result, "signed_provenance.json"),

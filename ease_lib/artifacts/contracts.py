@@ -308,7 +308,7 @@ TEST_SUMMARY = DocumentContract(
 GATE = DocumentContract(
     name="gate",
     version=1,
-    fields={"latest": str, "refusal": str, "measured": dict, "llm.requests": int},
+    fields={"latest": str, "refusal": str, "measured": dict, "oldest_answer": str, "llm.requests": int},
 )
 REPORT = DocumentContract(
     name="report",

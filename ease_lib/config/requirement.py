@@ -20,7 +20,7 @@ from ease_lib.errors import ConfigError
 MEASURES = ("characters", "words", "lines", "json")
 _CONDITION = re.compile(r"\s*(?P<measure>\S.*?)\s*(?P<sign>>=|<=)\s*(?P<limit>[\d.]+)\s*")
 _SHARE = re.compile(r"\bin\s+(?P<percent>[\d.]+)\s*%\s*\Z")
-EXAMPLE = "write e.g. characters<=200, json>=1; judge>=0.75 in 95%, or FILE.py:NAME>=1"
+EXAMPLE = "write e.g. `characters<=200, json>=1; judge>=0.75 in 95%`, or FILE.py:NAME>=1"
 
 
 @dataclass(frozen=True)

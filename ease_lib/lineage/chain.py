@@ -383,7 +383,7 @@ def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Ste
     for step in _copied(copies):
         if step.stage == "report":
             return step
-    raise LineageError("; ".join(gap.reason for gap in chain.gaps))
+    raise LineageError(", and ".join(gap.reason for gap in chain.gaps))
 
 
 def _copied(copies: dict[str, bytes]) -> Iterator[Step]:

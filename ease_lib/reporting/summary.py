@@ -156,7 +156,9 @@ def summarise(
         "confirmed": sum(row["phase"] == "confirmation" for row in history),
         "gain": test["random"],
         **_taken(test, "zero_shot", "baseline", "judge", "requirement"),
-        "published": _taken(gate, "latest", "refusal", "measured") if gate["latest"] else {},
+        "published": {**_taken(gate, "latest", "refusal", "measured"), "requests": gate["llm"]["requests"]}
+        if gate["latest"] or gate["refusal"]
+        else {},
         "planned": search["planned"],
         "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),
@@ -167,9 +169,9 @@ def summarise(
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
             **_taken(search["llm"], "endpoint", "model"),
-            **{name: search["llm"][name] + test["llm"][name] + gate["llm"][name] for name in counted},
+            **{name: search["llm"][name] + test["llm"][name] for name in counted},
         },
-        "oldest_answer": min(filter(None, (search["oldest_answer"], test["oldest_answer"])), default=""),
+        "oldest_answer": min(filter(None, (part["oldest_answer"] for part in (search, test, gate))), default=""),
         "seconds": {
             "total": search["seconds"]["total"] + test["seconds"],
             "llm": search["seconds"]["llm"] + test["seconds"],

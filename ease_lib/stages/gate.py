@@ -6,19 +6,20 @@ either and without the validation rows of the latest. Report and `publish` say w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
 from ease_lib.config.sections import Asks, PublishingConfig
-from ease_lib.errors import CapReached, EndpointError, LineageError, StoreError
+from ease_lib.errors import EaseError, EndpointError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
 from ease_lib.evaluation.usage import Usage
 from ease_lib.lineage.publishing import gate
-from ease_lib.lineage.publishing.versions import Latest, read_latest
+from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.prompts.winner import exemplar_of
 from ease_lib.running.run import Run, prices_of
@@ -27,6 +28,9 @@ from ease_lib.search.budget import GATE
 from ease_lib.search.task import read_task
 from ease_lib.stages.evaluate import BEST
 from ease_lib.tasks.base import Exemplar
+
+MOST_SAID = 200
+"""Characters of an error that a report quotes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,69 +53,125 @@ class Config(Asks):
     publishing: PublishingConfig
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Compared:
+    """What the report says of the latest version.
+
+    Args:
+        latest: its name; empty where there is none, or it cannot be read.
+        refusal: why the new prompt is not better than that; empty where it is.
+        measured: what `gate.compared` gives; empty where nothing was measured.
+        usage: what the published prompt's answers cost, with how many of them are new.
+    """
+
+    latest: str = ""
+    refusal: str = ""
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    answered: int = 0
+
+
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Compare with the latest, where there is one and `publish_if` asks for it."""
-    found: dict[str, Any] = {"latest": "", "refusal": "", "measured": {}}
-    usage, answered = Usage(), 0
+    """Compare with the latest, where there is one and `publish_if` asks for it.
+
+    Raises:
+        StoreUnavailable, EndpointError: that time may cure, as in `evaluate`; any other failure is a refusal, so that
+            what is wrong with the published prompt costs no report.
+    """
+    found = _Compared()
     kept_all = not gate.broken(read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY)["requirement"])
     if config.publishing.publish_uri and config.publishing.publish_if == "better" and kept_all:
-        try:
-            found, usage, answered = _compared(inputs, config, run)
-        except (StoreError, LineageError) as error:  # `publish` meets it again, when the report is there
-            found["refusal"] = f"what is published cannot be read: {error}"
-        better = f"better than {found['latest']}" if found["latest"] else "nothing is published yet"
-        logger.info("%s", found["refusal"] or better)
-    counts = {"new_requests": answered, **usage.counts(**prices_of(config))}
-    write_document(output_path(outputs.gate), contracts.GATE, {**found, "llm": counts})
+        found = _compared(inputs, config, run)
+        better = f"better than {found.latest}" if found.latest else "nothing to beat is published yet"
+        logger.info("%s", found.refusal or better)
+    document = {
+        "latest": found.latest,
+        "refusal": found.refusal,
+        "measured": found.measured,
+        "oldest_answer": found.usage.oldest_answer,
+        "llm": {"new_requests": found.answered, **found.usage.counts(**prices_of(config))},
+    }
+    write_document(output_path(outputs.gate), contracts.GATE, document)
     return StageReport()
 
 
-def _compared(inputs: Inputs, config: Config, run: Run) -> tuple[dict[str, Any], Usage, int]:
-    """The latest version, why the new prompt is not better than that (empty when it is), and what was measured."""
+def _compared(inputs: Inputs, config: Config, run: Run) -> _Compared:
     store = run.sources.store(config.publishing.publish_uri)
-    latest = read_latest(store)
-    if latest is None:
-        return {"latest": "", "refusal": "", "measured": {}}, Usage(), 0
-    best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    current, refusal = gate.rival(store, latest, best)
-    found: dict[str, Any] = {"latest": latest.version, "refusal": refusal, "measured": {}}
-    if refusal:
-        return found, Usage(), 0
-    test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
-    fresh = gate.fresh_rows(test, latest, current, best)
-    if len(fresh) < FEWEST_ROWS:
-        refusal = f"only {len(fresh)} test rows are fresh to {latest.version} too; raise test_size"
-        return {**found, "refusal": refusal}, Usage(), 0
     try:
-        old, usage, answered = _scores(inputs, config, current, [test[position] for position in fresh], run)
-    except EndpointError as error:
+        latest = gate.latest_of_others(store, run.host.context.run_id)
+    except EaseError as error:
         if error.time_may_cure:
             raise
-        return {**found, "refusal": _why_not_asked(error, latest)}, Usage(), 0
+        return _Compared(refusal=f"what is published could not be read: {error}")
+    if latest is None:
+        return _Compared()
+    best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
+    test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
+    try:
+        current, refusal = gate.rival(store, latest, best)
+        if refusal:
+            return _Compared(latest=latest.version, refusal=refusal)
+        rows = gate.fresh_rows(test, latest, current, best)
+        asked = _Published.of(current)
+        for row in rows:
+            asked.template.render(asked.exemplars, test[row], asked.instruction)  # what cannot be asked costs nothing
+    except (ValueError, KeyError, TypeError, AttributeError, EaseError) as error:
+        if isinstance(error, EaseError) and error.time_may_cure:
+            raise
+        why = f"{type(error).__name__}: {error}"[:MOST_SAID]
+        return _Compared(latest=latest.version, refusal=f"{latest.version} cannot be evaluated on these rows ({why})")
+    if len(rows) < FEWEST_ROWS:
+        few = f"only {len(rows)} test rows are fresh to {latest.version} too; raise test_size"
+        return _Compared(latest=latest.version, refusal=few)
+    return _measured(inputs, config, run, latest, asked, [(row, test[row]) for row in rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Published:
+    """The prompt of a version."""
+
+    exemplars: Sequence[Exemplar]
+    instruction: str
+    template: PromptTemplate
+
+    @classmethod
+    def of(cls, best: Mapping[str, Any]) -> _Published:
+        exemplars = [exemplar_of(entry) for entry in best["exemplars"]]
+        return cls(exemplars=exemplars, instruction=best["instruction"], template=PromptTemplate.of(best["prompt"]))
+
+
+def _measured(
+    inputs: Inputs, config: Config, run: Run, latest: Latest, asked: _Published, rows: Sequence[tuple[int, Exemplar]]
+) -> _Compared:
+    """Both prompts on these rows, as far as a cap allows; the latest through this run's black-box."""
+    task = read_task(inputs.pool, inputs.summary, run.metric)
+    question = Question(
+        exemplars=asked.exemplars,
+        instruction=asked.instruction,
+        account="gate",
+        rows=range(len(rows)),
+        whole=True,
+        up_to_cap=True,
+    )
+    ledger = run.ledger(config.continuation)
+    with run.llm(config, task.sampling(config.endpoint, asked.template), GATE, judged=task.rubric) as black_box:
+        objective = task.objective(black_box, [row for _, row in rows], asked.template)
+        try:
+            evaluation = objective.evaluate(question)
+        except EndpointError as error:
+            usage = objective.stop()
+            ledger.book(GATE, usage)
+            if error.time_may_cure:
+                raise
+            logger.warning("%s: %s", latest.version, error)  # it may quote a row, which no result should hold
+            refusal = f"{latest.version} could not be evaluated ({type(error).__name__}, see the log)"
+            return _Compared(latest=latest.version, refusal=refusal, usage=usage, answered=black_box.answered)
+        ledger.book(GATE, evaluation.usage)
+        answered, cap = black_box.answered, black_box.meter.reached
+    found = _Compared(latest=latest.version, usage=evaluation.usage, answered=answered)
+    if evaluation.unasked_rows and evaluation.scored_rows < FEWEST_ROWS:
+        return replace(found, refusal=f"{cap} leaves too few requests to compare it with {latest.version}")
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     new = [row["score"] for row in predictions if row["sequence"] == BEST]
-    refusal, measured = gate.compared([new[position] for position in fresh], old, latest)
-    return {**found, "refusal": refusal, "measured": measured}, usage, answered
-
-
-def _why_not_asked(error: EndpointError, latest: Latest) -> str:
-    if isinstance(error, CapReached):
-        return f"{error.cap} leaves too few requests to compare it with {latest.version}"
-    return f"{latest.version} could not be evaluated: {error}"
-
-
-def _scores(
-    inputs: Inputs, config: Config, current: dict[str, Any], rows: list[Exemplar], run: Run
-) -> tuple[list[float | None], Usage, int]:
-    """What the latest prompt scores on these rows, through this run's black-box, and what that cost."""
-    task = read_task(inputs.pool, inputs.summary, run.metric)
-    exemplars = [exemplar_of(entry) for entry in current["exemplars"]]
-    template = PromptTemplate.of(current["prompt"])
-    with run.llm(config, task.sampling(config.endpoint, template), GATE, judged=task.rubric) as black_box:
-        objective = task.objective(black_box, rows, template)
-        question = Question(
-            exemplars=exemplars, instruction=current["instruction"], account="gate", rows=range(len(rows)), whole=True
-        )
-        evaluation = objective.evaluate(question)
-        run.ledger(config.continuation).book(GATE, evaluation.usage)
-        return list(evaluation.scores), evaluation.usage, black_box.answered
+    refusal, measured = gate.compared([new[position] for position, _ in rows], evaluation.scores, latest)
+    return replace(found, refusal=refusal, measured=measured)

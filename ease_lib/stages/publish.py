@@ -30,6 +30,7 @@ from ease_lib.lineage.publishing.versions import (
     manifest_name,
     newest_versions,
     read_latest,
+    version_suffix,
     write_version,
 )
 from ease_lib.lineage.record import Record, sha256_of
@@ -45,7 +46,6 @@ from ease_lib.tasks.base import Exemplar, row_hash
 class Inputs:
     validation: str = reads("build_dataset.validation")
     best_sequence: str = reads("optimize.best_sequence")
-    gate: str = reads("gate.gate")
     results: str = reads("report.results")
 
 
@@ -134,8 +134,8 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
     if before and before.version == version:
         return {**at, "state": "published", "reason": f"{version} is the latest since an earlier attempt"}
     if config.publishing.publish_if == "better":
-        report = json.loads((Path(inputs.results) / REPORT).read_text(encoding="utf-8"))
-        refusal, at["gate"] = _refusal(inputs, before, report)
+        own = store.read(f"versions/{version}/{REPORT}") or (Path(inputs.results) / REPORT).read_bytes()
+        refusal, at["gate"] = _refusal(before, json.loads(own))
         if refusal:
             return {**at, "state": "kept", "reason": refusal}
     if not make_latest(store, version, sha256, before):
@@ -162,7 +162,7 @@ def _version_name(chain: Chain) -> str:
     """By the start of the run and its id: the same for every attempt, also where report and test were made again."""
     run = chain.head.record["run"]["id"]
     started = min(step.record["started"] for step in chain.everything if step.record["run"]["id"] == run)
-    return f"{started[:19].replace('-', '').replace(':', '')}Z-{run[:8]}"
+    return f"{started[:19].replace('-', '').replace(':', '')}{version_suffix(run)}"
 
 
 def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:
@@ -186,17 +186,22 @@ def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
     }
 
 
-def _refusal(inputs: Inputs, latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
-    """Why the new prompt is not better than the latest (empty when it is), and what was measured."""
+def _refusal(latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Why the new prompt is not better than the latest (empty when it is), and what was measured.
+
+    Args:
+        report: the version's own, which an earlier attempt may have written: what it says of the latest decides.
+    """
     refusal = gate.broken(report["requirement"])
     if refusal:
         return refusal, None
     if latest is None:
         return gate.first_refusal(report), None
-    found = read_document(Path(inputs.gate), contracts.GATE)
-    if found["latest"] != latest.version:
-        became = f"{latest.version} became the latest while this run was under way, and was not compared"
-        return found["refusal"] or became, None
+    found = report["published"]
+    if not found:
+        return f"{latest.version} was published while this run was under way, and was not compared", None
+    if found["latest"] and found["latest"] != latest.version:
+        return f"{latest.version} became the latest while this run was under way, and was not compared", None
     return found["refusal"], found["measured"] or None
 
 

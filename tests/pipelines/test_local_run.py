@@ -171,7 +171,7 @@ def test_a_stage_that_breaks_is_named_with_its_reason_and_without_codes_of_the_t
     )
     assert finished.returncode == 2
     log = tmp_path / "out/pipeline/log.txt"
-    assert finished.stderr == (f"ease: error: build_dataset failed: ImportError: half an installation; see {log}\n")
+    assert finished.stderr == (f"ease: error: build_dataset failed: ImportError: half an installation\n  see {log}\n")
 
 
 def test_a_stage_that_is_killed_is_named_too(tmp_path):
@@ -242,7 +242,7 @@ def test_unknown_option_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (status(401, "no such key"), "no such key; check EASE_LLM_API_KEY"),
+        (status(401, "no such key"), "no such key\n  check EASE_LLM_API_KEY"),
         (body(b"<html>welcome</html>", "text/html"), "not the OpenAI API"),
     ],
 )

@@ -31,5 +31,5 @@ def test_artifacts_of_a_run_have_names_and_places_of_their_own():
 
 def test_stages_between_two_others_are_all_but_these():
     names = [module.__name__.rpartition(".")[2] for module in modules_between("optimize", "publish")]
-    assert names == ["evaluate", "report"]
+    assert names == ["evaluate", "gate", "report"]
     assert len(modules_between("", "")) == len(RUN)

@@ -14,7 +14,7 @@ from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.search.task import read_instructions
-from ease_lib.stages import build_dataset, evaluate, optimize, prefilter, propose_instructions, report
+from ease_lib.stages import build_dataset, evaluate, gate, optimize, prefilter, propose_instructions, report
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 from tests.support.runs import run_stages
 
@@ -71,7 +71,7 @@ def test_the_winning_instruction_is_in_the_prompt_the_sequence_and_the_history(t
     instructions.write_text("Name the kind\nDance\n\n", encoding="utf-8")
     with faulty_endpoint(answer) as server:
         file = {"instructions": 0, "instructions_uri": str(instructions), "budget": 12}
-        run(at, server, *modules_between("", "optimize"), optimize, evaluate, report, **file)
+        run(at, server, *modules_between("", "optimize"), optimize, evaluate, gate, report, **file)
     best = read_document(Path(at.best_sequence), contracts.BEST_SEQUENCE)
     assert best["instruction"] == "Name the kind"
     assert (Path(at.results) / "prompt.txt").read_text().startswith(RIGHT)

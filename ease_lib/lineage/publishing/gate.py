@@ -10,7 +10,7 @@ from typing import Any
 from ease_lib.artifacts.result_files import BEST_SEQUENCE
 from ease_lib.artifacts.store import Store
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
-from ease_lib.lineage.publishing.versions import Latest
+from ease_lib.lineage.publishing.versions import Latest, read_latest, read_version, version_suffix
 from ease_lib.tasks.base import Exemplar, row_hash
 
 _SEQUENCE = ("exemplars", "instruction", "template")
@@ -36,6 +36,22 @@ def broken(requirement: Mapping[str, Any]) -> str:
     if rows and kept >= least:
         return ""
     return f"{kept} of {rows} test answers keep require={requirement['text']}; {least} or more must"
+
+
+def latest_of_others(store: Store, run_id: str) -> Latest | None:
+    """The latest version; where an earlier attempt of this run made it that, the one before.
+
+    Raises:
+        StoreError, LineageError: when it cannot be read.
+    """
+    latest = read_latest(store)
+    if latest is None or not latest.version.endswith(version_suffix(run_id)):
+        return latest
+    before = latest.manifest["previous"]
+    found = read_version(store, before["version"]) if before else None
+    if found is None:
+        return None
+    return Latest(content=b"", version=before["version"], manifest=found[0], manifest_sha256=found[1])
 
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

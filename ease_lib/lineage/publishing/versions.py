@@ -45,6 +45,11 @@ class Latest:
     manifest_sha256: str
 
 
+def version_suffix(run_id: str) -> str:
+    """How the name of a version of this run ends; before it stands when the run began."""
+    return f"Z-{run_id[:8]}"
+
+
 def read_latest(store: Store) -> Latest | None:
     """The latest version, or None before the first.
 

@@ -76,7 +76,7 @@ def test_a_share_of_the_answers_may_be_named(text, share):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"require": "short"}, "'short' is no condition; write e.g. characters<=200"),
+        ({"require": "short"}, "'short' is no condition; write e.g. `characters<=200"),
         ({"require": "words=3"}, "'words=3' is no condition"),
         ({"require": "words<=1.2.3"}, "'words<=1.2.3' is no condition"),
         ({"require": "words<=-1"}, "is no condition"),

@@ -286,12 +286,15 @@ def test_the_published_prompt_stands_among_the_scores():
     measured = {"rows": 41, "latest_score": 0.5, "latest_interval": [0.4, 0.6], "p": 0.03, "evidence": True}
     measured |= {"against": "v1", "score": 0.75, "mean": 0.25, "interval": [0.1, 0.4]}
     page = render_page(
-        report(published={"latest": "v1", "refusal": "", "measured": measured}), HISTORY, "p", PREDICTIONS
+        report(published={"latest": "v1", "refusal": "", "measured": measured, "requests": 1234}),
+        HISTORY,
+        "p",
+        PREDICTIONS,
     )
     assert "Published now, on 41 of these rows" in page
     assert "is +25.0 points beside it (95 %: +10.0 to +40.0; p = 0.03) on 41 rows" in page
-    assert "better beyond luck" in page
-    refused = {"latest": "v<1>", "refusal": "v<1> is the same prompt", "measured": {}}
+    assert "better beyond luck. Its answers took 1 234 requests" in page
+    refused = {"latest": "v<1>", "refusal": "v<1> is the same prompt", "measured": {}, "requests": 0}
     page = render_page(report(published=refused), HISTORY, "p", PREDICTIONS)
     assert "Not compared: v&lt;1&gt; is the same prompt." in page
     assert "Published now" not in render_page(report(), HISTORY, "p", PREDICTIONS)
