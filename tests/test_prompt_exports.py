@@ -229,7 +229,7 @@ def tracking_server(libraries, tmp_path_factory):
 
 
 def _answers(url):
-    for _ in range(120):
+    for _ in range(400):  # a busy machine takes minutes to import mlflow
         try:
             with urllib.request.urlopen(url, timeout=1):
                 return True
