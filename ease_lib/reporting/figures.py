@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,12 +57,17 @@ class Figures:
         exact = self.scores.get((task, noise_ratio, method))
         return self.scores.get((task, None, method)) if exact is None else exact
 
-    def unused(self, cells: Iterable[Mapping[str, Any]]) -> Sequence[tuple[str, str]]:
-        """Tasks and methods that no cell has."""
-        there = list(cells)
-        exact = {(cell["task"], cell["noise_ratio"], cell["method"]) for cell in there}
-        any_noise = {(task, None, method) for task, _, method in exact}
-        return [(task, method) for task, noise, method in self.scores if (task, noise, method) not in exact | any_noise]
+    def note(self, cells: Iterable[Mapping[str, Any]]) -> str:
+        """What stands in brackets beside the scores of these cells, and which scores belong to none of them."""
+        exact = {(cell["task"], cell["noise_ratio"], cell["method"]) for cell in cells}
+        there = exact | {(task, None, method) for task, _, method in exact}
+        unused = [key for key in self.scores if key not in there]
+        said = f"In brackets: what was published, as {self.origin} says."
+        if not unused:
+            return said
+        belong = "belongs" if len(unused) == 1 else "belong"
+        task, _, method = unused[0]
+        return f"{said} {len(unused)} of its scores {belong} to no cell here, such as that of {method} on {task}."
 
 
 def _number(text: str, at: str, name: str) -> float:

@@ -117,14 +117,14 @@ def measured(report: Mapping[str, Any], predictions: Rows) -> list[Measured]:
             is_winner=True,
         ),
     ]
+    if published := report["published"].get("measured"):
+        name = f"Published now, on {published['rows']} of these rows"
+        lines.append(Measured(name=name, score=published["latest_score"], interval=published["latest_interval"]))
     rivals = {"Your baseline": "baseline", "Exemplars picked at random": "random", "No exemplars": "zero_shot"}
     for name, sequence in rivals.items():
         if scores := _by_row(predictions, sequence):
             means = list(scores.values())
             lines.append(Measured(name=name, score=fmean(means), interval=mean_interval(means)))
-    if published := report["published"].get("measured"):
-        name = f"Published now, on {published['rows']} of these rows"
-        lines.insert(2, Measured(name=name, score=published["latest_score"], interval=published["latest_interval"]))
     return lines
 
 

@@ -39,7 +39,7 @@ from ease_lib.reporting.result_text import found_by
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.running.under_way import ended
-from ease_lib.tasks.base import Exemplar, row_hash
+from ease_lib.tasks.base import row_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,9 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
         head={name: results[name] for name in ("record", "record_sha256")},
         published_by=work.attempt.link,
         rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
-        validation_rows=[row_hash(row.input) for row in _rows(inputs.validation, contracts.VALIDATION_SET)],
+        validation_rows=[
+            row_hash(row.input) for row in read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
+        ],
         facts=_facts(chain, best, Path(inputs.results)),
         previous=before,
         notes=run.notes,
@@ -203,7 +205,3 @@ def _refusal(latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[s
     if found["latest"] and found["latest"] != latest.version:
         return f"{latest.version} became the latest while this run was under way, and was not compared", None
     return found["refusal"], found["measured"] or None
-
-
-def _rows(path: str, contract: contracts.TableContract) -> list[Exemplar]:
-    return read_exemplars(Path(path), contract)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import ease_lib
-from ease_lib.embedding.models import BFLOAT16, BUNDLED, FLOAT32, load_embedder
+from ease_lib.embedding.models import BFLOAT16, BUNDLED, FLOAT32, SentenceEmbedder, load_embedder
 from ease_lib.search.candidates.optimal_transport import shortlist
 from ease_lib.search.surrogate.network import ScoreNetwork
 from ease_lib.search.surrogate.neural_ucb import Acquisition
@@ -80,9 +80,13 @@ def line(
     print(f"| {what} | {cpu:.3f} s | {gpu:.3f} s | {cpu / gpu:.1f} | {apart(*results)} |", flush=True)
 
 
-def embedded(texts: list[str], precision: str, device: str) -> np.ndarray:
+def embedder_on(device: str, precision: str = BFLOAT16) -> SentenceEmbedder:
     """In float32 on the CPU, whose own bfloat16 `tests.benchmarks.embedding` measures."""
-    return load_embedder(BUNDLED, device, precision if device == "cuda" else FLOAT32).embed(texts)
+    return load_embedder(BUNDLED, device, precision if device == "cuda" else FLOAT32)
+
+
+def embedded(texts: list[str], precision: str, device: str) -> np.ndarray:
+    return embedder_on(device, precision).embed(texts)
 
 
 def least_cosine(left: np.ndarray, right: np.ndarray) -> str:
@@ -94,7 +98,7 @@ def largest_difference(left: np.ndarray, right: np.ndarray) -> str:
 
 
 def best_first(left: np.ndarray, right: np.ndarray) -> str:
-    """Whether both would evaluate the same sequence next; the values of few others than the best few matter."""
+    """How far the values are apart, and whether both devices would evaluate the same sequence next."""
     same = "same" if left.argmax() == right.argmax() else "another"
     return f"{largest_difference(left, right)}, {same} sequence chosen"
 
@@ -131,8 +135,7 @@ def iteration(task: Task, device: str) -> np.ndarray:
 def iteration_of_the_paper(task: Task, device: str) -> np.ndarray:
     """The same with each shortlisted sequence embedded as a whole."""
     kept = task.sampled[shortlist(task.sampled, task.cost, KEPT).positions]
-    precision = BFLOAT16 if device == "cuda" else FLOAT32
-    return valued_by(SequenceRepresentation(load_embedder(BUNDLED, device, precision), task.texts), task, kept, device)
+    return valued_by(SequenceRepresentation(embedder_on(device), task.texts), task, kept, device)
 
 
 def valued_by(represent: Representation, task: Task, kept: np.ndarray, device: str) -> np.ndarray:

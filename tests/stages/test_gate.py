@@ -26,7 +26,7 @@ def version_of(run):
 
 @pytest.fixture
 def started(tmp_path):
-    """A run that is evaluated, with a prompt published before; parameters of it, and of the published one."""
+    """Makes a run that is evaluated, with a prompt published before it (`first`: parameters of that one)."""
 
     def start(*, first=(), **values):
         prompts = {"publish_uri": str(tmp_path / "prompts"), "test_size": 40, "store_uri": str(tmp_path / "store")}
@@ -40,13 +40,9 @@ def latest_of(run):
     return read_latest(open_store(run.parameters.publishing.publish_uri)).version
 
 
-def published_file(run):
-    return open_store(run.parameters.publishing.publish_uri), f"versions/{latest_of(run)}/best_sequence.json"
-
-
 def changed(run, change):
     """The published prompt is another."""
-    store, name = published_file(run)
+    store, name = open_store(run.parameters.publishing.publish_uri), f"versions/{latest_of(run)}/best_sequence.json"
     store.write(name, change(store.read(name)))
 
 

@@ -84,14 +84,13 @@ def compared(new: Sequence[float | None], old: Sequence[float | None], latest: L
     gain = paired_gain(new, old)
     if not gain:
         return f"no row that is fresh to {latest.version} too has an answer of both", {}
-    pairs = [one for one, other in zip(new, old, strict=True) if one is not None and other is not None]
-    known = [other for one, other in zip(new, old, strict=True) if one is not None and other is not None]
+    pairs = [(one, other) for one, other in zip(new, old, strict=True) if one is not None and other is not None]
     measured = {
         "against": latest.version,
         **gain,
-        "score": sum(pairs) / len(pairs),
+        "score": sum(one for one, _ in pairs) / len(pairs),
         "latest_score": gain["score"],
-        "latest_interval": mean_interval(known),
+        "latest_interval": mean_interval([other for _, other in pairs]),
     }
     difference = f"{gain['mean']:+.3f} on {gain['rows']} fresh rows (p = {gain['p']:.2g})"
     return "" if gain["evidence"] else f"{latest.version} is not beaten: {difference}", measured
