@@ -22,7 +22,8 @@ A third of the rows is kept from all of that, and the last part of the requests 
 the best by then, are asked those rows, and others that are new to them. The winner is the one with the best posterior
 mean, or a shorter one within half a point of it. Its score on new rows is estimated from the confirmation alone, by a
 model of the finalists: all answers before were looked at to choose them, and the posterior of a model that is not quite
-right believes them too much.
+right believes them too much. It is at least as uncertain as so many answers of the winner alone make it (Agresti &
+Coull, 1998): where all finalists answer the same few rows rightly, the model would see no luck in these rows.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from ease_lib.search.optimizers.problem import (
     ask_random,
 )
 from ease_lib.search.surrogate.answer_model import AnswerModel, Function
-from ease_lib.search.surrogate.answers import Answers, fitted_model
+from ease_lib.search.surrogate.answers import Answers, fitted_model, variance_of_mean
 from ease_lib.search.surrogate.components import Components
 from ease_lib.seeding import rng
 from ease_lib.tasks.splits import classes_of
@@ -220,7 +221,8 @@ class Halving:
         if prompt not in model:
             return None
         place = model.place(prompt)
-        return float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
+        least = variance_of_mean([score for score in confirmed.of(prompt)[1] if score is not None])
+        return float(model.mean[place]), float(np.sqrt(max(model.covariance[place, place], least)))
 
     def ended(self) -> str:
         if self._spent >= self._rungs.rows:

@@ -189,7 +189,14 @@ def _spread(numbers: Ints, count: int) -> Ints:
     return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(np.int64)]
 
 
+def variance_of_mean(scores: Sequence[float]) -> float:
+    """Variance of the mean of these scores, with two right and two wrong answers more (Agresti & Coull, 1998, Am. Stat.
+    52(2)), so that seven right ones are not believed to be all there is."""
+    with_more = np.array([*scores, 0.0, 0.0, 1.0, 1.0])
+    return float(with_more.var() / len(with_more))
+
+
 def _variance_of_pseudo_answers(mean: float, answers: int) -> float:
-    """What two right and two wrong answers more would add to the variance (Agresti & Coull, 1998, Am. Stat. 52(2)):
-    twenty wrong answers and no right one do not prove that there are none."""
+    """What the four answers more of `variance_of_mean` add to the variance of one: twenty wrong answers and no right
+    one do not prove that there are none."""
     return 4 * (0.25 + (mean - 0.5) ** 2) / (answers + 4)

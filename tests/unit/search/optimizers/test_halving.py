@@ -13,7 +13,7 @@ from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import share_as_good
 from ease_lib.search.optimizers import halving
 from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs
-from ease_lib.search.optimizers.history import History, Observation
+from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import outcome_of
 from ease_lib.search.surrogate.answer_model import AnswerModel
@@ -200,6 +200,23 @@ def test_it_ends_when_a_prompt_answers_every_row_rightly():
     history = World(lambda sequence: 1.0).search(optimizer)
     assert optimizer.ended() == "perfect score"
     assert sum(len(observation.rows) for observation in history) < 1500
+
+
+def test_a_few_right_answers_are_not_believed_to_be_all_there_is():
+    """Of 20 rows seven are for confirmation, and forty finalists answer all seven rightly."""
+    few = replace(problem(answers=2000), validation_outputs=[str(row) for row in range(20)])
+    optimizer = Halving(few, challenged=True)
+    for number in range(40):
+        prompt = (number % N, (number + 1) % N, (number + 2 + number // N) % N)
+        for phase, rows in (("search", range(13)), ("confirmation", range(13, 20))):
+            scores = tuple(float(row != number % 13) for row in rows)
+            candidate = Candidate(sequence=prompt, phase=phase, rows=tuple(rows))
+            observation = Observation(
+                candidate=candidate, score=1.0, validation_rows=7, rows=candidate.rows, scores=scores
+            )
+            optimizer.tell(observation)
+    recommended = optimizer.recommend()
+    assert recommended.score - 1.96 * recommended.error < 0.85
 
 
 def test_answers_of_an_earlier_search_cost_nothing_and_are_believed():
