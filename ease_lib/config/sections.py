@@ -829,7 +829,7 @@ class ComparisonConfig(Section):
     noise_ratios: str = param("", "Noise ratios of every task: 0, 0.1, 0.5, ...")
     endpoints: str = param("", "Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...")
     repeats: int = param(
-        3, "Runs of everything, each with a seed of its own for data, noise, candidates and network.", low=1, high=1000
+        3, "Runs of everything, each with a seed of its own (repeat_data: for data and noise too).", low=1, high=1000
     )
 
 

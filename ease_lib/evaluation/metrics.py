@@ -2,10 +2,13 @@
 
 `exact_match`, `exact_set`, `contains` and `token_f1` are those of Instruction Induction (Honovich et al., 2022);
 `number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning. `instruction_induction` scores
-as the authors' code does, bit for bit, by the rule that it has for the task.
+as the authors' code does, bit for bit, by the rule that it has for the task; hidden reasoning alone is left out, which
+theirs does not know.
 
-Normalisation differs from the authors' code where theirs changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
-sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. What ends a sentence does so in any script.
+Normalisation is stricter than the authors' code, which changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
+sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. Theirs also lets pass what follows the
+first full stop, punctuation inside ("its" is "it's", "cat, dog" is "cat dog"), " and " and "Sentence 1:"; for that
+there is `instruction_induction`. What ends a sentence does so in any script.
 Of an answer its first line counts, as theirs, where it is compared as a whole; where an accepted output spans lines, or
 where words are looked for, the whole answer does. Words of scripts without blanks between them are their characters.
 """

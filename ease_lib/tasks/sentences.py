@@ -1,7 +1,8 @@
 """Everyday English sentences from a grammar of our own, for the task `lp_variant`.
 
-They stand in for the sentences that the paper translates (`pig_latin` of BIG-bench), which we do not ship: as long, and
-with as many different words. Three in four tell of people, things and places; the others ask, request or exclaim.
+They stand in for the sentences that the paper translates (`pig_latin` of BIG-bench), which we do not ship: 7.8
+words long (theirs: 7.2), with a tenth fewer different words. Three in four tell of people, things and places; the
+others ask, request or exclaim.
 """
 
 from __future__ import annotations

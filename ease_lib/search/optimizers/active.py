@@ -13,7 +13,9 @@ included, which are shorter than k; so none of them counts as a random sequence 
 Differences from Zhang et al.: their features of state and action are perplexities, label probabilities and entropies
 from the model, which a chat API does not give and open-ended tasks do not define. Ours are embeddings and observed
 scores (`_Features`). They learn from 2 000 offline episodes in 8 000 x 16 updates; here T = 165 buys 32 episodes, and
-the network is trained anew on all steps so far whenever these have doubled, and before the greedy sequence. There is no
+the network is trained anew on all steps so far whenever these have doubled, and before the greedy sequence, with a
+learning rate of 3e-3 (theirs: 3e-4), a copy of the target each 50 updates (400) and features standardised over the
+steps (theirs: as they come). There is no
 exit action: the paper compares methods at equal k. There is no dropout, which with 16 hidden units and so few steps
 only adds noise. No sequence is proposed twice, so an episode takes the best action that leads to a new one.
 """

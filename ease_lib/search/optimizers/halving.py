@@ -1,8 +1,9 @@
 """Successive halving over single answers: `adaptive` (the default) and `halving`.
 
 Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
-most requests go to the last contenders. With B requests, R validation rows and n0 rows for a first look, a part
-c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after that
+most requests go to the last contenders. With B requests and R validation rows, each without those for confirmation
+(below), and n0 rows for a first look, a part c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after
+that
 
     n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
     A(t) = c / n(t)                 contenders: the A best by posterior mean

@@ -9,8 +9,9 @@ Three representations, chosen by name:
 
       mean_p e_p,   mean_p tau_p e_p  with tau from -1 to 1,   e_k
 
-  side by side, and the same three over the outputs embedded alone. Aware of order, never cut, no embedder call. A pool
-of n < d exemplars spans at most n dimensions, so its vectors are first moved, isometrically, into a random basis of n.
+  side by side, and the same three over the outputs embedded alone. Aware of order, no embedder call, and no
+  sequence is cut, only an exemplar that alone is longer than the embedder reads. A pool of n < d exemplars spans at
+  most n dimensions, so its vectors are first moved, isometrically, into a random basis of n.
 
 Sequences are rows of pool positions, shorter ones padded (`candidates/sampling.py`). Where lengths differ, or where an
 instruction stands before the exemplars, `average` and `positional` have the length or the instruction's embedding
