@@ -597,7 +597,7 @@ class CapsConfig(Section):
     )
     max_zero_answers: int = param(
         100,
-        "Answers that may all score 0, and fit no row, before the search stops: it is the format; 0 is no limit.",
+        "Answers that may all score 0 and fit no row (mostly it is the format) before the search stops; 0 is no limit.",
         low=0,
         high=10**9,
         role="tolerance",

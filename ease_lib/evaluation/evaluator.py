@@ -259,9 +259,9 @@ class Evaluator:
         fitting, right = metric_that_fits([(zero.answer, asked.outputs) for zero, asked in self._zeros])
         found = f" (metric={fitting} finds {right} of them right)" if right else ""
         raise errors.DataError(
-            f"the first {len(self._zeros)} answers all score 0, and would for any other row: it is the format, not "
-            f"the exemplars. Compare prompt, answer and expected output above; then change metric{found}, prompt, "
-            "llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
+            f"the first {len(self._zeros)} answers all score 0, and would for any other row: most likely it is the "
+            "format, and no exemplars help. Compare prompt, answer and expected output above; then change "
+            f"metric{found}, prompt, llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
         )
 
     def _check_coverage(self, rows: Sequence[_Row], *, whole: bool) -> None:
