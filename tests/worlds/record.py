@@ -39,7 +39,6 @@ TASKS: dict[str, dict[str, Any]] = {
     "customer_feedback": {"task": "customer_feedback", "noise_ratio": 0.15},
     "larger_animal": {"task": "instruction_induction", "task_name": "larger_animal_v1", "noise_ratio": 0.2},
     "rhymes": {"task": "instruction_induction", "task_name": "rhymes_v1"},
-    "sentiment": {"task": "instruction_induction", "task_name": "sentiment_v1", "noise_ratio": 0.2},
 }
 SIZES = {"pool_size": 60, "validation_size": 120, "test_size": 20, "k": 5, "k_min": 0, "llm_base_url": "local"}
 RANDOM, RANDOM_ROWS = 200, 20
