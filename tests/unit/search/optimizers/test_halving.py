@@ -211,10 +211,15 @@ def test_a_few_right_answers_are_not_believed_to_be_all_there_is():
         for phase, rows in (("search", range(13)), ("confirmation", range(13, 20))):
             scores = tuple(float(row != number % 13) for row in rows)
             candidate = Candidate(sequence=prompt, phase=phase, rows=tuple(rows))
-            observation = Observation(
-                candidate=candidate, score=1.0, validation_rows=7, rows=candidate.rows, scores=scores
+            optimizer.tell(
+                Observation(
+                    candidate=candidate,
+                    score=float(np.mean(scores)),
+                    validation_rows=len(scores),
+                    rows=candidate.rows,
+                    scores=scores,
+                )
             )
-            optimizer.tell(observation)
     recommended = optimizer.recommend()
     assert recommended.score - 1.96 * recommended.error < 0.85
 
