@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -39,9 +39,9 @@ def main() -> int:
     print(about_worlds(arguments.worlds, seeds), flush=True)
     with ProcessPoolExecutor(arguments.processes) as processes:
         for answers in arguments.answers:
-            searches = list(product(arguments.worlds, [answers], arguments.methods, seeds))
-            found = dict(zip(searches, processes.map(searched, searches), strict=True))
-            print(table(found, arguments.worlds, answers, arguments.methods, seeds), flush=True)
+            searches = product(arguments.worlds, [answers], arguments.methods, seeds)
+            for line in table(processes.map(searched, searches), arguments.worlds, answers, arguments.methods, seeds):
+                print(line, flush=True)
     return 0
 
 
@@ -62,21 +62,22 @@ def about_worlds(names: Sequence[str], seeds: range) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(found: dict[Search, Found], names: Sequence[str], answers: int, methods: Sequence[str], seeds: range) -> str:
+def table(
+    found: Iterator[Found], names: Sequence[str], answers: int, methods: Sequence[str], seeds: range
+) -> Iterator[str]:
+    """The lines, each as soon as its world's searches have ended; these come by world, then method, then seed."""
     first, *others = methods
-    lines = [f"| {answers} answers | {first} | {' | '.join(f'{method} less that' for method in others)} |"]
-    lines.append("|---|--:|" + "--:|" * len(others))
+    yield f"| {answers} answers | {first} | {' | '.join(f'{method} less that' for method in others)} |"
+    yield "|---|--:|" + "--:|" * len(others)
+    seconds = []
     for name in names:
-        scores = {method: np.array([found[name, answers, method, seed].score for seed in seeds]) for method in methods}
-        gains = (100 * (scores[method] - scores[first]) for method in others)
+        of_methods = [list(islice(found, len(seeds))) for _ in methods]
+        scores = 100 * np.array([[search.score for search in of_method] for of_method in of_methods])
+        gains = scores[1:] - scores[0]
         cells = [f"{gain.mean():+.1f} ± {gain.std(ddof=1) / len(seeds) ** 0.5:.1f}" for gain in gains]
-        lines.append(f"| {name} | {scores[first].mean():.3f} | {' | '.join(cells)} |")
-    seconds = {
-        method: np.mean([found[name, answers, method, seed].seconds for name in names for seed in seeds])
-        for method in methods
-    }
-    lines.append(f"| *own seconds* | {seconds[first]:.1f} | {' | '.join(f'{seconds[each]:.1f}' for each in others)} |")
-    return "\n".join(lines) + "\n"
+        yield f"| {name} | {scores[0].mean() / 100:.3f} | {' | '.join(cells)} |"
+        seconds.append([np.mean([search.seconds for search in of_method]) for of_method in of_methods])
+    yield f"| *own seconds* | {' | '.join(f'{of_method:.1f}' for of_method in np.mean(seconds, axis=0))} |\n"
 
 
 if __name__ == "__main__":
