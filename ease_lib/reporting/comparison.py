@@ -26,6 +26,7 @@ from ease_lib.evaluation.statistics import SIGNIFICANCE, mean_and_error, paired_
 from ease_lib.reporting.charts import Curve, curves_chart, curves_key, gaps_chart
 from ease_lib.reporting.figures import Figures
 from ease_lib.reporting.page import page_template, script_of
+from ease_lib.reporting.summary import estimate_held
 from ease_lib.tasks.base import row_hash
 
 SCORES = ("test_score", "validation_score")
@@ -274,14 +275,6 @@ def _listed(found: Sequence[Difference]) -> str:
 
 def _requests(rows: Sequence[Row], method: str) -> float:
     return _mean(cell["llm_requests"] for row in rows for cell in row.cells.get(method, ()))
-
-
-def estimate_held(cell: Mapping[str, Any]) -> bool:
-    """Whether expected and test score differ by no more than their 95 % intervals allow together."""
-    low, high = cell["estimate_interval"]
-    test_low, test_high = cell["test_interval"]
-    allowed = math.hypot((high - low) / 2, (test_high - test_low) / 2)
-    return abs(float(cell["estimate"]) - float(cell["test_score"])) <= allowed + 1e-9
 
 
 def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve, usd
-from ease_lib.reporting.summary import cut_too_often, decision, few_answers
+from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
 
@@ -77,6 +77,7 @@ def render_page(
         history=history,
         decision=decision(report["verdict"]),
         measured=measured(report, predictions),
+        not_as_expected=not_as_expected(report["best"]),
         script=script,
         query=cost_of_query(report, history),
         forms={"Text": prompt, **(forms or {})},

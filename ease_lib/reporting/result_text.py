@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
-from ease_lib.reporting.summary import cut_too_often, decision
+from ease_lib.reporting.summary import cut_too_often, decision, not_as_expected
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
@@ -26,6 +26,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
         ),
         "on": _tested(report),
         "expected on new rows": f"{_with_interval(best, 'estimate')}, from {best['validation_rows']} validation rows",
+        "notice": not_as_expected(best),
         "validation score": _beside(
             _score(best["validation_score"]), f"{_score(random['validation_score'])} (mean of {random['sequences']})"
         ),

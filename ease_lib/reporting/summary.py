@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
@@ -91,6 +92,30 @@ def few_answers(method: str, answers: int) -> str:
     return (
         "after {} answers its sequence may be no better than the best of as many random ones; from {} on it was better "
         "in every kind of world that was measured".format(*shown)
+    )
+
+
+def estimate_held(scores: Mapping[str, Any]) -> bool:
+    """Whether expected and test score differ by no more than their 95 % intervals allow together."""
+    low, high = scores["estimate_interval"]
+    test_low, test_high = scores["test_interval"]
+    allowed = math.hypot((high - low) / 2, (test_high - test_low) / 2)
+    return abs(float(scores["estimate"]) - float(scores["test_score"])) <= allowed + 1e-9
+
+
+def not_as_expected(best: Mapping[str, Any]) -> str:
+    """What is to be said where the test score is off what the search expected; empty where the intervals allow it.
+
+    In measurements it was mostly the rows (tests/benchmarks/README.md, "At equal requests"): a file of test rows that
+    is not a sample of what the validation rows are.
+    """
+    if estimate_held(best):
+        return ""
+    points = 100 * (best["test_score"] - best["estimate"])
+    which = "below" if points < 0 else "above"
+    return (
+        f"the test score is {abs(points):.1f} points {which} what the search expected, more than the intervals allow "
+        "together: the test rows may be of another kind than the validation rows"
     )
 
 

@@ -326,6 +326,18 @@ def test_a_cap_that_ended_the_search_is_named():
     assert "The cap" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
+def test_a_test_score_that_was_not_expected_is_said_to_be_so():
+    best = {**report()["best"], "test_score": 0.6, "test_interval": [0.5, 0.7]}
+    pages = [
+        render_page(
+            report(best={**best, "estimate": expected, "estimate_interval": interval}), HISTORY, "p", PREDICTIONS
+        )
+        for expected, interval in ((0.9, [0.88, 0.92]), (0.62, [0.5, 0.7]))
+    ]
+    assert "The test score is 30.0 points below what the search expected" in pages[0]
+    assert "what the search expected, more" not in pages[1]
+
+
 def test_few_answers_of_the_default_method_are_said_to_be_few():
     few, *others = [
         render_page(

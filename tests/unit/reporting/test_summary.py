@@ -3,7 +3,7 @@
 import pytest
 
 from ease_lib.lineage.summary import _text
-from ease_lib.reporting.summary import decision, verdict
+from ease_lib.reporting.summary import decision, estimate_held, not_as_expected, verdict
 
 
 def gain(mean, low, high, evidence):
@@ -39,6 +39,25 @@ WORSE = gain(-0.1, -0.15, -0.05, False)
 )
 def test_what_to_do_is_said_in_a_sentence(random, zero_shot, baseline, decided):
     assert decision(said(random, zero_shot, baseline)).startswith(decided)
+
+
+def scores(test, estimate, half):
+    return {
+        "test_score": test,
+        "test_interval": [test - half, test + half],
+        "estimate": estimate,
+        "estimate_interval": [estimate - half, estimate + half],
+    }
+
+
+def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
+    held, broken = scores(0.5, 0.614, half=0.081), scores(0.5, 0.616, half=0.081)
+    assert estimate_held(held)
+    assert not_as_expected(held) == ""
+    assert not estimate_held(broken)
+    assert not_as_expected(broken).startswith("the test score is 11.6 points below what the search expected")
+    assert "10.0 points above" in not_as_expected(scores(0.6, 0.5, half=0.05))
+    assert not_as_expected(scores(1.0, 1.0, half=0.0)) == ""
 
 
 def test_what_a_record_holds_of_the_result_is_plain_words_to_the_dashboard():
