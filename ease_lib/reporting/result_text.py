@@ -26,7 +26,6 @@ def result_text(output_dir: Path, seconds: float) -> str:
         ),
         "on": _tested(report),
         "expected on new rows": f"{_with_interval(best, 'estimate')}, from {best['validation_rows']} validation rows",
-        "notice": not_as_expected(best),
         "validation score": _beside(
             _score(best["validation_score"]), f"{_score(random['validation_score'])} (mean of {random['sequences']})"
         ),
@@ -45,7 +44,8 @@ def result_text(output_dir: Path, seconds: float) -> str:
     shown = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8").split("\n")
     prompt = "\n".join(f"    {line}" if line else "" for line in shown)
     table = "\n".join(f"  {label:<28}{value}" for label, value in lines.items() if value)
-    return f"\n{report['verdict']['text']}\n\nWinning prompt\n\n{prompt}\n\n{table}"
+    said = "\n".join(filter(None, (report["verdict"]["text"], not_as_expected(best))))
+    return f"\n{said}\n\nWinning prompt\n\n{prompt}\n\n{table}"
 
 
 def in_short(report: Mapping[str, Any]) -> list[str]:

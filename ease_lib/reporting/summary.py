@@ -104,18 +104,18 @@ def estimate_held(scores: Mapping[str, Any]) -> bool:
 
 
 def not_as_expected(best: Mapping[str, Any]) -> str:
-    """What is to be said where the test score is off what the search expected; empty where the intervals allow it.
+    """A sentence where the test score is off what the search expected; empty where the intervals allow that.
 
-    In measurements it was mostly the rows (tests/benchmarks/README.md, "At equal requests"): a file of test rows that
-    is not a sample of what the validation rows are.
+    Both causes that are named were measured (tests/benchmarks/README.md, "Other rows" and "At equal requests").
     """
     if estimate_held(best):
         return ""
     points = 100 * (best["test_score"] - best["estimate"])
-    which = "below" if points < 0 else "above"
+    where, amount = ("below", "much") if points < 0 else ("above", "little")
     return (
-        f"the test score is {abs(points):.1f} points {which} what the search expected, more than the intervals allow "
-        "together: the test rows may be of another kind than the validation rows"
+        f"The test score is {abs(points):.1f} points {where} what the search expected, more than the intervals allow "
+        "together: if not by luck, as in one run of twenty, then the test rows are of another kind than the validation "
+        f"rows, or the search expected too {amount}."
     )
 
 

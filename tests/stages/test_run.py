@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from ease_lib.artifacts import contracts
-from ease_lib.artifacts.result_files import RESULT_FILES
+from ease_lib.artifacts.result_files import REPORT, RESULT_FILES
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.parsing import parse_parameters, without_unread
@@ -100,6 +101,16 @@ def test_the_winner_is_compared_with_no_exemplars_on_the_same_rows(finished):
     assert report["zero_shot"]["mean"] == pytest.approx((sum(best) - sum(without)) / 20)
     assert report["verdict"]["text"] in Path(finished.page).read_text()
     assert result_text(Path(finished.results), 1.0).startswith(f"\n{report['verdict']['text']}\n")
+
+
+def test_a_test_score_that_was_not_expected_is_said_on_the_terminal(finished, tmp_path):
+    results = shutil.copytree(finished.results, tmp_path / "results")
+    report = json.loads((results / REPORT).read_text())
+    report["best"] |= {"test_score": 0.2, "test_interval": [0.1, 0.3], "estimate": 0.6, "estimate_interval": [0.5, 0.7]}
+    (results / REPORT).write_text(json.dumps(report))
+    verdict, sentence, _ = result_text(results, 1.0).strip().split("\n", 2)
+    assert verdict == report["verdict"]["text"]
+    assert sentence.startswith("The test score is 40.0 points below what the search expected")
 
 
 @pytest.mark.parametrize(("method", "sequences"), [("adaptive", 10), ("halving", 10), ("capo", 9)])

@@ -55,7 +55,7 @@ def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
     assert estimate_held(held)
     assert not_as_expected(held) == ""
     assert not estimate_held(broken)
-    assert not_as_expected(broken).startswith("the test score is 11.6 points below what the search expected")
+    assert not_as_expected(broken).startswith("The test score is 11.6 points below what the search expected")
     assert "10.0 points above" in not_as_expected(scores(0.6, 0.5, half=0.05))
     assert not_as_expected(scores(1.0, 1.0, half=0.0)) == ""
 
