@@ -96,11 +96,15 @@ def few_answers(method: str, answers: int) -> str:
 
 
 def estimate_held(scores: Mapping[str, Any]) -> bool:
-    """Whether expected and test score differ by no more than their 95 % intervals allow together."""
+    """Whether expected and test score differ by no more than their 95 % intervals allow together.
+
+    Near 0 and 1 the two sides of an interval are unequal, so those count that face each other.
+    """
+    expected, test = scores["estimate"], scores["test_score"]
     low, high = scores["estimate_interval"]
     test_low, test_high = scores["test_interval"]
-    allowed = math.hypot((high - low) / 2, (test_high - test_low) / 2)
-    return abs(float(scores["estimate"]) - float(scores["test_score"])) <= allowed + 1e-9
+    sides = (expected - low, test_high - test) if test < expected else (high - expected, test - test_low)
+    return abs(expected - test) <= math.hypot(*sides) + 1e-9
 
 
 def not_as_expected(best: Mapping[str, Any]) -> str:
@@ -114,8 +118,8 @@ def not_as_expected(best: Mapping[str, Any]) -> str:
     where, amount = ("below", "much") if points < 0 else ("above", "little")
     return (
         f"The test score is {abs(points):.1f} points {where} what the search expected, more than the intervals allow "
-        "together: if not by luck, as in one run of twenty, then the test rows are of another kind than the validation "
-        f"rows, or the search expected too {amount}."
+        "together: if not by luck, which does that in one run of twenty, then the test rows are of another kind than "
+        f"the validation rows, or the search expected too {amount}."
     )
 
 

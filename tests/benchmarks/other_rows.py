@@ -2,7 +2,8 @@
 
 Random sequences of five are scored, by the simulated in-context learner, on two hundreds of validation rows and on a
 hundred test rows, which are another file. The tenth that is best on the first hundred was chosen by these: what it
-loses on the second hundred is luck, and what it loses on the test rows beyond that is another kind of rows.
+loses on the second hundred is luck, and what it loses on the test rows beyond that is another kind of rows. Standard
+errors count the rows as drawn, and every answer to a row as one with the others to it.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from ease_lib.tasks.catalog import build_task
 from tests.simulation.in_context_learner import answer
 
 TASKS = {"larger_animal_v1": 0.3, "sentiment_v1": 0.3}
-"""With the share of the pool that is corrupted; the other tasks have fewer than 200 validation rows."""
+"""With the share of the pool that is corrupted; the other two of "At equal requests" have too few validation rows."""
 SEQUENCES, K, ROWS = 50, 5, 100
 
 
@@ -31,15 +32,19 @@ def main() -> int:
     arguments = parser.parse_args()
     print("| | a hundred validation rows | a hundred others | test rows |\n|---|--:|--:|--:|")
     for name, noise in TASKS.items():
-        scores = np.concatenate([scored(arguments.folder, name, noise, seed) for seed in range(arguments.seeds)])
-        best = scores[np.argsort(-scores[:, 0], kind="stable")[: len(scores) // 10]]
-        for group, of_group in (("all", scores), ("best tenth", best)):
-            print(f"| {name}, {group} | {' | '.join(f'{score:.3f}' for score in of_group.mean(0))} |", flush=True)
+        drawn = [answered(arguments.folder, name, noise, seed) for seed in range(arguments.seeds)]
+        right, rows = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        best = np.argsort(-right[:, 0].mean(-1), kind="stable")[: len(right) // 10]
+        for group, chosen in (("all", np.arange(len(right))), ("best tenth", best)):
+            cells = (mean_and_error(right[chosen, place], rows[chosen, place]) for place in range(3))
+            print(
+                f"| {name}, {group} | {' | '.join(f'{mean:.3f} ± {error:.3f}' for mean, error in cells)} |", flush=True
+            )
     return 0
 
 
-def scored(folder: Path, name: str, noise: float, seed: int) -> np.ndarray:
-    """Scores of random sequences on a hundred validation rows, on a hundred others, and on test rows, (n, 3)."""
+def answered(folder: Path, name: str, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether random sequences answer rightly and which rows, (n, 3, 100): validation rows, others, test rows."""
     values = {"task": "instruction_induction", "task_uri": str(folder), "task_name": name, "noise_ratio": noise}
     task = build_task(
         parse_parameters({**values, "pool_size": 100, "validation_size": 2 * ROWS, "test_size": ROWS}).task,
@@ -51,13 +56,21 @@ def scored(folder: Path, name: str, noise: float, seed: int) -> np.ndarray:
     draw = rng(seed, "random sequences")
     sequences = [draw.permutation(len(task.pool))[:K] for _ in range(SEQUENCES)]
     places = (task.validation[:ROWS], task.validation[ROWS:], task.test)
-    return np.array([[share([task.pool[i] for i in each], rows) for rows in places] for each in sequences])
+    right = np.array([[scores([task.pool[i] for i in each], rows) for rows in places] for each in sequences])
+    return right, np.broadcast_to([[row.input for row in rows] for rows in places], right.shape)
 
 
-def share(exemplars: Sequence[Exemplar], rows: Sequence[Exemplar]) -> float:
-    """Of rows that are answered rightly behind these exemplars."""
+def scores(exemplars: Sequence[Exemplar], rows: Sequence[Exemplar]) -> list[float]:
     metric, template = METRICS["exact_match"], PromptTemplate()
-    return float(np.mean([metric(answer(template.render(exemplars, row)), row.outputs) for row in rows]))
+    return [metric(answer(template.render(exemplars, row)), row.outputs) for row in rows]
+
+
+def mean_and_error(right: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
+    """Mean and its standard error, where answers to the same row may go together."""
+    mean = right.mean()
+    _, row = np.unique(rows, return_inverse=True)
+    sums = np.bincount(row.ravel(), (right - mean).ravel())
+    return mean, np.sqrt((sums**2).sum()) / right.size
 
 
 if __name__ == "__main__":

@@ -60,6 +60,20 @@ def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
     assert not_as_expected(scores(1.0, 1.0, half=0.0)) == ""
 
 
+@pytest.mark.parametrize(
+    ("expected", "interval", "test", "test_interval", "held"),
+    [
+        (0.98, [0.823, 1.0], 0.85, [0.816, 0.879], True),
+        (0.9, [0.8, 0.92], 0.96, [0.93, 0.98], False),
+        (0.27, [0.231, 0.309], 0.0, [0.0, 0.278], True),
+        (0.02, [0.0, 0.177], 0.15, [0.121, 0.184], True),
+    ],
+)
+def test_near_the_ends_the_sides_that_face_each_other_count(expected, interval, test, test_interval, held):
+    scores = {"estimate": expected, "estimate_interval": interval, "test_score": test, "test_interval": test_interval}
+    assert estimate_held(scores) == held
+
+
 def test_what_a_record_holds_of_the_result_is_plain_words_to_the_dashboard():
     """The verdict is no code, whatever its signs."""
     for words in (said(BETTER, WORSE, UNSURE, 0.05), said(UNSURE, UNSURE), said(BETTER, BETTER)):
