@@ -104,7 +104,7 @@ def estimate_held(scores: Mapping[str, Any]) -> bool:
     low, high = scores["estimate_interval"]
     test_low, test_high = scores["test_interval"]
     sides = (expected - low, test_high - test) if test < expected else (high - expected, test - test_low)
-    return abs(expected - test) <= math.hypot(*sides) + 1e-9
+    return bool(abs(expected - test) <= math.hypot(*sides) + 1e-9)
 
 
 def not_as_expected(best: Mapping[str, Any]) -> str:
