@@ -8,16 +8,16 @@ errors count the rows as drawn, and every answer to a row as one with the others
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
+from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.prompts.template import PromptTemplate
+from ease_lib.running.task_data import load_data
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
-from ease_lib.tasks.catalog import build_task
 from tests.simulation.in_context_learner import answer
 
 TASKS = {"larger_animal_v1": 0.3, "sentiment_v1": 0.3}
@@ -27,7 +27,7 @@ SEQUENCES, K, ROWS = 50, 5, 100
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, metavar="INDUCTION", help="tasks in the format of Instruction Induction")
+    parser.add_argument("folder", metavar="INDUCTION", help="tasks in the format of Instruction Induction")
     parser.add_argument("--seeds", type=int, default=5, help="draws of the pool, 50 sequences each (default: 5)")
     arguments = parser.parse_args()
     print("| | a hundred validation rows | a hundred others | test rows |\n|---|--:|--:|--:|")
@@ -43,16 +43,11 @@ def main() -> int:
     return 0
 
 
-def answered(folder: Path, name: str, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def answered(folder: str, name: str, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Whether random sequences answer rightly and which rows, (n, 3, 100): validation rows, others, test rows."""
-    values = {"task": "instruction_induction", "task_uri": str(folder), "task_name": name, "noise_ratio": noise}
-    task = build_task(
-        parse_parameters({**values, "pool_size": 100, "validation_size": 2 * ROWS, "test_size": ROWS}).task,
-        seed=seed,
-        locate=lambda file: folder / file,
-        list_files=lambda under: [str(path.relative_to(folder)) for path in (folder / under).rglob("*")],
-        metric_of=METRICS.__getitem__,
-    )
+    values = {"task": "instruction_induction", "task_uri": folder, "task_name": name, "noise_ratio": noise}
+    sizes = {"pool_size": 100, "validation_size": 2 * ROWS, "test_size": ROWS}
+    task = load_data(parse_parameters({**values, **sizes}).task, seed, Sources())
     draw = rng(seed, "random sequences")
     sequences = [draw.permutation(len(task.pool))[:K] for _ in range(SEQUENCES)]
     places = (task.validation[:ROWS], task.validation[ROWS:], task.test)

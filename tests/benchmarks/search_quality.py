@@ -72,10 +72,10 @@ def table(
     seconds = []
     for name in names:
         of_methods = [list(islice(found, len(seeds))) for _ in methods]
-        scores = 100 * np.array([[search.score for search in of_method] for of_method in of_methods])
-        gains = scores[1:] - scores[0]
+        scores = np.array([[search.score for search in of_method] for of_method in of_methods])
+        gains = 100 * (scores[1:] - scores[0])
         cells = [f"{gain.mean():+.1f} ± {gain.std(ddof=1) / len(seeds) ** 0.5:.1f}" for gain in gains]
-        yield f"| {name} | {scores[0].mean() / 100:.3f} | {' | '.join(cells)} |"
+        yield f"| {name} | {scores[0].mean():.3f} | {' | '.join(cells)} |"
         seconds.append([np.mean([search.seconds for search in of_method]) for of_method in of_methods])
     yield f"| *own seconds* | {' | '.join(f'{of_method:.1f}' for of_method in np.mean(seconds, axis=0))} |\n"
 

@@ -14,7 +14,7 @@ from tests.worlds.world import World
 
 EVALUATION_ROWS = OptimizerConfig.evaluation_rows
 SAMPLED_CANDIDATES, SHORTLIST_SIZE = 400, 100
-"""q and q' of EASE, where the paper has 50 000 and 1 000: a search of 3 300 answers takes a minute or two so."""
+"""q and q' of EASE, where the paper has 50 000 and 1 000: a search of 3 300 answers then takes a minute or two."""
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,8 @@ def test_expected_and_test_score_may_differ_by_what_both_intervals_allow():
     ],
 )
 def test_near_the_ends_the_sides_that_face_each_other_count(expected, interval, test, test_interval, held):
-    scores = {"estimate": expected, "estimate_interval": interval, "test_score": test, "test_interval": test_interval}
-    assert estimate_held(scores) == held
+    best = {"estimate": expected, "estimate_interval": interval, "test_score": test, "test_interval": test_interval}
+    assert estimate_held(best) == held
 
 
 def test_what_a_record_holds_of_the_result_is_plain_words_to_the_dashboard():

@@ -38,6 +38,16 @@ def problem(*, answers=900, k=3, k_min=None, seed=0, classes=None):
     )
 
 
+def observed(candidate, scores):
+    return Observation(
+        candidate=candidate,
+        score=float(np.mean(scores)),
+        validation_rows=len(scores),
+        rows=candidate.rows,
+        scores=scores,
+    )
+
+
 class World:
     """True scores of sequences, and right or wrong answers drawn from them, one for each sequence and row."""
 
@@ -49,14 +59,7 @@ class World:
         history = []
         while (candidate := optimizer.ask(len(history))) is not None:
             right = self._draw.random(len(candidate.rows)) < self.score(candidate.sequence)
-            scores = tuple(right.astype(float).tolist())
-            observation = Observation(
-                candidate=candidate,
-                score=float(right.mean()),
-                validation_rows=len(scores),
-                rows=candidate.rows,
-                scores=scores,
-            )
+            observation = observed(candidate, tuple(right.astype(float).tolist()))
             optimizer.tell(observation)
             history.append(observation)
         return history
@@ -211,15 +214,7 @@ def test_a_few_right_answers_are_not_believed_to_be_all_there_is():
         for phase, rows in (("search", range(13)), ("confirmation", range(13, 20))):
             scores = tuple(float(row != number % 13) for row in rows)
             candidate = Candidate(sequence=prompt, phase=phase, rows=tuple(rows))
-            optimizer.tell(
-                Observation(
-                    candidate=candidate,
-                    score=float(np.mean(scores)),
-                    validation_rows=len(scores),
-                    rows=candidate.rows,
-                    scores=scores,
-                )
-            )
+            optimizer.tell(observed(candidate, scores))
     recommended = optimizer.recommend()
     assert recommended.score - 1.96 * recommended.error < 0.85
 
