@@ -13,8 +13,6 @@ The digest covers the entry, the arguments that its parameter set makes today, a
 import argparse
 import dataclasses
 import difflib
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ import yaml
 from kfp_server_api import V2beta1RecurringRun
 
 from ease_lib.config.parsing import Value
+from ease_lib.digests import sha256_of_json
 from ease_lib.errors import ConfigError
 from pipelines.arguments import arguments_of, check_values, given_values
 from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
@@ -156,7 +155,7 @@ def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Ma
     for name in ("enabled", "params", "set"):  # the cluster's own state, and what the arguments say better
         del entry[name]
     content = {**entry, "version": version, "arguments": arguments, "pipeline": package.pipeline}
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    digest = sha256_of_json(content)
     return Wanted(schedule=schedule, arguments=arguments, version=version, digest=digest)
 
 

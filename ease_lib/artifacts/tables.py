@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,15 +163,6 @@ def iterate_inputs(path: Path, contract: TableContract) -> Iterator[str]:
     """The input texts of a pool, validation or test set, a few thousand in memory at a time."""
     for batch in _parquet(path, contract).iter_batches(columns=["input"]):
         yield from batch.column(0).to_pylist()
-
-
-def sha256_of_files(paths: Iterable[Path]) -> str:
-    """One digest over the contents of files, in the order given."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _parquet(path: Path, contract: TableContract) -> pq.ParquetFile:

@@ -4,13 +4,12 @@ schedules. What is not in it decides no answer.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ease_lib.black_box.client import Sampling
+from ease_lib.digests import key_of, sha256_of_json
 
 FIRST = "first"
 """The generation of answers before any other, which are addressed as if there were no generations."""
@@ -65,7 +64,7 @@ class Asked:
     @staticmethod
     def _key(identity: Mapping[str, Any], prompt: str, left_out: Iterable[str]) -> str:
         refused = sorted(left_out)
-        return _digest([{**identity, **({"left_out": refused} if refused else {})}, prompt])
+        return sha256_of_json([{**identity, **({"left_out": refused} if refused else {})}, prompt])
 
     @property
     def endpoint_identity(self) -> dict[str, str]:
@@ -74,13 +73,9 @@ class Asked:
     @property
     def endpoint_key(self) -> str:
         """Of what is known of the endpoint."""
-        return _digest(self.endpoint_identity)[:32]
+        return key_of(self.endpoint_identity)
 
     @property
     def schedule_key(self) -> str:
         """Of its limits a minute."""
-        return _digest([self.endpoint, self.model])[:32]
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return key_of([self.endpoint, self.model])

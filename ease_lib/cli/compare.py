@@ -13,6 +13,7 @@ from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
 from ease_lib.signals import sigterm_as_interrupt
+from ease_lib.words import grouped
 
 if TYPE_CHECKING:
     from ease_lib.running.comparison.workers import Done
@@ -57,7 +58,7 @@ def answer(parsed: argparse.Namespace) -> int:
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
             cells = checked(plan({"store_uri": str(folder / "store"), **values}), run)
-        requests = f"{most_requests(cells):,}".replace(",", " ")
+        requests = grouped(most_requests(cells))
         print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):

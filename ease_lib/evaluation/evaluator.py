@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
-from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.requirement import LoadedRequirement
@@ -110,7 +110,7 @@ class Evaluator:
         rows: Sequence[Exemplar],
         *,
         metric: Metric,
-        failures: FailurePolicy,
+        failures: FailurePolicy = STOP,
         requirement: LoadedRequirement | None = None,
         judge: Judge | None = None,
         judge_scores: bool = True,

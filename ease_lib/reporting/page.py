@@ -24,6 +24,7 @@ from ease_lib.reporting.charts import front_chart, search_curve, usd
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
+from ease_lib.words import grouped
 
 MOST_MISTAKES = 25
 Rows = Sequence[Mapping[str, Any]]
@@ -221,5 +222,5 @@ def page_template(name: str) -> Template:
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["in_pre"] = lambda text: Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704
     environment.filters["usd"] = usd
-    environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
+    environment.filters["whole"] = grouped
     return environment.get_template(name)

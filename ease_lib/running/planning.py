@@ -25,6 +25,7 @@ from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, TaskData
+from ease_lib.words import grouped
 
 SEQUENCES, QUERIES = 40, 40
 """Of random ones, whose prompts are rendered: their mean length stands for all."""
@@ -108,7 +109,7 @@ def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) 
     took = usage.requests * seconds / at_once
     shares = shares_of_cap(parameters, parts)
     return (
-        f"at most {_grouped(usage.requests)} requests, about {_grouped(tokens[0])} prompt and {_grouped(tokens[1])} "
+        f"at most {grouped(usage.requests)} requests, about {grouped(tokens[0])} prompt and {grouped(tokens[1])} "
         f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
         f"{at_once} at once{f'; {shares}' * bool(shares)}"
     )
@@ -128,10 +129,6 @@ def warning_of_few(parameters: Parameters, parts: Sequence[Estimate]) -> str:
     answers = requests // (2 if parameters.task.is_judged else 1)
     few = few_answers(parameters.optimizer.method, answers)
     return f"notice: {few}; raise budget" if few else ""
-
-
-def _grouped(number: float) -> str:
-    return f"{number:,.0f}".replace(",", " ")
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from ease_lib.artifacts.sources import FileTree, Sources
 from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
+from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
@@ -121,7 +121,7 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
         sources.note(file)
     if shipped := shipped_file(task):
         content = shipped.read_bytes()
-        sources.notes.file(f"{PACKAGE}{SHIPPED}", hashlib.sha256(content).hexdigest(), len(content))
+        sources.notes.file(f"{PACKAGE}{SHIPPED}", sha256_of(content), len(content))
     return data
 
 
