@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.artifacts.partial import partial_file
 from ease_lib.errors import ContractError
 from ease_lib.tasks.base import Exemplar
 
@@ -50,9 +51,9 @@ def write_records(
 def write_rows(path: Path, contract: TableContract, table: pa.Table) -> None:
     """Write a table that has the contract's columns and stamp already, such as some rows of one that was read."""
     _check(table, contract, path)
-    partial = path.with_name(path.name + ".partial")
-    pq.write_table(table, partial)
-    os.replace(partial, path)
+    with partial_file(path) as partial:
+        pq.write_table(table, partial)
+        os.replace(partial, path)
 
 
 def read_table(path: Path, contract: TableContract) -> pa.Table:
@@ -100,9 +101,9 @@ def read_document(path: Path, contract: DocumentContract) -> dict[str, Any]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with partial_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
 
 
 def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exemplar]) -> None:

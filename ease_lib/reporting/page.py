@@ -22,6 +22,7 @@ from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve, usd
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
+from ease_lib.search.mean_scores import prompt_of
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
 from ease_lib.words import grouped
@@ -166,9 +167,6 @@ def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] 
         or (report["requirement"] and report["requirement"]["judge"])
     ):
         return None
-
-    def prompt_of(row: Mapping[str, Any]) -> tuple[int, ...]:
-        return row["instruction_id"], *row["exemplar_ids"]
 
     asked = [row for row in history if prompt_of(row) == prompt_of(history[found - 1]) and row["llm_requests"]]
     requests = sum(row["llm_requests"] for row in asked)

@@ -11,7 +11,7 @@ from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
 from ease_lib.digests import sha256_of
-from ease_lib.errors import ConfigError, DataError
+from ease_lib.errors import ConfigError, DataError, StoreError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.notes import PACKAGE
@@ -78,7 +78,10 @@ def _files_of(task: TaskConfig, sources: Sources) -> tuple[Callable[[str], DataF
         return trees[name] if name in trees else store.data_file(name)
 
     def list_files(folder: str) -> list[str]:
-        return store.find_names(folder) if folder else names or list(trees) or store.list_names()
+        found = store.find_names(folder) if folder else names or list(trees) or store.find_names()
+        if not found and not folder:
+            raise StoreError(f"{store.uri}: no such folder, or no files in it; check task_uri")
+        return found
 
     return locate, list_files
 

@@ -155,6 +155,14 @@ class ScoredTask:
             failures=black_box.failures.kind,
         )
 
+    def exemplar_tokens(self, exemplar: Exemplar) -> int:
+        """Estimated tokens that an exemplar adds to a prompt."""
+        return estimated_tokens(self.template.exemplar(exemplar) + self.template.between)
+
+    def query_tokens(self, row: Exemplar, instruction: str) -> int:
+        """Estimated tokens of a row's prompt without exemplars."""
+        return estimated_tokens(self.template.render([], row, instruction))
+
     def exemplars(self, positions: Sequence[int]) -> list[Exemplar]:
         """The exemplars at these positions of the pool, in their order."""
         return [self.pool[position] for position in positions]
@@ -246,10 +254,9 @@ class SearchTask:
         """
         if not settings.max_prompt_tokens:
             return SequenceSpace(len(self.pool), settings.k, settings.shortest)
-        template = self.asked.template
-        tokens = np.array([estimated_tokens(template.exemplar(row) + template.between) for row in self.pool])
+        tokens = np.array([self.asked.exemplar_tokens(row) for row in self.pool])
         longest = max(
-            estimated_tokens(template.render([], row, instruction))
+            self.asked.query_tokens(row, instruction)
             for row in self.validation
             for instruction in self.instructions.texts
         )

@@ -23,7 +23,6 @@ from ease_lib.artifacts.tables import (
     write_records,
 )
 from ease_lib.black_box.asked import Asked
-from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.sections import JUDGE, Asks
 from ease_lib.digests import sha256_of_files, sha256_of_text
 from ease_lib.errors import CapReached
@@ -189,9 +188,9 @@ def _that_fit(
     most = best.get("max_prompt_tokens", 0)
     if not most:
         return drawn
-    tokens = estimated_tokens(task.template.render([], row, best["instruction"]))
+    tokens = task.query_tokens(row, best["instruction"])
     for count, exemplar in enumerate(drawn):
-        tokens += estimated_tokens(task.template.exemplar(exemplar) + task.template.between)
+        tokens += task.exemplar_tokens(exemplar)
         if tokens > most:
             return drawn[:count]
     return drawn
