@@ -28,7 +28,7 @@ from ease_lib.digests import sha256_of_json
 from ease_lib.errors import ConfigError
 from pipelines.arguments import arguments_of, check_values, given_values
 from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
-from pipelines.cron import parse_cron
+from pipelines.cron import next_start
 from pipelines.submit import EXPERIMENT, PACKAGE
 
 CURRENT = "current"
@@ -348,10 +348,9 @@ def _next(each: OnCluster) -> str:
     if not each.enabled:
         return "-"
     try:
-        following = parse_cron(each.cron).next_after(datetime.now(UTC))
+        return f"{next_start(each.cron, datetime.now(UTC)):%Y-%m-%d %H:%M:%S}"
     except ConfigError:
         return "?"
-    return f"{following:%Y-%m-%d %H:%M:%S}" if following else "never"
 
 
 def _ids(found: Sequence[OnCluster]) -> str:
@@ -434,7 +433,7 @@ def _wrong_values(values: Mapping[str, Any]) -> Iterator[str]:
     if values.get("version") == "":
         yield f"version is empty; take {CURRENT}, or the name of a version on the cluster"
     for check in (
-        lambda: parse_cron(values["cron"]),
+        lambda: next_start(values["cron"], datetime.now(UTC)),
         lambda: check_values(given_values(values.get("params", ""), values.get("set", {}))),
     ):
         try:

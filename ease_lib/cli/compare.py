@@ -33,7 +33,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     where = "folder for results and finished cells (default: runs/comparison)"
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
     jobs = "processes side by side (default: one per core it may use)"
-    compare.add_argument("--jobs", type=int, metavar="N", default=available_cores(), help=jobs)
+    compare.add_argument("--jobs", type=int, metavar="N", help=jobs)
     figures = "CSV of published scores (columns task, method, score in 0 to 1, and noise_ratio) to show beside ours"
     compare.add_argument("--figures", metavar="FILE", default="", help=figures)
     add_parameters(compare, ComparisonAxes, "what varies")
@@ -51,7 +51,7 @@ def answer(parsed: argparse.Namespace) -> int:
 
     values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
-    jobs = parsed.jobs
+    jobs = available_cores() if parsed.jobs is None else parsed.jobs
     if jobs < 1:
         raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
     figures = Figures.read(parsed.figures) if parsed.figures else None
