@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store
-from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.asked import AnswerKeys, Asked
 from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.digests import sha256_of_text
 from ease_lib.errors import StoreError
@@ -165,17 +165,18 @@ class CachingClient:
         cache: ResponseCache,
         asked: Asked,
         notes: Notes,
-        left_out: Callable[[], Iterable[str]] = tuple,
+        left_out: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._client = client
         self._cache = cache
         self._asked = asked
         self._notes = notes
         self._left_out = left_out
+        self._by_left_out: dict[frozenset[str], AnswerKeys] = {}
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        key = self._key(prompt)
+        key = self._keys().key(prompt)
         if key in self._under_way:
             return replace(await asyncio.shield(self._under_way[key]), cached=True)
         task = self._under_way[key] = asyncio.create_task(self._find_or_ask(key, prompt, account))
@@ -189,20 +190,20 @@ class CachingClient:
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key, self._notes)
-        if known is None and (former := self._asked.former_key(prompt, self._left_out())) != key:
+        if known is None and (former := self._keys().former_key(prompt)):
             known = await self._cache.get(former, self._notes)
         if known is not None:
             self._notes.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
-        left_out = self._left_out()
         completion = await self._client.complete(prompt, account)
-        if self._left_out() != left_out:
-            key = self._key(prompt)
-        await self._cache.put(key, completion, self._notes)
+        await self._cache.put(self._keys().key(prompt), completion, self._notes)  # it may have refused a parameter
         return completion
 
-    def _key(self, prompt: str) -> str:
-        return self._asked.answer_key(prompt, self._left_out())
+    def _keys(self) -> AnswerKeys:
+        left_out = self._left_out()
+        if left_out not in self._by_left_out:
+            self._by_left_out[left_out] = self._asked.answer_keys(left_out)
+        return self._by_left_out[left_out]
 
 
 def object_name(key: str) -> str:

@@ -121,6 +121,7 @@ class Evaluator:
         self._client = client
         self._on_row = on_row
         self._rows = rows
+        self._hashes = [row_hash(row.input) for row in rows]
         self._metric = metric
         self._requirement = requirement
         self._judge = judge
@@ -185,7 +186,7 @@ class Evaluator:
         async def ask(position: int) -> _Row:
             row = self._rows[position]
             prompt = self._prompt(question, position)
-            account = f"{question.account}{ABOUT}{row_hash(row.input)}" if question.account else ""
+            account = f"{question.account}{ABOUT}{self._hashes[position]}" if question.account else ""
             try:
                 completion = await self._client.complete(prompt, account)
             except errors.EndpointError as error:
