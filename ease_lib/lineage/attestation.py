@@ -1,8 +1,7 @@
 """Signatures: an in-toto Statement in a DSSE envelope, made with a private key and checked with public ones.
 
-    signature over  PAE(type, body) = "DSSEv1" SP len(type) SP type SP len(body) SP body     (DSSE protocol, version 1)
-
-Keys are Ed25519, or ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
+Envelopes, signing and verification are those of securesystemslib, which in-toto's own tools use. Keys are Ed25519, or
+ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
 (SubjectPublicKeyInfo, DER); it is a hint for people, every key that was given is tried.
 
 Every statement says where what it is of lies, so that a copy in another folder is none that was signed there. Two kinds
@@ -19,19 +18,18 @@ The time in a statement is what the signer says; nobody else stamps it.
 
 from __future__ import annotations
 
-import base64
-import binascii
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from ease_lib import keys
 from ease_lib.errors import ConfigError, LineageError
@@ -45,6 +43,9 @@ from ease_lib.lineage.exports.slsa import (
 )
 from ease_lib.lineage.record import Record, now, resource_uri, sha256_of
 
+if TYPE_CHECKING:  # takes 0.1 s to import, and few commands sign or verify
+    from securesystemslib.signer import CryptoSigner, SSlibKey
+
 SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
 ENVELOPE_FILE = "provenance.dsse.json"
@@ -55,6 +56,8 @@ UNSIGNED = b"{}\n"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 SEAL_TYPE = "urn:ease-pipelines:seal:v1"
 PREVIOUS = "previous_version"
+SCHEMES = ("ed25519", "ecdsa-sha2-nistp256")
+"""Kinds of keys, by securesystemslib's names."""
 HOW_TO_MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`"
 
 _NONE = f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
@@ -67,27 +70,25 @@ class WrongSignature(LineageError):
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key, in the form of `cryptography`. It shows itself by its id only."""
+    """A private key. It shows itself by its id only."""
 
-    _key: Any
+    _signer: CryptoSigner
 
     def __repr__(self) -> str:
         return f"Signer({self.public.keyid})"
 
     @property
     def public(self) -> PublicKey:
-        return PublicKey(name="this key", _key=self._key.public_key())
+        return PublicKey(name="this key", key=self._signer.public_key)
 
     def sign(self, statement: Record) -> bytes:
         """The statement in a DSSE envelope, as JSON."""
+        from securesystemslib.dsse import Envelope
+
         body = json.dumps(statement, ensure_ascii=False, sort_keys=True).encode()
-        signature = self._key.sign(pre_authentication(PAYLOAD_TYPE, body), *_algorithm(self._key))
-        envelope = {
-            "payloadType": PAYLOAD_TYPE,
-            "payload": base64.b64encode(body).decode(),
-            "signatures": [{"keyid": self.public.keyid, "sig": base64.b64encode(signature).decode()}],
-        }
-        return (json.dumps(envelope, indent=1) + "\n").encode()
+        envelope = Envelope(body, PAYLOAD_TYPE, {})
+        envelope.sign(self._signer)
+        return (json.dumps(envelope.to_dict(), indent=1) + "\n").encode()
 
     def seal(self, name: str, uri: str, content: bytes) -> bytes:
         """The envelope that says that a file of a lineage root has this content.
@@ -114,20 +115,13 @@ class PublicKey:
     """
 
     name: str
-    _key: Any
+    key: SSlibKey
     since: datetime | None = None
     until: datetime | None = None
 
     @property
     def keyid(self) -> str:
-        encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        return sha256_of(self._key.public_bytes(encoding, form))
-
-    def made(self, signature: bytes, message: bytes) -> bool:
-        with suppress(InvalidSignature):
-            self._key.verify(signature, message, *_algorithm(self._key))
-            return True
-        return False
+        return self.key.keyid
 
     def accepts(self, moment: datetime) -> bool:
         return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
@@ -197,7 +191,7 @@ def signer(*, is_needed: bool = False) -> Signer | None:
         raise ConfigError(f"{keys.SIGNING_KEY_FILE} cannot be read: {error.strerror}") from error
     if is_needed and not pem:
         raise ConfigError(_NONE)
-    return Signer(_private(pem, where)) if pem else None
+    return signer_of(pem, where) if pem else None
 
 
 def check_signing(*, is_needed: bool) -> None:
@@ -210,7 +204,7 @@ def check_signing(*, is_needed: bool) -> None:
     """
     public = keys.signing_public_key()
     if public:
-        _public(public.encode(), keys.SIGNING_PUBLIC_KEY)
+        _public_key(public.encode(), keys.SIGNING_PUBLIC_KEY)
     signer(is_needed=is_needed and not public)
 
 
@@ -228,7 +222,7 @@ def read_public_key(text: str) -> PublicKey:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"--public-key {path} cannot be read: {error.strerror}") from error
-    return PublicKey(name=path, _key=_public(content, path), since=_moment(since, text), until=_moment(until, text))
+    return PublicKey(name=path, key=_public_key(content, path), since=_moment(since, text), until=_moment(until, text))
 
 
 def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
@@ -237,21 +231,25 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     Raises:
         WrongSignature: when it is damaged, signed by none of them, or at another time.
     """
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.exceptions import UnverifiedSignatureError
+
     try:
-        envelope = json.loads(content)
-        body = base64.b64decode(envelope["payload"], validate=True)
-        signatures = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
-        kind = str(envelope["payloadType"])
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        envelope = Envelope.from_dict(json.loads(content))
+        message = envelope.pae()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise WrongSignature("no DSSE envelope, or a damaged one") from error
-    message = pre_authentication(kind, body)
-    made = [key for key in accepted if any(key.made(signature, message) for signature in signatures)]
+    made = []
+    for key, signature in itertools.product(accepted, envelope.signatures.values()):
+        with suppress(UnverifiedSignatureError):
+            key.key.verify_signature(signature, message)
+            made.append(key)
     if not made:
         raise WrongSignature("by none of the keys given, or not over this content")
     try:
-        statement = json.loads(body)
-        if kind != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
-            raise WrongSignature(f"signed, and no in-toto Statement of version 1: {kind}")
+        statement = json.loads(envelope.payload)
+        if envelope.payload_type != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
+            raise WrongSignature(f"signed, and no in-toto Statement of version 1: {envelope.payload_type}")
         at = datetime.fromisoformat(_signed_at(statement))
         valid = [key for key in made if key.accepts(at)]
         signed = Signed(statement=statement, key=made[0], at=at)
@@ -298,12 +296,6 @@ def open_seal(
     return signed
 
 
-def pre_authentication(kind: str, body: bytes) -> bytes:
-    """The bytes that DSSE signs."""
-    name = kind.encode()
-    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(body), body)
-
-
 def signed_provenance(
     chain: Chain, files: Record, *, manifest: Record | None = None, previous: Sequence[Record] = ()
 ) -> Record:
@@ -334,33 +326,43 @@ def _signed_at(statement: Record) -> str:
     raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
 
 
-def _private(pem: bytes, where: str) -> Any:
+def signer_of(pem: bytes, where: str) -> Signer:
+    """The private key of a PEM text.
+
+    Args:
+        where: the variable or file that has it, for messages.
+
+    Raises:
+        ConfigError: when it is encrypted, or not a private key of a kind that signs here.
+    """
+    from securesystemslib.signer import CryptoSigner
+
     try:
         key = serialization.load_pem_private_key(pem, None)
     except TypeError as error:
         raise ConfigError(f"{where} is encrypted; store the key without a passphrase in a Secret or file") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no private key in PEM; {HOW_TO_MAKE_ONE}") from error
-    _algorithm(key, where)
-    return key
+    return Signer(CryptoSigner(key, _supported(key.public_key(), where)))
 
 
-def _public(pem: bytes, where: str) -> Any:
+def _public_key(pem: bytes, where: str) -> SSlibKey:
     try:
         key = serialization.load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it") from error
-    _algorithm(key, where)
-    return key
+    return _supported(key, where)
 
 
-def _algorithm(key: Any, where: str = "the key") -> tuple[ec.ECDSA, ...]:
-    """What `sign` and `verify` of a key want beside signature and message."""
-    if isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey):
-        return ()
-    is_curve = isinstance(key, ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey)
-    if is_curve and isinstance(key.curve, ec.SECP256R1):
-        return (ec.ECDSA(hashes.SHA256()),)
+def _supported(key: PublicKeyTypes, where: str) -> SSlibKey:
+    """The key under our id, if it is of a kind that signs here."""
+    from securesystemslib.signer import SSlibKey
+
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    with suppress(ValueError):
+        found = SSlibKey.from_crypto(key, keyid=sha256_of(key.public_bytes(*form)))
+        if found.scheme in SCHEMES:
+            return found
     raise ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
 
 

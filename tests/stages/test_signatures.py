@@ -24,7 +24,7 @@ from tests.forger import Forger
 from tests.recorded_run import STAGES, RecordedRun
 from tests.signing_keys import KeyPair
 from tests.tamper import made_table
-from tests.unit.lineage.test_attestation import signer_of
+from tests.unit.lineage.test_attestation import signer_with
 
 SIGNATURE_MISSING, NOT_AS_SIGNED = 4, 3
 
@@ -507,7 +507,7 @@ def test_who_recomputes_every_digest_is_found_by_the_signatures_alone(name, sign
     try:
         FORGERIES[name](forger)
         forger.settle()
-        SIGNATURES[signatures](forger, signer_of(mine))
+        SIGNATURES[signatures](forger, signer_with(mine))
         unnoticed = verify_place(str(signed / "prompts"), all_versions=name != "version replaced")
         assert unnoticed.is_whole, unnoticed.problems
         code = verified(signed / "prompts", pair)
