@@ -163,6 +163,12 @@ def stage_of(uri: str) -> str:
     return uri.rpartition("/")[2].removesuffix(".json").partition("-")[0]
 
 
+def split_root(uri: str) -> tuple[str, str]:
+    """Lineage root and name there of a record."""
+    root, _, rest = uri.rpartition("/runs/")
+    return root, f"runs/{rest}"
+
+
 _RECORD = re.compile(rf"(^|/)({ARTIFACT}/[a-z_]+|runs/[^/]+/[a-z_]+-[0-9a-f-]{{36}})\.json$")
 
 

@@ -30,7 +30,7 @@ from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
-SEALS = "signatures"
+SIGNATURES = "signatures"
 """Folder of a lineage root: `signatures/NAME` is the signature of the file `NAME` there."""
 
 
@@ -97,8 +97,8 @@ class Attempt:
         notes: what the stage meets beside its artifacts.
         found: what the run or comparison found, of the stage that ends it: sentences `said` and `scores` by name, for
             people.
-        seal: makes the signature of the record, by its name in the root, its address and its content, when the stage
-            has ended well; of a stage that has a key.
+        sign: signs the record when the stage has ended well, by its name in the root, its address and its content; of
+            a stage that has a key.
     """
 
     link: str
@@ -107,7 +107,7 @@ class Attempt:
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
     found: Record | None = None
-    seal: Callable[[str, str, bytes], bytes] | None = None
+    sign: Callable[[str, str, bytes], bytes] | None = None
 
     @property
     def sha256(self) -> str:
@@ -157,8 +157,8 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         end("failed", error=str(error) if isinstance(error, EaseError) else f"{type(error).__name__}: {error}")
         raise
     end("complete", outputs=attempt.outputs, **({"found": attempt.found} if attempt.found else {}))
-    if store and attempt.seal:
-        store.write(f"{SEALS}/{name}", attempt.seal(name, store.address(name), attempt.content))
+    if store and attempt.sign:
+        store.write(f"{SIGNATURES}/{name}", attempt.sign(name, store.address(name), attempt.content))
 
 
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
