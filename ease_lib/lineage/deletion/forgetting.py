@@ -146,7 +146,9 @@ def _runs_at(files: Sequence[Files]) -> list[RunAt]:
             for step in steps:
                 by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
             for run, own in by_run.items():
-                found.setdefault(run, RunAt(root=root, chain=Chain(place=Place(store.uri), steps=own)))
+                chain = Chain(place=Place(store.uri), steps=own)
+                chain.place.look_for_move(chain.head)
+                found.setdefault(run, RunAt(root=root, chain=chain))
     return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
