@@ -23,9 +23,8 @@ from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
 from ease_lib.keys import secret_headers
-from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
-from ease_lib.lineage.redaction import redacted_document, secrets_of
+from ease_lib.lineage.redaction import redacted, redacted_document, secrets_of
 from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
@@ -40,6 +39,8 @@ class RunContext:
 
     Args:
         image: reference with tag or digest; empty outside containers.
+        openlineage_key: for the endpoint of `openlineage_url`.
+        has_openlineage: whether OpenLineage's own variables say where events go.
         secrets: values that no record may hold.
     """
 
@@ -50,6 +51,7 @@ class RunContext:
     pod: str = ""
     retry: int = 0
     openlineage_key: str = ""
+    has_openlineage: bool = False
     secrets: tuple[str, ...] = ()
 
 
@@ -139,9 +141,8 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         if store:
             store.write(name, attempt.content)
         url = str(work.parameters.get("openlineage_url", ""))
-        problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key) if url else None
-        if problem:
-            logger.info("notice: %s", problem)
+        if url or context.has_openlineage:
+            _send_event(record, url, context)
 
     def end(state: str, **more: Any) -> None:
         keep(state, ended=now(), **more, **_met(attempt.notes))
@@ -159,6 +160,14 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
     end("complete", outputs=attempt.outputs, **({"found": attempt.found} if attempt.found else {}))
     if store and attempt.sign:
         store.write(f"{SIGNATURES}/{name}", attempt.sign(name, store.address(name), attempt.content))
+
+
+def _send_event(record: Record, url: str, context: RunContext) -> None:
+    from ease_lib.lineage.exports.openlineage import emit, openlineage_events  # takes 0.2 s
+
+    problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key)
+    if problem:
+        logger.info("notice: %s", redacted(problem, _secrets(context)))
 
 
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:
