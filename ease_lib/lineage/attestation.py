@@ -208,6 +208,7 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     """
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import UnverifiedSignatureError
+    from securesystemslib.signer import Signature
 
     try:
         envelope = Envelope.from_dict(json.loads(content))
@@ -217,13 +218,13 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     made = []
     for key, signature in itertools.product(accepted, envelope.signatures.values()):
         with suppress(UnverifiedSignatureError):
-            key.key.verify_signature(signature, message)
+            key.key.verify_signature(Signature(key.keyid, signature.signature), message)  # whatever id it names
             made.append(key)
     if not made:
         raise WrongSignature("by none of the keys given, or not over this content")
     try:
         signed = _signed(json.loads(envelope.payload), envelope.payload_type, made[0])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongSignature("signed, and no statement of ours") from error
     valid = [key for key in made if key.accepts(signed.at)]
     if not valid:

@@ -207,7 +207,7 @@ def _output(part: Record) -> OutputDataset:
     return OutputDataset(*_named(part["uri"]), facets=_facets(part), outputFacets={"outputStatistics": statistics})
 
 
-def _counts(part: Record) -> dict[str, int]:
+def _counts(part: Record) -> dict[str, Any]:
     rows = {"rowCount": part["rows"]} if "rows" in part else {}
     return {"size": part["bytes"], "fileCount": len(part.get("files", [part])), **rows}
 

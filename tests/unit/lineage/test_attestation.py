@@ -141,7 +141,8 @@ def test_the_key_of_somebody_else_does_not_do_whatever_it_is_called(pair, tmp_pa
 
 def test_one_good_signature_among_others_is_enough(pair, tmp_path):
     other = KeyPair(tmp_path, "other")
-    envelopes = [json.loads(each.sign_files(named())) for each in (signer_with(other), signer())]
+    statement = statement_of(signed_files())
+    envelopes = [json.loads(each.sign(statement)) for each in (signer_with(other), signer())]
     envelope = {**envelopes[0], "signatures": [each["signatures"][0] for each in envelopes]}
     for known in (pair, other):
         assert open_envelope(json.dumps(envelope).encode(), accepted(known)).key.name == str(known.file)
