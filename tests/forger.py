@@ -15,7 +15,7 @@ from pathlib import Path
 from ease_lib.black_box.cache import entry_bytes
 from ease_lib.lineage import record as lineage_record
 from ease_lib.lineage.chain import MANIFEST_CONTRACT
-from ease_lib.lineage.recording import SEALS, mark_content, mark_name
+from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.summary import summary_page
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
@@ -119,25 +119,15 @@ class Forger:
     def strip(self):
         """Take all signatures away."""
         for path in self._envelopes():
-            if path.name == "signed_provenance.json":
-                self.write(path, b"{}\n")
-            else:
-                self._forget(path)
+            self._forget(path)
         self.settle()
 
     def sign(self, key):
         """Sign everything anew, with a key of one's own."""
-        seals = [path for path in self._envelopes() if SEALS in path.parts]
-        for path in self._envelopes():
-            if path not in seals:
-                statement = json.dumps(_statement(path.read_bytes())).encode()
-                self.write(path, key.sign(json.loads(_DIGEST.sub(self._newest, statement))))
-                self.settle()
-        for path in seals:
-            root = path.parents[3]
-            name = str(path.relative_to(root / SEALS))
-            if (root / name).exists():
-                path.write_bytes(key.seal(name, str(root / name), (root / name).read_bytes()))
+        for path in self._envelopes():  # versions before the ends of runs, which name them
+            statement = json.dumps(_statement(path.read_bytes())).encode()
+            self.write(path, key.sign(json.loads(_DIGEST.sub(self._newest, statement))))
+            self.settle()
 
     def remove(self, path):
         """Remove a file, and its line in whatever lists it by name and digest."""
@@ -167,9 +157,7 @@ class Forger:
         path.unlink()
 
     def _envelopes(self):
-        return [path for path in sorted(self._files()) if json_of(path).get("payloadType")] + [
-            path for path in sorted(self._files()) if path.name == "signed_provenance.json" and not json_of(path)
-        ]
+        return [path for path in sorted(self._files()) if json_of(path).get("payloadType")]
 
     def _newest(self, found):
         digest = found[0].decode()

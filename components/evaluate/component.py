@@ -95,7 +95,6 @@ def evaluate(
             best_sequence=best_sequence,
             results=results,
             publication=file_in(result, "publication.json"),
-            signed_provenance=file_in(result, "signed_provenance.json"),
             chain=chain,
         )
         show(metrics, confusion, tested, reported, published)

@@ -1,60 +1,50 @@
 """Signatures: an in-toto Statement in a DSSE envelope, made with a private key and checked with public ones.
 
-    signature over  PAE(type, body) = "DSSEv1" SP len(type) SP type SP len(body) SP body     (DSSE protocol, version 1)
-
-Keys are Ed25519, or ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
+Envelopes, signing and verification are those of securesystemslib, which in-toto's own tools use. Keys are Ed25519, or
+ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
 (SubjectPublicKeyInfo, DER); it is a hint for people, every key that was given is tried.
 
-Every statement says where what it is of lies, so that a copy in another folder is none that was signed there. Two kinds
-are signed:
-
-provenance   of a run: what `exports/slsa.py` exports, with the time of the signature, all records of the run as
-             byproducts, and of a published version its `version.json` as subject and the versions before it, with their
-             signatures, as dependencies of kind `previous_version`
-seal         of one file of a lineage root that is finished after that: the record of the stage that publishes, a
-             tombstone; `signatures/NAME` in the root is the seal of `NAME`
+A statement names files: each by name, address and SHA-256. The address binds it to a folder, so a copy in another
+folder is not one that was signed there. `version.json` names every file and record of a published version, so the
+envelope over it covers all of them; it also names the versions before, with their envelopes. What is finished later
+gets an envelope of the same kind, `signatures/NAME` in the lineage root for the file `NAME` there: the record of the
+stage that publishes, which ends after the version is the latest, with all other records of the run; and each tombstone.
 
 The time in a statement is what the signer says; nobody else stamps it.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from ease_lib import keys
 from ease_lib.errors import ConfigError, LineageError
-from ease_lib.lineage.chain import Chain, same_place
-from ease_lib.lineage.exports.slsa import (
-    PREDICATE_TYPE,
-    PUBLISH,
-    STATEMENT_TYPE,
-    provenance_statement,
-    record_resources,
-)
+from ease_lib.lineage.chain import Chain, same_place, split_root
+from ease_lib.lineage.exports.slsa import PUBLISH, STATEMENT_TYPE, resource
 from ease_lib.lineage.record import Record, now, resource_uri, sha256_of
+
+if TYPE_CHECKING:  # takes 0.1 s to import, and few commands sign or verify
+    from securesystemslib.signer import CryptoSigner, SSlibKey
 
 SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
-ENVELOPE_FILE = "provenance.dsse.json"
-"""Of a published version: its signed provenance."""
-OUTPUT = "signed_provenance"
-"""Of the stage that publishes, likewise; `UNSIGNED` without a key."""
-UNSIGNED = b"{}\n"
+ENVELOPE_FILE = "version.dsse.json"
+"""The envelope over the `version.json` beside it."""
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-SEAL_TYPE = "urn:ease-pipelines:seal:v1"
-PREVIOUS = "previous_version"
+PREDICATE_TYPE = "urn:ease-pipelines:signed-files:v1"
+SCHEMES = ("ed25519", "ecdsa-sha2-nistp256")
+"""Kinds of keys, by securesystemslib's names."""
 HOW_TO_MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`"
 
 _NONE = f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
@@ -67,41 +57,40 @@ class WrongSignature(LineageError):
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key, in the form of `cryptography`. It shows itself by its id only."""
+    """A private key. It shows itself by its id only."""
 
-    _key: Any
+    _signer: CryptoSigner
 
     def __repr__(self) -> str:
         return f"Signer({self.public.keyid})"
 
     @property
     def public(self) -> PublicKey:
-        return PublicKey(name="this key", _key=self._key.public_key())
+        return PublicKey(name="this key", key=self._signer.public_key)
 
     def sign(self, statement: Record) -> bytes:
         """The statement in a DSSE envelope, as JSON."""
-        body = json.dumps(statement, ensure_ascii=False, sort_keys=True).encode()
-        signature = self._key.sign(pre_authentication(PAYLOAD_TYPE, body), *_algorithm(self._key))
-        envelope = {
-            "payloadType": PAYLOAD_TYPE,
-            "payload": base64.b64encode(body).decode(),
-            "signatures": [{"keyid": self.public.keyid, "sig": base64.b64encode(signature).decode()}],
-        }
-        return (json.dumps(envelope, indent=1) + "\n").encode()
+        from securesystemslib.dsse import Envelope
 
-    def seal(self, name: str, uri: str, content: bytes) -> bytes:
-        """The envelope that says that a file of a lineage root has this content.
+        body = json.dumps(statement, ensure_ascii=False, sort_keys=True).encode()
+        envelope = Envelope(body, PAYLOAD_TYPE, {})
+        envelope.sign(self._signer)
+        return (json.dumps(envelope.to_dict(), indent=1) + "\n").encode()
+
+    def sign_files(self, files: Sequence[Record]) -> bytes:
+        """The envelope that says that these files have this content.
 
         Args:
-            name, uri: of the file in the root, and its whole address.
+            files: as `named_file` gives them.
         """
-        statement = {
-            "_type": STATEMENT_TYPE,
-            "subject": [{"name": name, "uri": address_of(uri), "digest": {"sha256": sha256_of(content)}}],
-            "predicateType": SEAL_TYPE,
-            "predicate": {"signed_at": now()},
-        }
-        return self.sign(statement)
+        return self.sign(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": list(files),
+                "predicateType": PREDICATE_TYPE,
+                "predicate": {"signed_at": now()},
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,20 +103,13 @@ class PublicKey:
     """
 
     name: str
-    _key: Any
+    key: SSlibKey
     since: datetime | None = None
     until: datetime | None = None
 
     @property
     def keyid(self) -> str:
-        encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        return sha256_of(self._key.public_bytes(encoding, form))
-
-    def made(self, signature: bytes, message: bytes) -> bool:
-        with suppress(InvalidSignature):
-            self._key.verify(signature, message, *_algorithm(self._key))
-            return True
-        return False
+        return self.key.keyid
 
     def accepts(self, moment: datetime) -> bool:
         return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
@@ -146,43 +128,30 @@ class Signed:
         return f"signed by {self.key.name} ({self.key.keyid[:12]}) at {_shown(self.at)}"
 
     @property
-    def subjects(self) -> dict[str, str]:
-        """SHA-256 by name."""
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that it names, by name."""
         return {each["name"]: each["digest"]["sha256"] for each in self.statement["subject"]}
 
-    def strayed(self, name: str, uri: str, moved_from: Sequence[str] = ()) -> str:
-        """Why a subject is none of the file at this address; empty where it is.
+    def check_is_about(self, name: str, uri: str, moved_from: Sequence[str] = ()) -> None:
+        """Whether it names the file at this address.
 
         Args:
+            name: of the file in the folder that it was signed in.
             moved_from: folders whose content may have been moved, to wherever its files lie now.
+
+        Raises:
+            WrongSignature: when it names no such file, or one in another folder.
         """
-        said = next((str(each.get("uri", "")) for each in self.statement["subject"] if each["name"] == name), "")
+        signed_as = next((str(each["uri"]) for each in self.statement["subject"] if each["name"] == name), "")
+        if not signed_as:
+            raise WrongSignature("the signature of something else")
         lies_at = address_of(uri)
-        if said == lies_at:
-            return ""
         old = [f"{address_of(folder)}/" for folder in moved_from]
-        if any(said.startswith(folder) and lies_at.endswith(said[len(folder) - 1 :]) for folder in old):
-            return ""
-        if not said:
-            return "the signature does not say of which folder it is, as old ones do not: publish anew"
-        return f"signed as {said}: copied from there? Where you moved it yourself, say so by --moved-from"
-
-    @property
-    def run(self) -> str:
-        return str(self.statement["predicate"]["runDetails"]["metadata"]["invocationId"])
-
-    @property
-    def records(self) -> dict[str, Record]:
-        """Lineage records of the run as resources, by the name `records/STAGE-ATTEMPT.json`."""
-        byproducts = self.statement["predicate"]["runDetails"]["byproducts"]
-        return {each["name"]: each for each in byproducts if each["name"].startswith("records/")}
-
-    @property
-    def previous(self) -> dict[str, str]:
-        """SHA-256 of the manifests and signatures of the versions before, by name in the folder of versions."""
-        dependencies = self.statement["predicate"]["buildDefinition"]["resolvedDependencies"]
-        named = [each for each in dependencies if each.get("annotations", {}).get("kind") == PREVIOUS]
-        return {each["name"]: each["digest"]["sha256"] for each in named}
+        rests = [signed_as[len(folder) - 1 :] for folder in old if signed_as.startswith(folder)]
+        if signed_as != lies_at and not any(map(lies_at.endswith, rests)):
+            raise WrongSignature(
+                f"signed as {signed_as}: copied from there? Where you moved it yourself, say so by --moved-from"
+            )
 
 
 def signer(*, is_needed: bool = False) -> Signer | None:
@@ -197,7 +166,7 @@ def signer(*, is_needed: bool = False) -> Signer | None:
         raise ConfigError(f"{keys.SIGNING_KEY_FILE} cannot be read: {error.strerror}") from error
     if is_needed and not pem:
         raise ConfigError(_NONE)
-    return Signer(_private(pem, where)) if pem else None
+    return signer_of(pem, where) if pem else None
 
 
 def check_signing(*, is_needed: bool) -> None:
@@ -210,7 +179,7 @@ def check_signing(*, is_needed: bool) -> None:
     """
     public = keys.signing_public_key()
     if public:
-        _public(public.encode(), keys.SIGNING_PUBLIC_KEY)
+        _public_key(public.encode(), keys.SIGNING_PUBLIC_KEY)
     signer(is_needed=is_needed and not public)
 
 
@@ -228,7 +197,7 @@ def read_public_key(text: str) -> PublicKey:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"--public-key {path} cannot be read: {error.strerror}") from error
-    return PublicKey(name=path, _key=_public(content, path), since=_moment(since, text), until=_moment(until, text))
+    return PublicKey(name=path, key=_public_key(content, path), since=_moment(since, text), until=_moment(until, text))
 
 
 def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
@@ -237,32 +206,40 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     Raises:
         WrongSignature: when it is damaged, signed by none of them, or at another time.
     """
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.exceptions import UnverifiedSignatureError
+    from securesystemslib.signer import Signature
+
     try:
-        envelope = json.loads(content)
-        body = base64.b64decode(envelope["payload"], validate=True)
-        signatures = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
-        kind = str(envelope["payloadType"])
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        envelope = Envelope.from_dict(json.loads(content))
+        message = envelope.pae()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise WrongSignature("no DSSE envelope, or a damaged one") from error
-    message = pre_authentication(kind, body)
-    made = [key for key in accepted if any(key.made(signature, message) for signature in signatures)]
+    made = []
+    for key, signature in itertools.product(accepted, envelope.signatures.values()):
+        with suppress(UnverifiedSignatureError):
+            key.key.verify_signature(Signature(key.keyid, signature.signature), message)  # whatever id it names
+            made.append(key)
     if not made:
         raise WrongSignature("by none of the keys given, or not over this content")
     try:
-        statement = json.loads(body)
-        if kind != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
-            raise WrongSignature(f"signed, and no in-toto Statement of version 1: {kind}")
-        at = datetime.fromisoformat(_signed_at(statement))
-        valid = [key for key in made if key.accepts(at)]
-        signed = Signed(statement=statement, key=made[0], at=at)
-        signed.subjects  # noqa: B018  (has every field, or raises)
-        if statement["predicateType"] == PREDICATE_TYPE:
-            signed.run, signed.records, signed.previous  # noqa: B018
-    except (ValueError, KeyError, TypeError) as error:
+        signed = _signed(json.loads(envelope.payload), envelope.payload_type, made[0])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongSignature("signed, and no statement of ours") from error
+    valid = [key for key in made if key.accepts(signed.at)]
     if not valid:
-        raise WrongSignature(f"by {made[0].name} at {_shown(at)}, when that key was not valid")
+        raise WrongSignature(f"by {made[0].name} at {_shown(signed.at)}, when that key was not valid")
     return replace(signed, key=valid[0])
+
+
+def _signed(statement: Record, payload_type: str, key: PublicKey) -> Signed:
+    if payload_type != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
+        raise WrongSignature(f"signed, and no in-toto Statement of version 1: {payload_type}")
+    if statement["predicateType"] != PREDICATE_TYPE:
+        raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
+    if not all(each.keys() >= {"name", "uri"} and "sha256" in each["digest"] for each in statement["subject"]):
+        raise WrongSignature("signed, and no statement of ours")
+    return Signed(statement=statement, key=key, at=datetime.fromisoformat(statement["predicate"]["signed_at"]))
 
 
 def address_of(uri: str) -> str:
@@ -270,97 +247,55 @@ def address_of(uri: str) -> str:
     return resource_uri(same_place(uri))
 
 
-def open_seal(
-    content: bytes,
-    name: str,
-    uri: str,
-    sealed: bytes,
-    accepted: Iterable[PublicKey],
-    moved_from: Sequence[str] = (),
-) -> Signed:
-    """The seal of a file of a lineage root.
+def named_file(name: str, uri: str, sha256: str) -> Record:
+    """A file as statements name it."""
+    return resource(name, same_place(uri), sha256)
+
+
+def named_records(chain: Chain) -> list[Record]:
+    """The records of a run that lie in a lineage root, but for that of a publication under way, which will change."""
+    ended = [step for step in chain.everything if step.stage != PUBLISH or step.record["state"] != "started"]
+    lying = [(str(step.record["attempt"]["record"]), step.sha256) for step in ended if step.record["attempt"]["record"]]
+    return [named_file(split_root(uri)[1], uri, sha256) for uri, sha256 in lying]
+
+
+def signer_of(pem: bytes, where: str) -> Signer:
+    """The private key of a PEM text.
 
     Args:
-        name, uri: of the file in the root, and where it lies.
-        sealed: the content of the file.
-        moved_from: as of `Signed.strayed`.
+        where: the variable or file that has it, for messages.
 
     Raises:
-        WrongSignature: as `open_envelope`, and when it is the seal of something else.
+        ConfigError: when it is encrypted, or not a private key of a kind that signs here.
     """
-    signed = open_envelope(content, accepted)
-    if signed.statement["predicateType"] != SEAL_TYPE or name not in signed.subjects:
-        raise WrongSignature("signed, and the seal of something else")
-    if signed.subjects[name] != sha256_of(sealed):
-        raise WrongSignature("this is not the content that was signed")
-    if strayed := signed.strayed(name, uri, moved_from):
-        raise WrongSignature(strayed)
-    return signed
+    from securesystemslib.signer import CryptoSigner
 
-
-def pre_authentication(kind: str, body: bytes) -> bytes:
-    """The bytes that DSSE signs."""
-    name = kind.encode()
-    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(body), body)
-
-
-def signed_provenance(
-    chain: Chain, files: Record, *, manifest: Record | None = None, previous: Sequence[Record] = ()
-) -> Record:
-    """The Statement about a run that is signed.
-
-    Args:
-        files: `{"sha256": ..., "bytes": ...}` of the result's files by name.
-        manifest: `version.json` of the published version as subject, if there is one.
-        previous: resources of the versions before it.
-    """
-    statement = provenance_statement(chain, files)
-    definition, details = statement["predicate"]["buildDefinition"], statement["predicate"]["runDetails"]
-    known = {each["name"] for each in details["byproducts"]}
-    ended = [step for step in chain.everything if step.stage != PUBLISH or step.record["state"] != "started"]
-    statement["subject"] += [manifest] if manifest else []
-    definition["internalParameters"]["signed_at"] = now()
-    definition["resolvedDependencies"] += [{**each, "annotations": {"kind": PREVIOUS}} for each in previous]
-    details["byproducts"] += [each for each in record_resources(ended) if each["name"] not in known]
-    return statement
-
-
-def _signed_at(statement: Record) -> str:
-    predicate = statement["predicate"]
-    if statement["predicateType"] == SEAL_TYPE:
-        return str(predicate["signed_at"])
-    if statement["predicateType"] == PREDICATE_TYPE:
-        return str(predicate["buildDefinition"]["internalParameters"]["signed_at"])
-    raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
-
-
-def _private(pem: bytes, where: str) -> Any:
     try:
         key = serialization.load_pem_private_key(pem, None)
     except TypeError as error:
         raise ConfigError(f"{where} is encrypted; store the key without a passphrase in a Secret or file") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no private key in PEM; {HOW_TO_MAKE_ONE}") from error
-    _algorithm(key, where)
-    return key
+    return Signer(CryptoSigner(key, _supported(key.public_key(), where)))
 
 
-def _public(pem: bytes, where: str) -> Any:
+def _public_key(pem: bytes, where: str) -> SSlibKey:
     try:
         key = serialization.load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{where} holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it") from error
-    _algorithm(key, where)
-    return key
+    return _supported(key, where)
 
 
-def _algorithm(key: Any, where: str = "the key") -> tuple[ec.ECDSA, ...]:
-    """What `sign` and `verify` of a key want beside signature and message."""
-    if isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey):
-        return ()
-    is_curve = isinstance(key, ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey)
-    if is_curve and isinstance(key.curve, ec.SECP256R1):
-        return (ec.ECDSA(hashes.SHA256()),)
+def _supported(key: PublicKeyTypes, where: str) -> SSlibKey:
+    """The key under our id, if it is of a kind that signs here."""
+    from securesystemslib.signer import SSlibKey
+
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    with suppress(ValueError):
+        found = SSlibKey.from_crypto(key, keyid=sha256_of(key.public_bytes(*form)))
+        if found.scheme in SCHEMES:
+            return found
     raise ConfigError(f"{where} is neither Ed25519 nor ECDSA on P-256; {HOW_TO_MAKE_ONE}")
 
 

@@ -1,8 +1,8 @@
 """Follow records from a prompt back to the raw data, wherever they lie now.
 
-A record links to those of its inputs by URI and SHA-256. What was copied or moved as a whole (a bucket to a folder, a
-run to another machine) is found again below the place that was asked for; a published version holds copies of all
-records of its chain.
+A record links to those of its inputs by URI and SHA-256, and says where it lay itself. Where a record with its content
+lies elsewhere now, below the place that was asked for, what lay around it is looked for there too; anything else that
+was moved is missing. A published version holds copies of all records of its chain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -41,75 +40,6 @@ def shipped(uri: str) -> bytes | None:
     root = Path(str(resources.files("ease_lib"))).resolve()
     file = root.parent.joinpath(*package.split("."), path).resolve()
     return file.read_bytes() if file.is_relative_to(root) and file.is_file() else None
-
-
-class Place:
-    """Where to look for what records name: at its own URI, or below the folder that was asked for if that was moved.
-
-    Args:
-        uri: the folder that was asked for; empty when there was none.
-        moved_from: folders whose content was moved to it.
-    """
-
-    def __init__(self, uri: str = "", moved_from: Sequence[str] = ()) -> None:
-        self.uri = uri
-        self._moved_from = [absolute(folder) for folder in moved_from]
-        self._store = open_store(uri) if uri else None
-
-    def read(self, uri: str) -> bytes | None:
-        """The content of a file or object, or None where there is none.
-
-        Raises:
-            StoreError: when the store cannot be asked.
-        """
-        if uri.startswith(PACKAGE):
-            return shipped(uri)
-        if "://" not in uri and Path(uri).exists() and not Path(uri).is_file():
-            return None  # a device or a pipe that a record names would never end
-        folder, name = open_file(uri)
-        try:
-            content = folder.read(name)
-        except (ValueError, OSError) as error:
-            raise LineageError(f"{uri[:200]!r} cannot be read: {error}") from error
-        moved = self._moved(uri) if content is None else ""
-        return self._store.read(moved) if moved and self._store else content
-
-    def where(self, uri: str) -> str:
-        """The address that `read` finds it at."""
-        folder, name = open_file(uri)
-        moved = "" if self._store is None or folder.read(name) is not None else self._moved(uri)
-        return joined(self.uri, moved) if moved else uri
-
-    def found(self, uri: str) -> bytes | None:
-        """As `read`; None too where the store cannot be asked."""
-        with suppress(StoreError):
-            return self.read(uri)
-        return None
-
-    def store_of(self, uri: str) -> Store:
-        """The folder of this URI, or the one that it was moved to."""
-        if absolute(uri) in self._moved_from:
-            return open_store(self.uri)
-        moved = "" if "://" in uri or Path(uri).exists() else self._moved(uri, folder=True)
-        return open_store(joined(self.uri, moved) if moved else uri)
-
-    def path_of(self, uri: str) -> Path:
-        """Where a local file lies, if it was moved below the place; else the path itself."""
-        moved = "" if Path(uri).exists() else self._moved(uri)
-        return Path(self.uri) / moved if moved else Path(uri)
-
-    @cached_property
-    def _names(self) -> set[str]:
-        return set(self._store.walk_names()) if self._store else set()
-
-    def _moved(self, uri: str, *, folder: bool = False) -> str:
-        """The longest end of the URI that is there below the place; empty where there is none."""
-        parts = uri.split("/")
-        ends = ("/".join(parts[start:]) for start in range(1, len(parts)))
-        for end in filter(None, ends):
-            if end in self._names or (folder and any(name.startswith(f"{end}/") for name in self._names)):
-                return end
-        return ""
 
 
 RECORD_FILE = "lineage.json"
@@ -163,12 +93,102 @@ def stage_of(uri: str) -> str:
     return uri.rpartition("/")[2].removesuffix(".json").partition("-")[0]
 
 
+def split_root(uri: str) -> tuple[str, str]:
+    """Lineage root and name there of a record."""
+    root, _, rest = uri.rpartition("/runs/")
+    return root, f"runs/{rest}"
+
+
 _RECORD = re.compile(rf"(^|/)({ARTIFACT}/[a-z_]+|runs/[^/]+/[a-z_]+-[0-9a-f-]{{36}})\.json$")
 
 
 def is_record(uri: str) -> bool:
     """Whether a file is by its address the record of a stage: among the artifacts of a run, or in a lineage root."""
     return bool(_RECORD.search(uri))
+
+
+class Place:
+    """Where to look for what records name: at its own URI, or where the folder around it was moved.
+
+    Args:
+        uri: the folder that was asked for; empty when there was none.
+        moved_from: folders whose content was moved to it, as its owner says.
+    """
+
+    def __init__(self, uri: str = "", moved_from: Sequence[str] = ()) -> None:
+        self.uri = uri
+        self._told = [(absolute(folder), uri) for folder in moved_from]
+        self._seen: list[tuple[str, str]] = []
+
+    def look_for_move(self, step: Step) -> None:
+        """Learn what was moved from a record that is not where it lay and is below the place with the same content."""
+        attempt = step.record["attempt"]
+        lay_at = [uri for uri in (attempt["record"], *attempt["copies"].values()) if uri]
+        if not self.uri or any(self.found(uri) == step.content for uri in lay_at):
+            return
+        store = open_store(self.uri)
+        for name in filter(is_record, store.walk_names()):
+            if store.read(name) == step.content:
+                moves = [_without_common_end(uri, store.address(name)) for uri in lay_at]
+                self._seen += [(old, new) for (old, new), uri in zip(moves, lay_at, strict=True) if old != uri]
+
+    def addresses(self, uri: str) -> list[str]:
+        """Where it may lie, the first where it is looked for first."""
+        told = [new + uri[len(old) :] for old, new in self._told if _is_below(uri, old)]
+        return told or [uri, *(new + uri[len(old) :] for old, new in self._seen if _is_below(uri, old))]
+
+    def read(self, uri: str) -> bytes | None:
+        """The content of a file or object, or None where there is none.
+
+        Raises:
+            StoreError: when the store cannot be asked.
+        """
+        if uri.startswith(PACKAGE):
+            return shipped(uri)
+        return next((content for each in self.addresses(uri) if (content := _content(each)) is not None), None)
+
+    def where(self, uri: str) -> str:
+        """The address that `read` finds it at."""
+        return next((each for each in self.addresses(uri) if _content(each) is not None), uri)
+
+    def found(self, uri: str) -> bytes | None:
+        """As `read`; None too where the store cannot be asked."""
+        with suppress(StoreError):
+            return self.read(uri)
+        return None
+
+    def store_of(self, uri: str) -> Store:
+        """The folder of this URI, or the one that it was moved to."""
+        first, *others = self.addresses(uri)
+        is_there = "://" in first or Path(first).exists()
+        return open_store(first if is_there or not others else others[0])
+
+    def path_of(self, uri: str) -> Path:
+        """Where a local file lies, if it was moved; else the path itself."""
+        return next((path for path in map(Path, self.addresses(uri)) if path.exists()), Path(uri))
+
+
+def _content(uri: str) -> bytes | None:
+    if "://" not in uri and Path(uri).exists() and not Path(uri).is_file():
+        return None  # a device or a pipe that a record names would never end
+    folder, name = open_file(uri)
+    try:
+        return folder.read(name)
+    except (ValueError, OSError) as error:
+        raise LineageError(f"{uri[:200]!r} cannot be read: {error}") from error
+
+
+def _is_below(uri: str, folder: str) -> bool:
+    return f"{uri}/".startswith(f"{folder}/")
+
+
+def _without_common_end(one: str, other: str) -> tuple[str, str]:
+    """Both addresses without the folders and the name in which they end alike."""
+    first, second = one.split("/"), other.split("/")
+    while first and second and first[-1] == second[-1]:
+        first.pop()
+        second.pop()
+    return "/".join(first), "/".join(second)
 
 
 @dataclass(kw_only=True)
@@ -240,6 +260,7 @@ def follow(uri: str, run: str = "", moved_from: Sequence[str] = ()) -> Chain:
     chain.version = version = uri if store.read(VERSION_FILE) is not None else _latest_version(uri, store, chain)
     copies = _copies(version) if version else {}
     chain.steps.append(_published_head(version, chain, copies) if version else _head(uri, store, run))
+    chain.place.look_for_move(chain.head)
     _walk(chain, copies)
     _add_beside(chain)
     known = {step.id for step in chain.everything}

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +21,7 @@ from ease_lib.lineage.shapes import SHAPES, misfit
 
 CONTRACT = "lineage_record/1"
 Record = dict[str, Any]
+Item = TypeVar("Item")
 
 
 def encode(record: Record, contract: str = CONTRACT) -> bytes:
@@ -58,9 +59,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def distinct(items: Iterable[Record], key: Callable[[Record], Any]) -> list[Record]:
+def distinct(items: Iterable[Item], key: Callable[[Item], Any]) -> list[Item]:
     """Each once, where it is first."""
-    known: dict[Any, Record] = {}
+    known: dict[Any, Item] = {}
     for item in items:
         known.setdefault(key(item), item)
     return list(known.values())

@@ -23,14 +23,13 @@ from ease_lib import __version__
 from ease_lib.artifacts.store import Store
 from ease_lib.errors import EaseError
 from ease_lib.keys import secret_headers
-from ease_lib.lineage.exports.openlineage import emit, openlineage_events
 from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
-from ease_lib.lineage.redaction import redacted_document, secrets_of
+from ease_lib.lineage.redaction import redacted, redacted_document, secrets_of
 from ease_lib.notes import Notes
 
 logger = logging.getLogger("ease")
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "sentence-transformers", "pot", "openai", "rank-bm25", "boto3", "kfp")
-SEALS = "signatures"
+SIGNATURES = "signatures"
 """Folder of a lineage root: `signatures/NAME` is the signature of the file `NAME` there."""
 
 
@@ -40,6 +39,8 @@ class RunContext:
 
     Args:
         image: reference with tag or digest; empty outside containers.
+        openlineage_key: for the endpoint of `openlineage_url`.
+        has_openlineage: whether OpenLineage's own variables say where events go.
         secrets: values that no record may hold.
     """
 
@@ -50,6 +51,7 @@ class RunContext:
     pod: str = ""
     retry: int = 0
     openlineage_key: str = ""
+    has_openlineage: bool = False
     secrets: tuple[str, ...] = ()
 
 
@@ -97,8 +99,8 @@ class Attempt:
         notes: what the stage meets beside its artifacts.
         found: what the run or comparison found, of the stage that ends it: sentences `said` and `scores` by name, for
             people.
-        seal: makes the signature of the record, by its name in the root, its address and its content, when the stage
-            has ended well; of a stage that has a key.
+        sign: signs the record when the stage has ended well, by its name in the root, its address and its content; of
+            a stage that has a key.
     """
 
     link: str
@@ -107,7 +109,7 @@ class Attempt:
     outputs: list[Record] = field(default_factory=list)
     content: bytes = b""
     found: Record | None = None
-    seal: Callable[[str, str, bytes], bytes] | None = None
+    sign: Callable[[str, str, bytes], bytes] | None = None
 
     @property
     def sha256(self) -> str:
@@ -139,9 +141,8 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         if store:
             store.write(name, attempt.content)
         url = str(work.parameters.get("openlineage_url", ""))
-        problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key) if url else None
-        if problem:
-            logger.info("notice: %s", problem)
+        if url or context.has_openlineage:
+            _send_event(record, url, context)
 
     def end(state: str, **more: Any) -> None:
         keep(state, ended=now(), **more, **_met(attempt.notes))
@@ -157,8 +158,16 @@ def recording(work: Work, store: Store | None, context: RunContext) -> Iterator[
         end("failed", error=str(error) if isinstance(error, EaseError) else f"{type(error).__name__}: {error}")
         raise
     end("complete", outputs=attempt.outputs, **({"found": attempt.found} if attempt.found else {}))
-    if store and attempt.seal:
-        store.write(f"{SEALS}/{name}", attempt.seal(name, store.address(name), attempt.content))
+    if store and attempt.sign:
+        store.write(f"{SIGNATURES}/{name}", attempt.sign(name, store.address(name), attempt.content))
+
+
+def _send_event(record: Record, url: str, context: RunContext) -> None:
+    from ease_lib.lineage.exports.openlineage import emit, openlineage_events  # takes 0.2 s
+
+    problem = emit(openlineage_events(record)[-1:], url, context.openlineage_key)
+    if problem:
+        logger.info("notice: %s", redacted(problem, _secrets(context)))
 
 
 def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -> Record:

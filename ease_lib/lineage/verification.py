@@ -18,7 +18,17 @@ from ease_lib.black_box import endpoint_notes
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
-from ease_lib.lineage.chain import LATEST_FILE, VERSIONS, WITHDRAWN, Chain, Step, absolute, follow, versions_in
+from ease_lib.lineage.chain import (
+    LATEST_FILE,
+    VERSIONS,
+    WITHDRAWN,
+    Chain,
+    Step,
+    absolute,
+    follow,
+    split_root,
+    versions_in,
+)
 from ease_lib.lineage.deletion.tombstones import Tombstones
 from ease_lib.lineage.faults import CHANGED, MISSING, UNPUBLISHED, Claim, Fault, faults_of
 from ease_lib.lineage.publishing.versions import (
@@ -99,19 +109,13 @@ def _record_digests(step: Step) -> dict[str, str]:
     attempt = step.record["attempt"]
     digests = {}
     if attempt["record"]:
-        root, name = _split_root(attempt["record"])
+        root, name = split_root(attempt["record"])
         digests[attempt["record"]] = step.sha256
         digests[f"{root}/{mark_name(step.record)}"] = sha256_of(mark_content(step.record, name))
     if step.record["state"] == "complete":
         contents = {"lineage": step.content, "chain": summary_page(step.record).encode()}
         digests |= {uri: sha256_of(contents[copy]) for copy, uri in attempt["copies"].items()}
     return digests
-
-
-def _split_root(uri: str) -> tuple[str, str]:
-    """Root and name of a record."""
-    root, _, rest = uri.rpartition("/runs/")
-    return root, f"runs/{rest}"
 
 
 def _once(read: Callable[[], dict[str, bytes]]) -> Callable[[], dict[str, bytes]]:
@@ -144,7 +148,7 @@ def _unexplained(chain: Chain) -> Iterator[Fault]:
         for part in step.record["outputs"]:
             if "files" in part and digest_of_files(part["files"]) != part["sha256"]:
                 yield Fault(stage=step.stage, uri=part["uri"], what=CHANGED, why="digest of the folder")
-    root = _split_root(chain.head.record["attempt"]["record"])[0]
+    root = split_root(chain.head.record["attempt"]["record"])[0]
     for step in chain.everything if root else ():
         for name in step.record["attempt"]["earlier"]:
             if chain.place.read(f"{root}/{name}") is None:

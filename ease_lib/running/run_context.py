@@ -18,6 +18,8 @@ from ease_lib.machine import children_have
 
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
+OPENLINEAGE_CONFIGURED = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__")
+"""How the names of the variables begin by which openlineage-python is told where to send events."""
 KILLED = "was killed by "
 IN_POD = "KUBERNETES_SERVICE_HOST"
 """Set in every pod."""
@@ -39,6 +41,7 @@ def run_context() -> RunContext:
         pod=os.environ.get(POD, ""),
         retry=int(retry) if retry.isdigit() else 0,
         openlineage_key=os.environ.get(OPENLINEAGE_KEY, ""),
+        has_openlineage=any(name.startswith(OPENLINEAGE_CONFIGURED) for name in os.environ),
         secrets=secrets(),
     )
 

@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.result_files import REPORT
-from ease_lib.artifacts.store import Store, joined
+from ease_lib.artifacts.store import joined
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
 from ease_lib.config.sections import ContinuationConfig, LineageConfig, PublishingConfig
 from ease_lib.errors import LineageError
-from ease_lib.lineage.attestation import UNSIGNED, Signer, address_of, signed_provenance, signer
+from ease_lib.lineage.attestation import Signer, named_file, named_records, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
 from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import gate
 from ease_lib.lineage.publishing.versions import (
     Latest,
+    Version,
     has_prompt,
     make_latest,
-    manifest_name,
-    newest_versions,
     read_latest,
     version_suffix,
     write_version,
@@ -52,7 +52,6 @@ class Inputs:
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
     publication: str = makes(contracts.PUBLICATION, at="result/publication.json")
-    signed_provenance: str = makes(at="result/signed_provenance.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
         key = None
     work = _under_way(attempt) if key or config.publishing.publish_uri else None
-    output_path(outputs.signed_provenance).write_bytes(_signed(key, work) if key and work else UNSIGNED)
+    if key and work:
+        attempt.sign = partial(_signed_end, key, work.chain)
     if work and config.publishing.publish_uri:
         published = _publish(inputs, config, key, work, run)
     else:
@@ -103,10 +103,9 @@ def _under_way(attempt: Attempt) -> _UnderWay:
     return _UnderWay(attempt=attempt, results=results, chain=chain_behind(results, "publish"))
 
 
-def _signed(key: Signer, work: _UnderWay) -> bytes:
-    """The provenance of the run, signed; the record of this attempt will be when it ends."""
-    work.attempt.seal = key.seal
-    return key.sign(signed_provenance(work.chain, work.results["files"]))
+def _signed_end(key: Signer, chain: Chain, name: str, uri: str, content: bytes) -> bytes:
+    """The envelope that names the record of this attempt, which has ended, and all others of the run."""
+    return key.sign_files([named_file(name, uri, sha256_of(content)), *named_records(chain)])
 
 
 def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay, run: Run) -> dict[str, Any]:
@@ -115,21 +114,17 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
     version = _version_name(chain)
     before = read_latest(store)
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
-    sha256 = write_version(
-        store,
-        version,
-        _files(Path(inputs.results), results, chain),
+    validation = read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
+    written = Version(
+        name=version,
+        files=_files(Path(inputs.results), results, chain),
         head={name: results[name] for name in ("record", "record_sha256")},
         published_by=work.attempt.link,
         rows=[row_hash(entry["input"]) for entry in best["exemplars"]],
-        validation_rows=[
-            row_hash(row.input) for row in read_exemplars(Path(inputs.validation), contracts.VALIDATION_SET)
-        ],
+        validation_rows=[row_hash(row.input) for row in validation],
         facts=_facts(chain, best, Path(inputs.results)),
-        previous=before,
-        notes=run.notes,
-        **(_signing(key, store, version, chain, results) if key else {}),
     )
+    sha256 = write_version(store, written, previous=before, notes=run.notes, key=key)
     at: dict[str, Any] = {"version": version, "uri": joined(store.uri, "versions", version), "gate": None}
     if not has_prompt(store, version):
         return {**at, "state": "kept", "reason": f"the prompt of {version} was removed since an earlier attempt"}
@@ -146,18 +141,6 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
         return {**at, "state": "kept", "reason": f"{other} became the latest while this run published {version}"}
     why = f", better than {before.version}" if before and at["gate"] else ""
     return {**at, "state": "published", "reason": f"{version} is the latest{why}"}
-
-
-def _signing(key: Signer, store: Store, version: str, chain: Chain, results: Record) -> dict[str, Any]:
-    """What `write_version` needs to sign."""
-
-    def sign(content: bytes) -> bytes:
-        name = manifest_name(version)
-        manifest = {"name": name, "uri": address_of(store.address(name)), "digest": {"sha256": sha256_of(content)}}
-        previous = newest_versions(store, key.public)
-        return key.sign(signed_provenance(chain, results["files"], manifest=manifest, previous=previous))
-
-    return {"sign": sign, "key": key.public}
 
 
 def _version_name(chain: Chain) -> str:

@@ -14,7 +14,15 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.lineage.publishing.versions import find_row, index, make_latest, read_latest, read_version, write_version
+from ease_lib.lineage.publishing.versions import (
+    Version,
+    find_row,
+    index,
+    make_latest,
+    read_latest,
+    read_version,
+    write_version,
+)
 from ease_lib.notes import Notes
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import row_hash
@@ -56,18 +64,17 @@ def measure():
 
 def publish(store, number):
     rows = rng(number, "find").choice(ROWS, K, replace=False).tolist()
-    return write_version(
-        store,
-        version_name(number),
-        {"prompt.txt": f"prompt {number}".encode()},
+    facts = {"run": {"id": str(number)}, "task": "t", "llm_model": "m", "validation_score": 0.5, "test_score": 0.5}
+    version = Version(
+        name=version_name(number),
+        files={"prompt.txt": f"prompt {number}".encode()},
         head={"record": "", "record_sha256": ""},
         published_by="",
         rows=[row_hash(text_of(row)) for row in rows],
         validation_rows=[],
-        facts={"run": {"id": str(number)}, "task": "t", "llm_model": "m", "validation_score": 0.5, "test_score": 0.5},
-        previous=None,
-        notes=Notes(),
+        facts=facts,
     )
+    return write_version(store, version, previous=None, notes=Notes())
 
 
 def scan(store):

@@ -24,7 +24,7 @@ from tests.forger import Forger
 from tests.recorded_run import STAGES, RecordedRun
 from tests.signing_keys import KeyPair
 from tests.tamper import made_table
-from tests.unit.lineage.test_attestation import signer_of
+from tests.unit.lineage.test_attestation import signer_with
 
 SIGNATURE_MISSING, NOT_AS_SIGNED = 4, 3
 
@@ -117,12 +117,11 @@ def test_versions_signed_by_an_old_key_and_a_new_one_hold_together(one, pair, tm
     assert verified(prompts_of(one), new, more=["--all"]) == NOT_AS_SIGNED
     versions = [json.loads(run.path("publication").read_text())["version"] for run in (one, *later)]
     first, second, third = (
-        list(read(prompts_of(one) / f"versions/{version}/provenance.dsse.json", pair, new).previous)
-        for version in versions
+        read(prompts_of(one) / f"versions/{version}/version.dsse.json", pair, new).files for version in versions
     )
-    assert first == []
-    assert {name.split("/")[1] for name in second} == {versions[0]}
-    assert {name.split("/")[1] for name in third} == {versions[1]}
+    assert {name.split("/")[1] for name in first} == {versions[0]}
+    assert {name.split("/")[1] for name in second} == {versions[0], versions[1]}
+    assert {name.split("/")[1] for name in third} == {versions[1], versions[2]}
 
 
 def read(envelope, *pairs):
@@ -148,7 +147,7 @@ def test_a_version_that_an_earlier_attempt_signed_is_taken_over_and_no_other(one
     one(publish)
     assert verified(prompts_of(one), pair) == 0
     (version,) = (prompts_of(one) / "versions").iterdir()
-    (version / "provenance.dsse.json").unlink()
+    (version / "version.dsse.json").unlink()
     capsys.readouterr()
     with pytest.raises(SystemExit):
         one(publish)
@@ -160,7 +159,7 @@ def test_a_killed_publication_is_signed_by_the_next_attempt(written, pair, tmp_p
     """Killed before or after the signature of the version, or before that of the record."""
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
     run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))(*STAGES[:-1])
-    names = ("provenance.dsse.json", "version.json", "latest.json", "signatures/runs")
+    names = ("version.dsse.json", "version.json", "latest.json", "signatures/runs")
     whole = FileStore.write, FileStore.swap
 
     def killed_at(real):
@@ -184,7 +183,8 @@ def test_a_killed_publication_is_signed_by_the_next_attempt(written, pair, tmp_p
 def test_a_run_that_publishes_nothing_is_signed_too(pair, tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
     run = RecordedRun(tmp_path / "run")()
-    assert read(run.path("signed_provenance"), pair).run == run.run_id
+    (envelope,) = (tmp_path / "run" / "store" / "lineage" / "signatures" / "runs" / run.run_id).iterdir()
+    assert f"runs/{run.run_id}/{envelope.name}" in read(envelope, pair).files
     assert verified(tmp_path / "run", pair) == 0
     (record,) = (tmp_path / "run" / "store" / "lineage" / "runs").glob("*/optimize-*")
     record.unlink()
@@ -195,8 +195,8 @@ def test_a_run_whose_records_lie_nowhere_but_in_its_own_folders_is_not_signed_an
     pair, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    run = RecordedRun(tmp_path / "run", store_uri="")()
-    assert run.path("signed_provenance").read_bytes() == b"{}\n"
+    RecordedRun(tmp_path / "run", store_uri="")()
+    assert envelopes_in(tmp_path) == []
     assert "[ease] not signed: nothing of this run outlives it; set store_uri" in capsys.readouterr().err
 
 
@@ -234,7 +234,7 @@ def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefi
         RecordedRun(tmp_path / str(seed), **values)()
     assert verified(f"{s3_prefix}/prompts", pair, more=["--all"]) == 0
     prompts = open_store(f"{s3_prefix}/prompts")
-    first = min(name for name in prompts.walk_names() if name.endswith("provenance.dsse.json"))
+    first = min(name for name in prompts.walk_names() if name.endswith("version.dsse.json"))
     content = prompts.read(first)
     prompts.delete(first)
     assert verified(f"{s3_prefix}/prompts", pair) == NOT_AS_SIGNED
@@ -243,9 +243,12 @@ def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefi
 
 
 def test_without_a_key_nothing_is_signed(tmp_path):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
-    assert run.path("signed_provenance").read_bytes() == b"{}\n"
-    assert list(tmp_path.rglob("*.dsse.json")) == list(tmp_path.rglob("signatures")) == []
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    assert envelopes_in(tmp_path) == list(tmp_path.rglob("*.dsse.json")) == list(tmp_path.rglob("signatures")) == []
+
+
+def envelopes_in(folder):
+    return [path for path in folder.rglob("*") if path.is_file() and b'"payloadType"' in path.read_bytes()]
 
 
 def test_publication_is_refused_without_the_key_it_asks_for_before_anything_is_asked(tmp_path, pair, capsys):
@@ -397,7 +400,7 @@ def replaced(forger):
     first, second, _ = sorted((forger.folder / "prompts" / "versions").iterdir())
     (forger.folder / "run2").rename(forger.folder / "gone")
     for path in first.rglob("*"):
-        if path.is_file() and path.name not in ("version.json", "provenance.dsse.json"):
+        if path.is_file() and path.name not in ("version.json", "version.dsse.json"):
             forger.write(second / path.relative_to(first), path.read_bytes())
     content = json.loads((first / "version.json").read_bytes())
     for mark in forger.folder.glob(f"prompts/*/*/{second.name}"):
@@ -433,15 +436,13 @@ def forged_removal(forger):
 def other_signature(forger):
     """The envelope of the version before, in the place of the newest one's."""
     _, second, third = sorted((forger.folder / "prompts" / "versions").iterdir())
-    forger.write(third / "provenance.dsse.json", (second / "provenance.dsse.json").read_bytes())
+    forger.write(third / "version.dsse.json", (second / "version.dsse.json").read_bytes())
 
 
-def other_provenance(forger):
-    """The envelope of the run's artifacts, which names no version, in the place of the version's."""
-    forger.write(
-        newest(forger.folder) / "provenance.dsse.json",
-        (forger.folder / "run3/evaluate/result/signed_provenance.json").read_bytes(),
-    )
+def signature_of_records(forger):
+    """The envelope of the run's records, which names no version, in the place of the version's."""
+    (envelope,) = forger.paths("run3/store/lineage/signatures/runs/*/*.json")
+    forger.write(newest(forger.folder) / "version.dsse.json", envelope.read_bytes())
 
 
 def answers(forger):
@@ -507,7 +508,7 @@ def test_who_recomputes_every_digest_is_found_by_the_signatures_alone(name, sign
     try:
         FORGERIES[name](forger)
         forger.settle()
-        SIGNATURES[signatures](forger, signer_of(mine))
+        SIGNATURES[signatures](forger, signer_with(mine))
         unnoticed = verify_place(str(signed / "prompts"), all_versions=name != "version replaced")
         assert unnoticed.is_whole, unnoticed.problems
         code = verified(signed / "prompts", pair)
@@ -519,7 +520,7 @@ def test_who_recomputes_every_digest_is_found_by_the_signatures_alone(name, sign
     assert verified(signed / "prompts", pair) == 0
 
 
-@pytest.mark.parametrize("forge", [other_signature, other_provenance])
+@pytest.mark.parametrize("forge", [other_signature, signature_of_records])
 def test_a_signature_of_something_else_does_not_do(forge, signed, pair):
     forger = Forger(signed)
     try:
@@ -536,7 +537,7 @@ def test_a_version_of_somebody_else_beside_is_not_signed(signed, pair):
     forger = Forger(signed)
     try:
         forged = shutil.copytree(newest(signed), signed / "prompts" / "versions" / "29990101T000000Z-forged")
-        (forged / "provenance.dsse.json").unlink()
+        (forged / "version.dsse.json").unlink()
         content = json.loads((forged / "version.json").read_bytes())
         forger.edit(
             f"prompts/versions/{forged.name}/version.json",

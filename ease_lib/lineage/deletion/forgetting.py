@@ -49,7 +49,7 @@ from ease_lib.lineage.deletion.occurrences import (
     occurrence,
     quotes,
 )
-from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_sealed, unfinished
+from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
 from ease_lib.lineage.deletion.wanted import (
     Asked,
     Wanted,
@@ -146,7 +146,9 @@ def _runs_at(files: Sequence[Files]) -> list[RunAt]:
             for step in steps:
                 by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
             for run, own in by_run.items():
-                found.setdefault(run, RunAt(root=root, chain=Chain(place=Place(store.uri), steps=own)))
+                chain = Chain(place=Place(store.uri), steps=own)
+                chain.place.look_for_move(chain.head)
+                found.setdefault(run, RunAt(root=root, chain=chain))
     return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
@@ -273,7 +275,7 @@ class Removal:
         """
         if not self.roots:
             raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
-        if key and not all(is_sealed(where, begun, key.public) for where, begun in self.begun):
+        if key and not all(is_signed(where, begun, key.public) for where, begun in self.begun):
             key = None
         first = self.begun[0][1] if self.begun else None
         when, why = (first.when, reason or first.reason) if first else (now(), reason)

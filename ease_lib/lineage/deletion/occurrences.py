@@ -39,7 +39,7 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES
 from ease_lib.artifacts.tables import stamp_of, table_of
 from ease_lib.black_box.client import ABOUT
 from ease_lib.errors import LineageError
-from ease_lib.lineage.attestation import ENVELOPE_FILE, OUTPUT
+from ease_lib.lineage.attestation import ENVELOPE_FILE
 from ease_lib.lineage.chain import COPIES, LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, is_record
 from ease_lib.lineage.deletion import tombstones
 from ease_lib.lineage.deletion.wanted import Wanted
@@ -62,7 +62,7 @@ _NO_TEXT = re.compile(
     rf"|{VERSIONS}/[^/]+/({re.escape(VERSION_FILE)}|{COPIES}/[^/]+))$"
 )
 _NO_TEXT_NAMES = (
-    *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE, f"{OUTPUT}.json"),
+    *(LATEST_FILE, VERSION_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENVELOPE_FILE),
     "executor_output.json",
 )
 _RECORDS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))

@@ -14,11 +14,17 @@ from dataclasses import dataclass, field, fields, replace
 
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.errors import LineageError
-from ease_lib.lineage.attestation import PublicKey, Signer, WrongSignature, open_seal
+from ease_lib.lineage.attestation import (
+    PublicKey,
+    Signer,
+    WrongSignature,
+    named_file,
+    open_envelope,
+)
 from ease_lib.lineage.chain import Chain, same_place
 from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Fault
-from ease_lib.lineage.record import Record, decode, encode
-from ease_lib.lineage.recording import SEALS
+from ease_lib.lineage.record import Record, decode, encode, sha256_of
+from ease_lib.lineage.recording import SIGNATURES
 
 FOLDER = "tombstones"
 CONTRACT = "tombstone/2"
@@ -47,12 +53,13 @@ class Tombstone:
         return f"{FOLDER}/{self.row}/{self.when.replace(':', '')}.json"
 
     def write(self, root: str, key: Signer | None = None) -> None:
-        """Into a lineage root, and its seal if there is a key."""
+        """Into a lineage root, and its signature if there is a key."""
         content = encode({**vars(self), "removed": list(self.removed)}, CONTRACT)
         store = open_store(root)
         store.write(self.name, content)
         if key:
-            store.write(f"{SEALS}/{self.name}", key.seal(self.name, store.address(self.name), content))
+            named = named_file(self.name, store.address(self.name), sha256_of(content))
+            store.write(f"{SIGNATURES}/{self.name}", key.sign_files([named]))
 
 
 def read_tombstone(content: bytes, where: str) -> Tombstone:
@@ -78,15 +85,15 @@ def unfinished(root: str, row: str) -> Iterator[Tombstone]:
                 yield found
 
 
-def is_sealed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
+def is_signed(root: str, tombstone: Tombstone, key: PublicKey) -> bool:
     """Whether this key signed a tombstone as it lies in a lineage root."""
     store = open_store(root)
     with suppress(WrongSignature):
-        return _has_seal(store, tombstone.name, store.read(tombstone.name) or b"", [key])
+        return _has_signature(store, tombstone.name, store.read(tombstone.name) or b"", [key])
     return False
 
 
-def _has_seal(
+def _has_signature(
     store: Store, name: str, content: bytes, keys: Sequence[PublicKey], moved_from: Sequence[str] = ()
 ) -> bool:
     """Whether a tombstone is signed.
@@ -94,10 +101,13 @@ def _has_seal(
     Raises:
         WrongSignature: when it is, and not by these keys or not with this content.
     """
-    seal = store.read(f"{SEALS}/{name}")
-    if seal is not None:
-        open_seal(seal, name, store.address(name), content, keys, moved_from)
-    return seal is not None
+    envelope = store.read(f"{SIGNATURES}/{name}")
+    if envelope is not None:
+        signed = open_envelope(envelope, keys)
+        signed.check_is_about(name, store.address(name), moved_from)
+        if signed.files[name] != sha256_of(content):
+            raise WrongSignature("this is not the content that was signed")
+    return envelope is not None
 
 
 @dataclass(kw_only=True)
@@ -156,12 +166,12 @@ class Tombstones:
             except LineageError as error:
                 self._fault(where, CHANGED, str(error))
                 continue
-            is_signed = not keys
+            is_trusted = not keys
             try:
-                is_signed = is_signed or _has_seal(root, name, content, keys, moved_from)
+                is_trusted = is_trusted or _has_signature(root, name, content, keys, moved_from)
             except WrongSignature as error:
                 self._fault(where, MISSIGNED, str(error))
-            if not is_signed:
+            if not is_trusted:
                 self.unsigned.add(tombstone.row)
             if tombstone.state == INTENDED:
                 why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"

@@ -27,7 +27,6 @@ from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.exports import croissant
-from ease_lib.lineage.exports.openlineage import openlineage_lines
 from ease_lib.lineage.record import Record, answered_by, distinct, resource_uri
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -50,6 +49,8 @@ def exports_of(chain: Chain) -> dict[str, bytes]:
     Raises:
         LineageError: when no record of the report can be reached, which wrote the results.
     """
+    from ease_lib.lineage.exports.openlineage import openlineage_lines  # takes 0.2 s
+
     report = chain.step_of("report")
     if report is None:
         raise LineageError("no record of report can be reached, so there is no result to export the provenance of")

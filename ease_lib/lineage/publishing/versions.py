@@ -1,8 +1,8 @@
 """Versions of a prompt in one folder or bucket, which of them is the latest, and in which of them a row stands.
 
 versions/VERSION/...           prompt, report, provenance, copies of all lineage records; never changed
-versions/VERSION/provenance.dsse.json  with a key: the signed provenance, of version.json and of the versions before it
-versions/VERSION/version.json  written last: what is there, with digests; a version without it is none
+versions/VERSION/version.dsse.json  with a key: the signature over version.json and over the versions before it
+versions/VERSION/version.json  written last: what is there, with digests; a version without it is not one
 latest.json                    the version to use; moved by a conditional write, so that of two at once one wins
 rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
 prompts/SHA256/VERSION         likewise for the prompt itself
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +24,15 @@ from typing import Any
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
 from ease_lib.errors import LineageError
-from ease_lib.lineage.attestation import ENVELOPE_FILE, PublicKey, WrongSignature, open_envelope
+from ease_lib.lineage.attestation import (
+    ENVELOPE_FILE,
+    PublicKey,
+    Signer,
+    WrongSignature,
+    named_file,
+    open_envelope,
+)
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
-from ease_lib.lineage.exports.slsa import resource
 from ease_lib.lineage.record import Record, decode, encode, sha256_of
 from ease_lib.notes import Notes
 from ease_lib.progress import Told, nobody
@@ -79,32 +85,56 @@ def read_version(store: Store, version: str) -> tuple[Record, str] | None:
     return None if content is None else (decode(content, store.address(name), MANIFEST_CONTRACT), sha256_of(content))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """A prompt to publish.
+
+    Args:
+        files: content by name.
+        head: `record` and `record_sha256` of the record that made the prompt.
+        published_by: URI of the record of the attempt that publishes; it is not finished yet.
+        rows: hashes of the exemplars.
+        validation_rows: hashes of the rows that the search was guided by.
+        facts: what its manifest says beside all this.
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    head: Record
+    published_by: str
+    rows: Sequence[str]
+    validation_rows: Sequence[str]
+    facts: Mapping[str, Any]
+
+    def manifest(self, previous: Latest | None) -> Record:
+        """`version.json`.
+
+        Args:
+            previous: the version that was the latest before.
+        """
+        digests = {name: {"sha256": sha256_of(each), "bytes": len(each)} for name, each in self.files.items()}
+        return {
+            "version": self.name,
+            **self.facts,
+            "head": self.head,
+            "published_by": self.published_by,
+            "rows": list(dict.fromkeys(self.rows)),
+            "validation_rows": sorted(set(self.validation_rows)),
+            "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,
+            "files": dict(sorted(digests.items())),
+        }
+
+
 def write_version(
-    store: Store,
-    version: str,
-    files: Mapping[str, bytes],
-    *,
-    head: Record,
-    published_by: str,
-    rows: Sequence[str],
-    validation_rows: Sequence[str],
-    facts: Mapping[str, Any],
-    previous: Latest | None,
-    notes: Notes,
-    sign: Callable[[bytes], bytes] | None = None,
-    key: PublicKey | None = None,
+    store: Store, version: Version, *, previous: Latest | None, notes: Notes, key: Signer | None = None
 ) -> str:
     """Write a version whole; one that is there already, from an earlier attempt of the same run, stays as it is.
 
     An attempt may have been killed between `version.json` and the marks: those that are not there are written.
 
     Args:
-        files: content by name.
-        head: `record` and `record_sha256` of the record that made the prompt.
-        published_by: URI of the record of the attempt that publishes; it is not finished yet.
-        rows, validation_rows: hashes of the exemplars, and of the rows that the search was guided by.
-        sign: makes the envelope from the content of the manifest.
-        key: the one that `sign` signs with.
+        previous: the version that was the latest before.
+        key: signs the version.
 
     Returns:
         SHA-256 of the manifest.
@@ -112,30 +142,21 @@ def write_version(
     Raises:
         LineageError: when the version is there without a signature by the key: this attempt cannot know who wrote it.
     """
-    found = read_version(store, version)
+    found = read_version(store, version.name)
     if found is not None:
         if key:
-            _refuse_unless_signed(store, version, found[1], key)
+            _refuse_unless_signed(store, version.name, found[1], key.public)
         _take_over(store, *found, notes)
         return found[1]
-    for name, content in files.items():
-        _write(store, f"{VERSIONS}/{version}/{name}", content, notes)
-    manifest = {
-        "version": version,
-        **facts,
-        "head": head,
-        "published_by": published_by,
-        "rows": list(dict.fromkeys(rows)),
-        "validation_rows": sorted(set(validation_rows)),
-        "previous": {"version": previous.version, "sha256": previous.manifest_sha256} if previous else None,
-        "files": {
-            name: {"sha256": sha256_of(content), "bytes": len(content)} for name, content in sorted(files.items())
-        },
-    }
+    for name, content in version.files.items():
+        _write(store, f"{VERSIONS}/{version.name}/{name}", content, notes)
+    manifest = version.manifest(previous)
     content = encode(manifest, MANIFEST_CONTRACT)
-    if sign:
-        _write(store, envelope_name(version), sign(content), notes)
-    _write(store, manifest_name(version), content, notes)
+    name = manifest_name(version.name)
+    if key:
+        named = named_file(name, store.address(name), sha256_of(content))
+        _write(store, envelope_name(version.name), key.sign_files([named, *newest_versions(store, key.public)]), notes)
+    _write(store, name, content, notes)
     write_marks(store, manifest, notes)
     return sha256_of(content)
 
@@ -154,11 +175,11 @@ def _take_over(store: Store, manifest: Record, manifest_sha256: str, notes: Note
 
 
 def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key: PublicKey) -> None:
+    name = manifest_name(version)
     try:
         signed = open_envelope(store.read(envelope_name(version)) or b"", [key])
-        name = manifest_name(version)
-        is_same = signed.subjects.get(name) == manifest_sha256
-        problem = signed.strayed(name, store.address(name)) if is_same else "of another version.json"
+        signed.check_is_about(name, store.address(name))
+        problem = "" if signed.files[name] == manifest_sha256 else "of another version.json"
     except WrongSignature as error:
         problem = str(error)
     if problem:
@@ -192,7 +213,7 @@ def roots_of_versions(store: Store) -> Iterator[str]:
 
 
 def newest_versions(store: Store, key: PublicKey) -> list[Record]:
-    """Manifests and signatures of the versions that no version signed by this key has before it, as resources.
+    """Manifests and signatures of the versions that no version signed by this key has before it, to be signed.
 
     Whoever names these names all there are, for each names those before it. What other keys signed does not count, so
     the first version that a key signs names all.
@@ -202,9 +223,10 @@ def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     followed: set[str] = set()
     for version in versions:
         with suppress(WrongSignature):
-            followed |= set(open_envelope(contents[envelope_name(version)] or b"", [key]).previous)
+            signed = open_envelope(contents[envelope_name(version)] or b"", [key])
+            followed |= signed.files.keys() - {manifest_name(version)}
     return [
-        resource(name, store.address(name), sha256_of(content))
+        named_file(name, store.address(name), sha256_of(content))
         for version in versions
         if manifest_name(version) not in followed and contents[manifest_name(version)] is not None
         for name in (manifest_name(version), envelope_name(version))

@@ -1,5 +1,6 @@
 import http.server
 import json
+import os
 import socket
 import threading
 import time
@@ -7,6 +8,7 @@ import uuid
 from datetime import datetime
 
 import pytest
+from openlineage.client.serde import Serde
 
 from ease_lib.lineage.exports import openlineage
 from ease_lib.lineage.exports.openlineage import emit, openlineage_events, openlineage_lines
@@ -28,30 +30,29 @@ KEY = "a-secret-key-of-mine"
 @pytest.fixture(params=HARD_CASES.values(), ids=HARD_CASES.keys())
 def events(request):
     run = recorded_run(**request.param)
-    return [event for step in run.chain().everything for event in openlineage_events(step.record)]
+    return [event for step in run.chain().everything for event in events_of(step.record)]
 
 
-def test_every_event_is_the_same_after_passing_through_openlineages_own_classes(events):
-    event_v2 = pytest.importorskip("openlineage.client.event_v2")
-    from openlineage.client.serde import Serde
+def events_of(record):
+    """As JSON values."""
+    return [Serde.to_dict(event) for event in openlineage_events(record)]
 
+
+def test_every_event_has_what_the_specification_requires(events):
     for event in events:
-        rebuilt = event_v2.RunEvent(
-            eventType=event_v2.RunState(event["eventType"]),
-            eventTime=event["eventTime"],
-            producer=event["producer"],
-            run=event_v2.Run(event["run"]["runId"], facets=_typed(event["run"]["facets"])),
-            job=event_v2.Job(**{**event["job"], "facets": _typed(event["job"]["facets"])}),
-            inputs=[_typed_dataset(event_v2.InputDataset, each, "inputFacets") for each in event["inputs"]],
-            outputs=[_typed_dataset(event_v2.OutputDataset, each, "outputFacets") for each in event["outputs"]],
-        )
-        assert _without_empty(Serde.to_dict(rebuilt)) == _without_empty(event)
-        assert rebuilt.schemaURL == event["schemaURL"]
+        assert event["schemaURL"] == "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+        assert {"eventType", "eventTime", "producer", "run", "job", "inputs", "outputs"} <= event.keys()
+        assert uuid.UUID(event["run"]["runId"])
+        datasets = [*event["inputs"], *event["outputs"]]
+        facets = [*event["run"]["facets"].values(), *event["job"]["facets"].values()]
+        for each in (*facets, *(facet for dataset in datasets for facet in dataset["facets"].values())):
+            assert each["_producer"] == "urn:ease-pipelines:openlineage"
+            assert each["_schemaURL"]
 
 
 def test_an_attempt_is_a_run_with_a_start_and_an_end():
     for state, last in (("complete", "COMPLETE"), ("failed", "FAIL"), ("stopped", "ABORT")):
-        start, end = openlineage_events(RecordedRun().record("embed", state=state))
+        start, end = events_of(RecordedRun().record("embed", state=state))
         assert (start["eventType"], end["eventType"]) == ("START", last)
         assert start["run"]["runId"] == end["run"]["runId"]
         assert start["job"] == end["job"]
@@ -62,7 +63,7 @@ def test_an_attempt_under_way_has_the_start_that_it_will_have_later():
     run = RecordedRun()
     record = run.record("optimize")
     begun = {**record, "state": "started", "ended": None, "outputs": [], "files_read": [], "llm": None}
-    assert openlineage_events(begun) == openlineage_events(record)[:1]
+    assert events_of(begun) == events_of(record)[:1]
 
 
 def test_stages_of_a_run_have_it_as_parent_under_a_uuid():
@@ -96,7 +97,7 @@ def test_parameters_arrive_as_text_with_quotes_and_unicode():
 )
 def test_a_scheduled_run_has_its_planned_time(scheduled, expected):
     record = RecordedRun().record("embed", run={"id": "r", "name": "", "scheduled": scheduled})
-    for event in openlineage_events(record):
+    for event in events_of(record):
         assert event["run"]["facets"].get("nominalTime", {}).get("nominalStartTime") == expected
 
 
@@ -107,14 +108,14 @@ def test_image_and_revision_are_tags():
 
 
 def test_an_error_is_in_the_event_of_the_failure_alone():
-    start, end = openlineage_events(RecordedRun().record("embed", state="failed", error="no “model”"))
+    start, end = events_of(RecordedRun().record("embed", state="failed", error="no “model”"))
     assert end["run"]["facets"]["errorMessage"]["message"] == "no “model”"
     assert "errorMessage" not in start["run"]["facets"]
 
 
 def test_what_the_llm_answered_is_a_facet_of_ours_at_the_end():
     jsonschema = pytest.importorskip("jsonschema")
-    start, end = openlineage_events(RecordedRun().record("optimize"))
+    start, end = events_of(RecordedRun().record("optimize"))
     facet = end["run"]["facets"]["ease_llm"]
     jsonschema.validate(facet, _LLM_SCHEMA)
     assert (facet["endpoint"], facet["model"]) == (LLM["endpoint"], LLM["model"])
@@ -196,7 +197,7 @@ def test_lines_are_all_events_in_order_of_time_without_attempts_under_way():
 def test_events_arrive_one_by_one_with_the_key(catalogue):
     events = openlineage_events(RecordedRun().record("optimize"))
     assert emit(events, catalogue.url, KEY) is None
-    assert catalogue.bodies == events
+    assert catalogue.bodies == [Serde.to_dict(event) for event in events]
     assert {headers["Authorization"] for headers in catalogue.headers} == {f"Bearer {KEY}"}
     assert {headers["Content-Type"] for headers in catalogue.headers} == {"application/json"}
 
@@ -250,7 +251,7 @@ def test_the_timeout_is_five_seconds():
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "nowhere", "", "http://", "http://user:pa55word@127.0.0.1:x/", "http://[::1/"]
+    "url", ["file:///etc/passwd", "nowhere", "http://", "http://user:pa55word@127.0.0.1:x/", "http://[::1/"]
 )
 def test_a_url_that_is_none_is_a_problem_and_shows_no_password(url):
     problem = emit(openlineage_events(RecordedRun().record("embed")), url, KEY)
@@ -262,6 +263,27 @@ def test_a_key_that_cannot_be_a_header_is_a_problem_and_not_shown(catalogue):
     problem = emit(openlineage_events(RecordedRun().record("embed")), catalogue.url, "two\nlines")
     assert problem
     assert "lines" not in problem
+
+
+def test_without_an_address_openlineages_own_variables_say_where_events_go(catalogue, monkeypatch, tmp_path):
+    """By any of its transports; the address and the key of its simple variables among them."""
+    events = openlineage_events(RecordedRun().record("embed"))
+    monkeypatch.setattr(os, "environ", {**os.environ, "OPENLINEAGE_URL": catalogue.url.removesuffix("/api/v1/lineage")})
+    monkeypatch.setitem(os.environ, "OPENLINEAGE_API_KEY", KEY)
+    assert emit(events) is None
+    assert catalogue.bodies == [Serde.to_dict(event) for event in events]
+    assert {headers["Authorization"] for headers in catalogue.headers} == {f"Bearer {KEY}"}
+    config = tmp_path / "openlineage.yml"
+    config.write_text(f"transport: {{type: file, log_file_path: {tmp_path / 'events'}, append: true}}")
+    monkeypatch.setattr(os, "environ", {"OPENLINEAGE_CONFIG": str(config)})
+    assert emit(events) is None
+    written = (tmp_path / "events.log" if (tmp_path / "events.log").exists() else tmp_path / "events").read_text()
+    assert [json.loads(line) for line in written.splitlines()] == [Serde.to_dict(event) for event in events]
+
+
+def test_a_transport_that_does_not_exist_is_a_problem(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"OPENLINEAGE__TRANSPORT__TYPE": "pigeon"})
+    assert "what OPENLINEAGE_ variables name" in emit(openlineage_events(RecordedRun().record("embed")))
 
 
 def test_nothing_to_send_is_no_problem():
@@ -332,60 +354,4 @@ _LLM_SCHEMA = {
 
 
 def _end(record):
-    return openlineage_events(record)[-1]
-
-
-def _typed_dataset(kind, dataset, statistics):
-    facets = {"facets": _typed(dataset["facets"]), statistics: _typed(dataset[statistics])}
-    return kind(dataset["namespace"], dataset["name"], **facets)
-
-
-def _typed(facets):
-    """Facets as OpenLineage's classes; one of ours has no class and stays as it is."""
-    typed = {name: _facet(name, facet) for name, facet in facets.items()}
-    for name, facet in typed.items():
-        if name != "ease_llm":
-            assert facet._schemaURL == facets[name]["_schemaURL"]
-    return typed
-
-
-def _facet(name, facet):
-    from openlineage.client import facet_v2 as of
-
-    given = {key: value for key, value in facet.items() if not key.startswith("_")}
-    producer = {"producer": facet["_producer"]}
-    match name:
-        case "ease_llm":
-            return facet
-        case "parent":
-            run, job = of.parent_run.Run(**given["run"]), of.parent_run.Job(**given["job"])
-            return of.parent_run.ParentRunFacet(run=run, job=job, **producer)
-        case "executionParameters":
-            module = of.execution_parameters_run
-            parameters = [module.ExecutionParameter(**each) for each in given["parameters"]]
-            return module.ExecutionParametersRunFacet(parameters=parameters, **producer)
-        case "tags":
-            tags = [of.tags_run.TagsRunFacetFields(**each) for each in given["tags"]]
-            return of.tags_run.TagsRunFacet(tags=tags, **producer)
-        case "schema":
-            fields = [of.schema_dataset.SchemaDatasetFacetFields(**each) for each in given["fields"]]
-            return of.schema_dataset.SchemaDatasetFacet(fields=fields, **producer)
-    plain = {
-        "processing_engine": of.processing_engine_run.ProcessingEngineRunFacet,
-        "nominalTime": of.nominal_time_run.NominalTimeRunFacet,
-        "errorMessage": of.error_message_run.ErrorMessageRunFacet,
-        "jobType": of.job_type_job.JobTypeJobFacet,
-        "version": of.dataset_version_dataset.DatasetVersionDatasetFacet,
-        "storage": of.storage_dataset.StorageDatasetFacet,
-        "inputStatistics": of.input_statistics_input_dataset.InputStatisticsInputDatasetFacet,
-        "outputStatistics": of.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet,
-    }
-    return plain[name](**given, **producer)
-
-
-def _without_empty(value):
-    """OpenLineage's classes write optional lists and objects even when they are empty."""
-    if isinstance(value, dict):
-        items = {name: _without_empty(each) for name, each in value.items()}
-        return {name: each for name, each in items.items() if each not in ({}, [], None)}
-    return [_without_empty(each) for each in value] if isinstance(value, list) else value
+    return events_of(record)[-1]

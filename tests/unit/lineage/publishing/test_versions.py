@@ -8,6 +8,7 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import FileStore
 from ease_lib.errors import LineageError
 from ease_lib.lineage.publishing.versions import (
+    Version,
     find_row,
     make_latest,
     move_latest,
@@ -40,18 +41,16 @@ class KillingStore(FileStore):
 def write(store, version="v1", rows=("a", "b"), previous=None, notes=None):
     """Write a version whose exemplars are these texts; the SHA-256 of its manifest."""
     prompt = "".join(f"Input: {row}\nOutput: x\n\n" for row in rows).encode()
-    return write_version(
-        store,
-        version,
-        {PROMPT_TEXT: prompt, BEST_SEQUENCE: b"{}\n"},
+    new = Version(
+        name=version,
+        files={PROMPT_TEXT: prompt, BEST_SEQUENCE: b"{}\n"},
         head={"record": "", "record_sha256": ""},
         published_by="",
         rows=[row_hash(row) for row in rows],
         validation_rows=[],
         facts={"run": {"id": f"run of {version}"}},
-        previous=previous,
-        notes=notes or Notes(),
     )
+    return write_version(store, new, previous=previous, notes=notes or Notes())
 
 
 def whole_names(folder):
