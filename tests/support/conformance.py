@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import openai  # noqa: F401 loaded here, once, and not in each of the processes that are forked
 import pytest
 
 from ease_lib.artifacts.store import open_store
