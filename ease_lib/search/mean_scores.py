@@ -29,5 +29,5 @@ class MeanScores:
 
 
 def prompt_of(row: Mapping[str, Any]) -> Prompt:
-    """The prompt of a row of the artifact `history`."""
+    """The prompt of a row of the artifact `history`, or of the artifact `best_sequence`."""
     return row["instruction_id"], tuple(row["exemplar_ids"])
