@@ -3,6 +3,7 @@ optimised from a program, from the shell and as a pipeline, against an endpoint 
 """
 
 import json
+import runpy
 import subprocess
 import sys
 
@@ -20,11 +21,16 @@ def endpoint():
 
 
 @pytest.fixture(scope="module")
-def found(endpoint):
-    namespace = {}
-    exec(METRIC, namespace)
+def found(endpoint, tmp_path_factory):
+    metric = tmp_path_factory.mktemp("metric") / "metric.py"
+    metric.write_text(METRIC, encoding="utf-8")
     return ease_lib.optimize(
-        ROWS, endpoint.base_url, metric=namespace["score"], prompt=TEMPLATE, progress=False, **SETTINGS
+        ROWS,
+        endpoint.base_url,
+        metric=runpy.run_path(str(metric))["score"],
+        prompt=TEMPLATE,
+        progress=False,
+        **SETTINGS,
     )
 
 

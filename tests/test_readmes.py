@@ -5,6 +5,7 @@ A comment with the word "needs" marks the command that it stands behind, or all 
 
 import argparse
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -206,7 +207,9 @@ def test_a_program_runs_as_it_stands(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with faulty_endpoint(lambda prompt: "help") as server:
-        exec(program.replace("https://llm.example.org/v1", server.base_url).replace("small-1", MODEL), {})
+        path = tmp_path / "program.py"
+        path.write_text(program.replace("https://llm.example.org/v1", server.base_url).replace("small-1", MODEL))
+        runpy.run_path(str(path))
     assert "better than random exemplars" in capsys.readouterr().out
 
 

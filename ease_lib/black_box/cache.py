@@ -65,7 +65,7 @@ def open_cache(store: Store) -> Iterator[ResponseCache]:
 
 
 class SqliteCache:
-    """One SQLite file, read and written in the event loop: a read takes some microseconds, a commit some 30.
+    """One SQLite file, read and written in the event loop; answers that come together are committed together.
 
     While another process holds the file, as `remove_entries` may for seconds, the loop waits.
     """
@@ -78,6 +78,8 @@ class SqliteCache:
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         self._run(self._prepare)
+        self._committed: asyncio.Future[None] | None = None
+        """Of the answers that are written and not yet committed."""
 
     async def get(self, key: str, notes: Notes) -> Completion | None:
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
@@ -88,11 +90,29 @@ class SqliteCache:
         content = _encoded(completion)
         digest = _digest(key, content)
         insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+        if self._committed is None:
+            self._run(lambda: self._database.execute("BEGIN IMMEDIATE"))
+            loop = asyncio.get_running_loop()
+            self._committed = loop.create_future()
+            loop.call_soon(self._commit, self._committed)
+        committed = self._committed
         self._run(lambda: self._database.execute(insert, (key, content, digest)))
+        await asyncio.shield(committed)
         notes.entry(str(self._path), key, entry_bytes(content, digest))
 
     def close(self) -> None:
+        if self._committed:  # the loop ended first
+            self._run(self._database.commit)
         self._database.close()
+
+    def _commit(self, committed: asyncio.Future[None]) -> None:
+        self._committed = None
+        try:
+            self._run(self._database.commit)
+        except StoreError as error:
+            committed.set_exception(error)
+        else:
+            committed.set_result(None)
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers

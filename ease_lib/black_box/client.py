@@ -196,6 +196,7 @@ class OpenAIClient:
         if sampling.stops or api == "completions":
             self._optional["stop"] = list(sampling.stops or [sampling.stop])
         self.left_out = frozenset(left_out)
+        self._taken = self._taken_parameters()
         self._on_refusal = on_refusal
         self._remedies = remedies
         self._empty = EmptyAnswers()
@@ -218,7 +219,7 @@ class OpenAIClient:
     async def _request(self, prompt: str) -> Any:
         """Ask; once more without each parameter that the endpoint refuses by its name."""
         while True:
-            sent = self._taken_parameters()
+            sent = self._taken
             try:
                 return await self._send(prompt, sent)
             except Refusal as refusal:
@@ -229,7 +230,7 @@ class OpenAIClient:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"model": self._model, **self._taken_parameters(), **self._extra}
+        return {"model": self._model, **self._taken, **self._extra}
 
     async def _send(self, prompt: str, sent: dict[str, Any]) -> Any:
         content = {**content_of(prompt, self._api), "model": self._model, **sent, **self._extra}
@@ -246,6 +247,7 @@ class OpenAIClient:
         if name in self.left_out:
             return
         self.left_out |= {name}
+        self._taken = self._taken_parameters()
         instead = f"; {NEWER_LIMIT} is sent instead" if name == LIMIT and self._api == "chat" else ""
         logger.info("notice: %s refuses %s, which is left out from now on%s", self._model, name, instead)
         self._on_refusal(self.left_out)

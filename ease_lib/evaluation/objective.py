@@ -80,11 +80,8 @@ class Objective:
 
     def start(self, number: int, question: Question) -> None:
         """Begin to evaluate a sequence; `wait` gives its score under this number."""
-
-        async def started() -> asyncio.Task[Evaluation]:
-            return asyncio.create_task(self._evaluator.evaluate(question))
-
-        self._under_way[self._runner.run(started())] = number
+        task = self._runner.get_loop().create_task(self._evaluator.evaluate(question))
+        self._under_way[task] = number
 
     def wait(self) -> tuple[int, Evaluation]:
         """The next evaluation that ends, of those under way, by its number; failures last, and causes before effects.

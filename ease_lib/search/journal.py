@@ -1,4 +1,4 @@
-"""The journal: every candidate is durable before it is evaluated, every observation before the next is asked for.
+"""The journal: every candidate is durable before it is evaluated, and every observation before what follows from it is.
 
 One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
 node or on another, and continues; what was proposed is not computed again, so it does not matter that another processor
@@ -9,8 +9,9 @@ A method that spreads so many answers over sequences would have spread more of t
 journal of its own; a new one begins with all that the one with the next fewer answers holds. That is how a higher cap
 continues a search, and why a lower one does not end in the middle of another's.
 
-    folder   one JSON Lines file per search, written through to the disk, locked while a search runs. A last line that
-             was cut by the kill is dropped and evaluated again.
+    folder   one JSON Lines file per search, locked while a search runs. Killing a process loses nothing; what is
+             proposed is written through to the disk, with all before it, so a power cut may lose the last observations,
+             whose answers are in the cache. A last line that was cut is dropped and evaluated again.
     s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
              later one is refused.
 """
@@ -94,7 +95,7 @@ class Journal(Protocol):
         ...
 
     def append(self, record: Evaluated) -> None:
-        """Store a record; it is durable when this returns.
+        """Store a record; it is durable when the next candidates are, and safe from a kill when this returns.
 
         Raises:
             JournalError, StoreError: when it is not.
@@ -219,11 +220,11 @@ class FileJournal:
         return self._candidates
 
     def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
-        self._write(_encoded_proposals(proposed), *map(_encoded, records))
+        self._write(_encoded_proposals(proposed), *map(_encoded, records), through=True)
         self._records, self._candidates = list(records), dict(proposed)
 
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
-        self._write(_encoded_proposals(candidates))
+        self._write(_encoded_proposals(candidates), through=True)
 
     def append(self, record: Evaluated) -> None:
         self._write(_encoded(record))
@@ -238,7 +239,7 @@ class FileJournal:
         if torn:
             self._file.truncate(len(content) - len(torn))
         if not whole:
-            self._write(_header(key))
+            self._write(_header(key), through=True)
             return [], {}
         first, *lines = whole.split(b"\n")
         _check_header(first, key, str(self._path))
@@ -247,13 +248,15 @@ class FileJournal:
         found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
         return _sorted_out(found, str(self._path))
 
-    def _write(self, *lines: bytes) -> None:
+    def _write(self, *lines: bytes, through: bool = False) -> None:
+        """Append lines; `through` to the disk, with all that was written before."""
         end = self._file.seek(0, os.SEEK_END)
         content = b"".join(line + b"\n" for line in lines)
         try:
             if self._file.write(content) != len(content):
                 raise OSError("the disk is full")
-            os.fsync(self._file.fileno())
+            if through:
+                os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(end)  # a disk that was full must not leave half a line in the middle
             raise JournalError(

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from ease_lib.errors import CapReached
@@ -47,7 +48,7 @@ from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")
 QUICK_SECONDS = 0.0005
-"""Of a call of an optimizer: about what it takes to wake another thread and to wait for it in the event loop."""
+"""Of a call of an optimizer or a journal: about what it takes to wake another thread and to wait for it."""
 
 
 class Evaluations(Protocol):
@@ -186,7 +187,7 @@ class _Attempt:
         self._on_record = on_record
         self._clock = _Clock()
         self._proposed = journal.proposed()
-        self._beside = _Beside(optimizer, evaluations)
+        self._beside = _Beside(evaluations)
         self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
         self._approved = max(self.known, default=-1)
         self._scored = dict(self.known)
@@ -230,7 +231,7 @@ class _Attempt:
             if iteration > self._approved and not self._purse.allows_one_more(pending):
                 ended = self._purse.cap or ended
                 break
-            candidate = self._found(iteration) or self._beside.ask(iteration, pending)
+            candidate = self._found(iteration) or self._proposal(iteration, pending)
             if candidate is None:
                 ended = self._optimizer.ended() if isinstance(self._optimizer, RowAllocating) else EXHAUSTED
                 break
@@ -254,6 +255,9 @@ class _Attempt:
         if not candidate.rows:
             raise ValueError(f"no rows were chosen for the prompt {candidate.prompt}")
         return candidate
+
+    def _proposal(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
+        return self._beside.compute("ask", lambda: self._optimizer.ask(iteration, pending))
 
     def _may_ask(self, iteration: int) -> bool:
         if self._told >= self._needed(iteration):
@@ -280,17 +284,17 @@ class _Attempt:
         """Record what will be evaluated, and begin."""
         unknown = {iteration: each for iteration, each in candidates.items() if iteration not in self._proposed}
         if unknown:
-            self._journal.propose(unknown)
+            self._beside.store("propose", lambda: self._journal.propose(unknown))
         for iteration, candidate in candidates.items():
             self._evaluations.start(iteration, candidate)
 
     def _prepare(self) -> None:
         """While answers are awaited, the optimizer may prepare for the next group."""
         coming = range(self._next, min((self._next // self._group + 1) * self._group, self._budget))
-        if coming and self._next not in self._proposed:
+        if coming and self._next not in self._proposed and isinstance(self._optimizer, PreparingOptimizer):
             needed = self._needed(self._next)
             told = tuple(candidate for iteration, candidate in self._under_way.items() if iteration < needed)
-            self._beside.prepare(coming, told)
+            self._beside.prepare(coming, partial(self._optimizer.prepare, coming, told))
 
     def _receive(self, iteration: int) -> None:
         """Wait until it is scored; the others that are scored meanwhile are recorded too."""
@@ -299,7 +303,7 @@ class _Attempt:
             done, evaluation = self._evaluations.wait()
             waited = time.perf_counter() - start
             record = _record(done, self._under_way[done], evaluation, waited, self._clock.lap())
-            self._journal.append(record)
+            self._beside.store("append", partial(self._journal.append, record))
             self._scored[done] = record
             self._on_record(record, self.history)
 
@@ -310,54 +314,52 @@ class _Attempt:
             self.records.append(record)
             self._purse.pay(record)
             self.history.add(record.observation)
-            self._beside.tell(record.observation)
+            self._beside.compute("tell", partial(self._optimizer.tell, record.observation))
 
 
 class _Beside:
-    """The optimizer in a thread of its own, one call at a time, while requests go on.
+    """Calls that would keep answers waiting, in a thread of their own while requests go on.
 
-    Calls of a kind that last took no longer than it takes to wake a thread are made at once.
+    Calls of a kind of which the last was quicker than waking a thread are made at once.
     """
 
-    def __init__(self, optimizer: ExemplarOptimizer, evaluations: Evaluations) -> None:
-        self._optimizer = optimizer
+    def __init__(self, evaluations: Evaluations) -> None:
         self._evaluations = evaluations
-        self._thread = ThreadPoolExecutor(1, "optimizer")
+        self._threads = ThreadPoolExecutor(2, "search")  # the second one for the journal, while the first prepares
         self._preparing: tuple[range, Future[None]] | None = None
-        self._seconds = {"ask": 0.0, "tell": 0.0}
+        self._slow: set[str] = set()
 
-    def ask(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        return self._call("ask", lambda: self._optimizer.ask(iteration, pending))
+    def compute(self, kind: str, work: Callable[[], Result]) -> Result:
+        """The result of an optimizer's call, behind what it prepares."""
+        if self._preparing:
+            future = self._preparing[1]
+            future.result() if future.done() else self._evaluations.beside(future.result)
+        return self._called(kind, work, time.thread_time)  # others may have had the interpreter meanwhile
 
-    def tell(self, observation: Observation) -> None:
-        self._call("tell", lambda: self._optimizer.tell(observation))
+    def store(self, kind: str, work: Callable[[], Result]) -> Result:
+        """The result of a journal's call."""
+        return self._called(kind, work, time.perf_counter)
 
-    def prepare(self, iterations: range, told: Sequence[Candidate]) -> None:
-        """Begin to, once for the same iterations, where there is something to prepare."""
-        if not isinstance(self._optimizer, PreparingOptimizer):
-            return
+    def prepare(self, iterations: range, work: Callable[[], None]) -> None:
+        """Begin to, once for the same iterations."""
         if self._preparing is None or self._preparing[0] != iterations:
-            context = copy_context()  # by which its lines are told from those of another run
-            self._preparing = iterations, self._thread.submit(context.run, self._optimizer.prepare, iterations, told)
+            self._preparing = iterations, self._submitted(work)
 
     def close(self) -> None:
-        self._thread.shutdown()
+        self._threads.shutdown()
 
-    def _call(self, kind: str, work: Callable[[], Result]) -> Result:
-        """The result of a call, behind what is prepared in the thread."""
-
+    def _called(self, kind: str, work: Callable[[], Result], clock: Callable[[], float]) -> Result:
         def timed() -> Result:
-            begun = time.perf_counter()
+            begun = clock()
             try:
                 return work()
             finally:
-                self._seconds[kind] = time.perf_counter() - begun
+                (self._slow.add if clock() - begun > QUICK_SECONDS else self._slow.discard)(kind)
 
-        if self._preparing:
-            self._evaluations.beside(self._preparing[1].result)
-        elif self._seconds[kind] < QUICK_SECONDS:
-            return timed()
-        return self._evaluations.beside(self._thread.submit(copy_context().run, timed).result)
+        return self._evaluations.beside(self._submitted(timed).result) if kind in self._slow else timed()
+
+    def _submitted(self, work: Callable[[], Result]) -> Future[Result]:
+        return self._threads.submit(copy_context().run, work)  # by its context lines are told from those of another run
 
 
 class _Purse:

@@ -46,7 +46,8 @@ def evaluated(server, kind, *, coverage=0.8, **endpoint):
         llm_base_url=server.base_url, llm_model=MODEL, llm_failures=kind, llm_coverage=coverage, **endpoint
     )
     with open_black_box(config, sampling=SAMPLING) as black_box:
-        objective = Objective(Evaluator(black_box.client, ROWS, metric=exact_match), black_box.loop)
+        evaluator = Evaluator(black_box.client, ROWS, metric=exact_match, failures=black_box.failures)
+        objective = Objective(evaluator, black_box.loop)
         try:
             return objective.evaluate(Question(exemplars=[], rows=range(len(ROWS)), whole=True))
         except errors.EndpointError as error:
