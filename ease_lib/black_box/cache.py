@@ -48,7 +48,7 @@ class ResponseCache(Protocol):
         ...
 
     async def put(self, key: str, completion: Completion, notes: Notes) -> None:
-        """Store an answer; it is safe from a kill when this returns."""
+        """Store an answer; it is safe from a kill in the loop's next turn."""
         ...
 
 
@@ -65,9 +65,10 @@ def open_cache(store: Store) -> Iterator[ResponseCache]:
 
 
 class SqliteCache:
-    """One SQLite file, read and written in the event loop; answers that come together are committed together.
+    """One SQLite file, read and written in the event loop.
 
-    While another process holds the file, as `remove_entries` may for seconds, the loop waits.
+    Answers that come in one turn of the loop are committed together at its end, before any task that waits for another
+    one learns of them. While another process holds the file, as `remove_entries` may for seconds, the loop waits.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,46 +78,49 @@ class SqliteCache:
             self._database = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)  # commits each
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
+        self._failure: StoreError | None = None
         self._run(self._prepare)
-        self._committed: asyncio.Future[None] | None = None
-        """Of the answers that are written and not yet committed."""
 
     async def get(self, key: str, notes: Notes) -> Completion | None:
+        self._raise_failure()
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
         row = self._run(lambda: self._database.execute(select, (key,)).fetchone())
         return None if row is None else _decoded(key, row[0], row[1], str(self._path), notes)
 
     async def put(self, key: str, completion: Completion, notes: Notes) -> None:
+        self._raise_failure()
         content = _encoded(completion)
         digest = _digest(key, content)
         insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
-        if self._committed is None:
+        if not self._database.in_transaction:
             self._run(lambda: self._database.execute("BEGIN IMMEDIATE"))
-            loop = asyncio.get_running_loop()
-            self._committed = loop.create_future()
-            loop.call_soon(self._commit, self._committed)
-        committed = self._committed
+            asyncio.get_running_loop().call_soon(self._commit)
         self._run(lambda: self._database.execute(insert, (key, content, digest)))
-        await asyncio.shield(committed)
         notes.entry(str(self._path), key, entry_bytes(content, digest))
 
     def close(self) -> None:
-        if self._committed:  # the loop ended first
+        try:
+            self._raise_failure()
             self._run(self._database.commit)
-        self._database.close()
+        finally:
+            self._database.close()
 
-    def _commit(self, committed: asyncio.Future[None]) -> None:
-        self._committed = None
+    def _commit(self) -> None:
         try:
             self._run(self._database.commit)
         except StoreError as error:
-            committed.set_exception(error)
-        else:
-            committed.set_result(None)
+            self._failure = error
+
+    def _raise_failure(self) -> None:
+        """Of a commit, to whoever reads or writes next."""
+        if failure := self._failure:
+            self._failure = None
+            raise failure
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
         self._database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
+        self._database.execute("PRAGMA wal_autocheckpoint = 8000")  # pages of 4 KiB: each is written back less often
         columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
         self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
 
@@ -171,8 +175,6 @@ class ObjectCache:
 class CachingClient:
     """Answers from the cache, and asks the wrapped client for the rest; equal questions at once are asked once.
 
-    A question that is under way goes on when its asker gives up, while the event loop runs: its answer is paid for.
-
     Args:
         asked: all that decides an answer beside the prompt.
         notes: of the stage that asks.
@@ -193,20 +195,27 @@ class CachingClient:
         self._notes = notes
         self._left_out = left_out
         self._by_left_out: dict[frozenset[str], AnswerKeys] = {}
-        self._under_way: dict[str, asyncio.Task[Completion]] = {}
+        self._under_way: dict[str, asyncio.Future[Completion]] = {}
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         key = self._keys().key(prompt)
-        if key in self._under_way:
-            return replace(await asyncio.shield(self._under_way[key]), cached=True)
-        task = self._under_way[key] = asyncio.create_task(self._find_or_ask(key, prompt, account))
-        task.add_done_callback(lambda done: self._forget(key, done))
-        return await asyncio.shield(task)
-
-    def _forget(self, key: str, done: asyncio.Task[Completion]) -> None:
-        del self._under_way[key]
-        if not done.cancelled():
-            done.exception()  # taken note of, should nobody wait for it any more
+        while asked := self._under_way.get(key):
+            await asyncio.wait([asked])
+            if not asked.cancelled():
+                return replace(asked.result(), cached=True)
+        asked = self._under_way[key] = asyncio.get_running_loop().create_future()
+        try:
+            completion = await self._find_or_ask(key, prompt, account)
+        except Exception as error:
+            asked.set_exception(error)
+            asked.exception()  # taken note of, should nobody else ask the same
+            raise
+        else:
+            asked.set_result(completion)
+            return completion
+        finally:
+            asked.cancel()  # where neither is so: whoever waits for it asks himself
+            del self._under_way[key]
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key, self._notes)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
 
 from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
@@ -84,9 +83,6 @@ class Question:
     rows: Sequence[int]
     own: Mapping[int, Sequence[Exemplar]] = field(default_factory=dict)
     up_to_cap: bool = False
-
-    def exemplars_of(self, position: int) -> Sequence[Exemplar]:
-        return self.own.get(position, self.exemplars)
 
 
 class Evaluator:
@@ -178,14 +174,14 @@ class Evaluator:
             except errors.CapReached:
                 if not question.up_to_cap:
                     raise
-                row = _Row(self._prompt(question, position))
+                row = _Row(prompt_of(position))
             answered.append(row)
             self._on_row()
             return row
 
         async def ask(position: int) -> _Row:
             row = self._rows[position]
-            prompt = self._prompt(question, position)
+            prompt = prompt_of(position)
             account = f"{question.account}{ABOUT}{self._hashes[position]}" if question.account else ""
             try:
                 completion = await self._client.complete(prompt, account)
@@ -208,7 +204,8 @@ class Evaluator:
             return scored
 
         rows = question.rows
-        if not self._gains_from_a_first(question):
+        prompt_of = self._prompts(question)
+        if not self._gains_from_a_first(question, prompt_of):
             return await all_answers([partial(noted, row) for row in rows])
         return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
 
@@ -221,18 +218,25 @@ class Evaluator:
         score = judged if judged is not None and self._judge_scores else self._metric(completion.text, outputs)
         return _Row(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
 
-    def _prompt(self, question: Question, position: int) -> str:
-        return self._template.render(question.exemplars_of(position), self._rows[position], question.instruction)
+    def _prompts(self, question: Question) -> Callable[[int], str]:
+        """The prompts by the positions of their rows."""
+        shared = self._template.prompts(question.exemplars, question.instruction)
 
-    def _gains_from_a_first(self, question: Question) -> bool:
+        def prompt(position: int) -> str:
+            row, own = self._rows[position], question.own.get(position)
+            return shared(row) if own is None else self._template.render(own, row, question.instruction)
+
+        return prompt
+
+    def _gains_from_a_first(self, question: Question, prompt_of: Callable[[int], str]) -> bool:
         """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
         sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
         if len(question.rows) < 2 or question.own or sequence in self._seen:
             return False
-        one, other = (self._prompt(question, position) for position in question.rows[:2])
-        equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
         self._seen.add(sequence)
-        return equal >= PREFIX_TOKENS * CHARACTERS_PER_TOKEN
+        prefix = PREFIX_TOKENS * CHARACTERS_PER_TOKEN
+        one, other = (prompt_of(position)[:prefix] for position in question.rows[:2])
+        return one == other and len(one) == prefix
 
     def _check_zeros(self, scored: _Row, row: Exemplar) -> None:
         """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all, or nothing is kept."""
@@ -295,7 +299,7 @@ class _Row:
     failure: str = ""
     verdict: Verdict | None = None
     is_kept: bool | None = None
-    refused: Usage = field(default_factory=Usage)
+    refused: Usage | None = None
 
     @property
     def answer(self) -> str:
@@ -309,7 +313,7 @@ def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
     judged = [row.verdict for row in rows if row.verdict]
     said = [(verdict.prompt, verdict.completion) for verdict in judged if verdict.completion]
     of_judge = usage_of([prompt for prompt, _ in said], [completion for _, completion in said], 0.0).of_judge
-    refused = [row.refused for row in rows] + [verdict.refused for verdict in judged]
+    refused = [row.refused for row in rows if row.refused] + [verdict.refused for verdict in judged]
     return sum(refused, start=usage + of_judge)
 
 

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import regex as unicode_regex
@@ -46,8 +46,11 @@ _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\
 _CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
 _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+KEPT_TEXTS = 4096
+"""Of outputs and answers, which are compared again and again, the normal forms are kept."""
 
 
+@lru_cache(KEPT_TEXTS)
 def normalise(text: str) -> str:
     """NFKC, first line with text, lower case, no surrounding quotes or trailing punctuation (。 too), single blanks.
 
@@ -57,6 +60,7 @@ def normalise(text: str) -> str:
     return _bare(" ".join(line.lower().split()))
 
 
+@lru_cache(KEPT_TEXTS)
 def normalise_whole(text: str) -> str:
     """As `normalise`, but all lines with text, each with its indentation: `- b` below `- a` is not `  - b`."""
     lines = [line for line in _lines(text) if line.strip()]

@@ -30,10 +30,9 @@ class Usage:
     oldest_answer: str = ""
 
     def __add__(self, other: Usage) -> Usage:
-        counted = [field.name for field in fields(Usage) if field.name != "oldest_answer"]
         times = [time for time in (self.oldest_answer, other.oldest_answer) if time]
         return Usage(
-            **{name: getattr(self, name) + getattr(other, name) for name in counted},
+            **{name: getattr(self, name) + getattr(other, name) for name in _COUNTED},
             oldest_answer=min(times, default=""),
         )
 
@@ -91,6 +90,9 @@ class Usage:
             "cut_answers": self.cut_answers,
             "cost_usd": self.cost_usd(**prices),
         }
+
+
+_COUNTED = [field.name for field in fields(Usage) if field.name != "oldest_answer"]
 
 
 def usage_of(prompts: Sequence[str], completions: Sequence[Completion], seconds: float) -> Usage:

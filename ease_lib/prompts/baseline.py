@@ -9,7 +9,7 @@ one message of the user. Its own examples, if it has any, stand in it as they ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ease_lib.artifacts.sources import Sources
@@ -57,6 +57,10 @@ class Baseline(MessageTemplate):
         """The prompt for one query; exemplars and instruction are those of others, and have no place in it."""
         messages = self.filled(query)
         return Chat.of(messages) if self.is_chat else messages[0][1]
+
+    def prompts(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Callable[[Exemplar], str]:
+        """As a template's, by their query."""
+        return lambda query: self.render(exemplars, query, instruction)
 
 
 def baseline_of(dataset: Mapping[str, Any]) -> Baseline | None:

@@ -20,7 +20,7 @@ may be left out:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import PurePath
@@ -140,15 +140,23 @@ class PromptTemplate:
 
     def render(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str = "") -> str:
         """The prompt for one query: a text, or a `Chat`."""
+        return self.prompts(exemplars, instruction)(query)
+
+    def prompts(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Callable[[Exemplar], str]:
+        """The prompts of a sequence by their query; what is the same in all of them is written once."""
         if self.exemplars == "turns":
-            return Chat.of(self._turns(exemplars, query, instruction))
+            return lambda query: Chat.of(self._turns(exemplars, query, instruction))
         block = [] if self._places_instruction or not instruction else [self._fixed("instruction", instruction)]
         opening = [self._fixed("before", instruction), *block]
         shown = [self._filled("query", row, instruction) + self._filled("answer", row) for row in exemplars]
-        closing = [self._fixed("after", instruction), self._filled("query", query, instruction)]
-        text = self.between.join(part for part in (*opening, *shown, *closing) if part)
+        begun = self.between.join(part for part in (*opening, *shown, self._fixed("after", instruction)) if part)
         system = self._fixed("system", instruction)
-        return Chat.of([("system", system), ("user", text)]) if system else text
+
+        def prompt(query: Exemplar) -> str:
+            text = self.between.join(part for part in (begun, self._filled("query", query, instruction)) if part)
+            return Chat.of([("system", system), ("user", text)]) if system else text
+
+        return prompt
 
     def _turns(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str) -> list[tuple[str, str]]:
         block = "" if self._places_instruction or not instruction else self._fixed("instruction", instruction)
