@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompt, Prompts
@@ -246,7 +246,7 @@ class AnswerModel:
         for name, kernel in kernels.items():
             prior += self.weight_variances[name] * kernel
         posterior = _Posterior.of(prior, table, variances)
-        self._root = Grown(_root(prior))
+        self._root = _GrownRoot(_root(prior))
         self._mean = Grown(posterior.mean)
         self._covariance = Grown(posterior.covariance)
         self._row_places = {row: place for place, row in enumerate(rows.tolist())}
@@ -312,14 +312,13 @@ class AnswerModel:
         described = self.components.described(Prompts.of([prompt], self.components.k))
         kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
         cross, itself = self._prior(kernels, own, 1)
-        root = self._root.all
-        half = _solved(root, cross[0])
-        follows = _solved(root, half, transposed=True)
+        half = self._root.solved(cross[0])
+        follows = self._root.solved(half, transposed=True)
         spread = follows @ self._covariance.all
         variance = itself[0] - half @ half + spread @ follows
         for name, kernel in kernels.items():
             self.kernels[name].append(kernel[0], float(own[name][0]))
-        self._root.append(half, float(np.sqrt(max(itself[0] - half @ half, LEAST_VARIANCE))), symmetric=False)
+        self._root.append(half, float(np.sqrt(max(itself[0] - half @ half, LEAST_VARIANCE))))
         self._rows.with_prompts.append(follows @ self._rows.with_prompts.all)
         self._mean.append(np.array(follows @ self._mean.all))
         self._covariance.append(spread, float(variance))
@@ -340,8 +339,8 @@ class AnswerModel:
         described = self.components.described(Prompts.of(prompts, self.components.k))
         kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
         cross, prior = self._prior(kernels, own, len(prompts))
-        half = _solved(self._root.all, cross.T)
-        follows = _solved(self._root.all, half, transposed=True)
+        half = self._root.solved(cross.T)
+        follows = self._root.solved(half, transposed=True)
         variance = prior - (half**2).sum(axis=0) + np.einsum("sb,sb->b", follows, self._covariance.all @ follows)
         return self._level + follows.T @ self._mean.all, np.maximum(variance, LEAST_VARIANCE)
 
@@ -377,7 +376,7 @@ class AnswerModel:
 
     def _weights(self, values: Floats) -> Floats:
         """(s,) K^-1 times values of the prompts: what each says of the weights of the components."""
-        return _solved(self._root.all, _solved(self._root.all, values), transposed=True)
+        return self._root.solved(self._root.solved(values), transposed=True)
 
     def _weights_by_component(self) -> dict[str, int]:
         """How many weights each component has."""
@@ -468,21 +467,20 @@ class Grown:
     def __init__(self, values: Floats, *, columns: bool = True) -> None:
         self._columns = columns and values.ndim == 2
         self._size = len(values)
-        self._room = self._with_room(values, 2 * len(values) + 16)
+        self._room = self._with_room(values, _with_reserve(len(values)))
 
     @property
     def all(self) -> Floats:
         """A view of what there is."""
         return self._room[: self._size, : self._size] if self._columns else self._room[: self._size]
 
-    def append(self, values: Floats, corner: float = 0.0, *, symmetric: bool = True) -> None:
-        """A row, and for a square matrix the same as a column, or zeros."""
+    def append(self, values: Floats, corner: float = 0.0) -> None:
+        """A row, and for a square matrix the same as a column."""
         size = self._size
         if size == len(self._room):
-            self._room = self._with_room(self.all, 2 * size)
+            self._room = self._with_room(self.all, _with_reserve(size))
         if self._columns:
-            self._room[size, :size] = values
-            self._room[:size, size] = values if symmetric else 0.0
+            self._room[size, :size] = self._room[:size, size] = values
             self._room[size, size] = corner
         else:
             self._room[size] = values
@@ -495,6 +493,41 @@ class Grown:
         return room
 
 
+class _GrownRoot:
+    """A lower triangular matrix to which rows are added; below it there is a part of the identity, so that systems are
+    solved without copying it."""
+
+    def __init__(self, root: Floats) -> None:
+        self._size = len(root)
+        self._room = self._with_room(root)
+
+    def solved(self, values: Floats, *, transposed: bool = False) -> Floats:
+        """As `_solved`."""
+        padded = np.zeros((len(self._room), *values.shape[1:]), order="F")
+        padded[: self._size] = values
+        return _solved(self._room, padded, transposed=transposed)[: self._size]
+
+    def append(self, values: Floats, corner: float) -> None:
+        """A row, with its last number."""
+        size = self._size
+        if size == len(self._room):
+            self._room = self._with_room(self._room)
+        self._room[size, :size] = values
+        self._room[size, size] = corner
+        self._size += 1
+
+    @staticmethod
+    def _with_room(root: Floats) -> Floats:
+        room = np.eye(_with_reserve(len(root)))
+        room[: len(root), : len(root)] = root
+        return room
+
+
+def _with_reserve(size: int) -> int:
+    """Numbers to have room for; until variances are estimated again there are `CHECKPOINT_GROWTH` times more."""
+    return size + size // 4 + 16
+
+
 def _root(matrix: Floats) -> Floats:
     """Lower triangular; its product with its own transpose is the matrix."""
     return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
@@ -502,7 +535,10 @@ def _root(matrix: Floats) -> Floats:
 
 def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:
     """x of root x = values; root is lower triangular."""
-    return np.asarray(solve_triangular(root, values, lower=True, trans="T" if transposed else "N", check_finite=False))
+    solution, singular = dtrtrs(root.T, values, lower=0, trans=0 if transposed else 1)  # in Fortran's order
+    if singular:
+        raise np.linalg.LinAlgError(f"a root of {len(root)} rows has a zero in row {singular}")
+    return np.asarray(solution)
 
 
 def _sums(groups: Ints, values: Floats, size: int) -> Floats:

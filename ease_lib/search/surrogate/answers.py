@@ -156,16 +156,13 @@ def fitted_model(
 
 def _kernels(components: Components, prompts: Sequence[Prompt], before: AnswerModel | None) -> dict[str, Floats]:
     """(s, s) by component; those of prompts that were in the model before are taken from there."""
-    known = np.array([before is not None and prompt in before for prompt in prompts], dtype=bool)
+    places = np.array([before.place(prompt) if before and prompt in before else -1 for prompt in prompts])
     described = components.described(Prompts.of(prompts, components.k))
-    found = {name: np.zeros((len(prompts), len(prompts))) for name in components.names}
-    if before is not None and known.any():
-        places = np.array([before.place(prompt) for prompt in prompts if prompt in before])
-        there = np.ix_(known, known)
-        for name in found:
-            found[name][there] = before.kernels[name].all[np.ix_(places, places)]
-    new = np.flatnonzero(~known)
+    new = np.flatnonzero(places < 0)
+    found = {}
     for name, kernel in components.kernels(described[new], described).items():
+        # what a new one has is written over what its place, the last one, brings
+        found[name] = before.kernels[name].all[places][:, places] if before else np.empty((len(prompts), len(prompts)))
         found[name][new] = kernel
         found[name][:, new] = kernel.T
     return found
