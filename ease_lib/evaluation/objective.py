@@ -7,7 +7,8 @@ answers may be, and where they end.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import TypeVar
 
 from ease_lib.black_box.client import Sampling, cancelled, estimated_tokens
@@ -97,9 +98,13 @@ class Objective:
                 return self._under_way.pop(task), task.result()
             self._runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
 
-    def beside(self, work: Callable[[], Result]) -> Result:
-        """The result of work, in another thread, while evaluations go on."""
-        return self._runner.run(asyncio.to_thread(work))
+    def beside(self, work: Future[Result]) -> Result:
+        """The result of work in another thread, while evaluations go on."""
+
+        async def result() -> Result:
+            return await asyncio.wrap_future(work)
+
+        return self._runner.run(result())
 
     def stop(self) -> Usage:
         """End the evaluations under way; what all of those have cost that nobody has waited for to their end."""

@@ -47,8 +47,11 @@ from ease_lib.search.optimizers.problem import (
 from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")
-QUICK_SECONDS = 0.0005
-"""Of a call of an optimizer or a journal: about what it takes to wake another thread and to wait for it."""
+LOOKS = 40
+"""At what a method that chooses rows would end with, for the search curve; at a time they take milliseconds each."""
+QUICK_SECONDS = {"compute": 0.005, "store": 0.0005}
+"""Calls that are made at once: of an optimizer, where an LLM takes longer by far; of a journal, where waking another
+thread takes as long."""
 
 
 class Evaluations(Protocol):
@@ -66,8 +69,8 @@ class Evaluations(Protocol):
         """
         ...
 
-    def beside(self, work: Callable[[], Result]) -> Result:
-        """The result of work, in another thread, while answers come and requests go."""
+    def beside(self, work: Future[Result]) -> Result:
+        """The result of work in another thread, while answers come and requests go."""
         ...
 
     def stop(self) -> Usage:
@@ -100,12 +103,15 @@ class Study:
     """A finished search.
 
     `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
-    `stopped` says why it ended: one of the reasons in `optimizers/problem.py`, or a cap as `name=value`. `unused` is
-    what evaluations have cost that were under way when it ended.
+    `incumbents` says for each the score of what the search would have ended with: its best score until then; a method
+    that chooses rows is asked what it would recommend, a few times only. `stopped` says why it ended: one of the
+    reasons in `optimizers/problem.py`, or a cap as `name=value`. `unused` is what evaluations have cost that were under
+    way when it ended.
     """
 
     history: History
     records: tuple[Evaluated, ...]
+    incumbents: tuple[float, ...]
     replayed: int
     stopped: str
     unused: Usage = field(default_factory=Usage)
@@ -156,7 +162,12 @@ def search(
         purse.close(unused)
     replayed = sum(record.iteration in attempt.known for record in attempt.records)
     return Study(
-        history=attempt.history, records=tuple(attempt.records), replayed=replayed, stopped=stopped, unused=unused
+        history=attempt.history,
+        records=tuple(attempt.records),
+        incumbents=tuple(attempt.incumbents),
+        replayed=replayed,
+        stopped=stopped,
+        unused=unused,
     )
 
 
@@ -195,9 +206,18 @@ class _Attempt:
         self._next = 0
         self.history = History(comparable=not isinstance(optimizer, RowAllocating))
         self.records: list[Evaluated] = []
+        self.incumbents: list[float] = []
+        self._looks = optimizer.left(()) / LOOKS if isinstance(optimizer, RowAllocating) else 0.0
+        self._next_look = self._looks
 
     def run(self) -> str:
         """Search; why it ended."""
+        stopped = self._run()
+        if self.incumbents and isinstance(self._optimizer, RowAllocating):
+            self.incumbents[-1] = self._recommended(self._optimizer)
+        return stopped
+
+    def _run(self) -> str:
         while len(self.history) < self._budget:
             if self.history.incumbent is not None and self.history.incumbent.score >= PERFECT_SCORE:
                 return PERFECT
@@ -315,12 +335,28 @@ class _Attempt:
             self._purse.pay(record)
             self.history.add(record.observation)
             self._beside.compute("tell", partial(self._optimizer.tell, record.observation))
+            self.incumbents.append(self._incumbent(record.observation))
+
+    def _incumbent(self, observation: Observation) -> float:
+        """Its score, the observation told."""
+        before = self.incumbents[-1] if self.incumbents else 0.0
+        if not isinstance(self._optimizer, RowAllocating):
+            return max(before, observation.score)
+        self._next_look -= len(observation.rows)
+        if self._next_look > 0:
+            return before
+        self._next_look = self._looks
+        return self._recommended(self._optimizer)
+
+    def _recommended(self, optimizer: RowAllocating) -> float:
+        found = self._beside.compute("recommend", optimizer.recommend)
+        return found.score if found else 0.0
 
 
 class _Beside:
     """Calls that would keep answers waiting, in a thread of their own while requests go on.
 
-    Calls of a kind of which the last was quicker than waking a thread are made at once.
+    Calls of a kind of which the last was quick are made at once.
     """
 
     def __init__(self, evaluations: Evaluations) -> None:
@@ -332,13 +368,13 @@ class _Beside:
     def compute(self, kind: str, work: Callable[[], Result]) -> Result:
         """The result of an optimizer's call, behind what it prepares."""
         if self._preparing:
-            future = self._preparing[1]
-            future.result() if future.done() else self._evaluations.beside(future.result)
-        return self._called(kind, work, time.thread_time)  # others may have had the interpreter meanwhile
+            preparation = self._preparing[1]
+            preparation.result() if preparation.done() else self._evaluations.beside(preparation)
+        return self._called(kind, work, time.thread_time, QUICK_SECONDS["compute"])  # others may compute meanwhile
 
     def store(self, kind: str, work: Callable[[], Result]) -> Result:
         """The result of a journal's call."""
-        return self._called(kind, work, time.perf_counter)
+        return self._called(kind, work, time.perf_counter, QUICK_SECONDS["store"])
 
     def prepare(self, iterations: range, work: Callable[[], None]) -> None:
         """Begin to, once for the same iterations."""
@@ -348,15 +384,15 @@ class _Beside:
     def close(self) -> None:
         self._threads.shutdown()
 
-    def _called(self, kind: str, work: Callable[[], Result], clock: Callable[[], float]) -> Result:
+    def _called(self, kind: str, work: Callable[[], Result], clock: Callable[[], float], quick: float) -> Result:
         def timed() -> Result:
             begun = clock()
             try:
                 return work()
             finally:
-                (self._slow.add if clock() - begun > QUICK_SECONDS else self._slow.discard)(kind)
+                (self._slow.add if clock() - begun > quick else self._slow.discard)(kind)
 
-        return self._evaluations.beside(self._submitted(timed).result) if kind in self._slow else timed()
+        return self._evaluations.beside(self._submitted(timed)) if kind in self._slow else timed()
 
     def _submitted(self, work: Callable[[], Result]) -> Future[Result]:
         return self._threads.submit(copy_context().run, work)  # by its context lines are told from those of another run

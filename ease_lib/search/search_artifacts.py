@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,12 @@ from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
 from ease_lib.search.mislabelled import mislabelled_exemplars
-from ease_lib.search.optimizers.history import History
-from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.surrogate.representations import SequenceRepresentation
 from ease_lib.search.task import SearchTask
 
 logger = logging.getLogger("ease")
-
-LOOKS = 40
-"""At the incumbent of a method that chooses rows, for the search curve."""
 
 
 def write_best_sequence(
@@ -122,35 +116,10 @@ def search_summary(
     }
 
 
-def incumbents(history: History, optimizer: ExemplarOptimizer) -> list[float]:
-    """After each observation, the score of what the search would end with: its best score until then.
-
-    A method that chooses rows is asked what it would recommend, a few times only.
-
-    Args:
-        optimizer: as it was before the search.
-    """
-    if not isinstance(optimizer, RowAllocating):
-        return list(itertools.accumulate((observation.score for observation in history), max))
-    scores: list[float] = []
-    every = max(1, len(history) // LOOKS)
-    for number, observation in enumerate(history):
-        optimizer.tell(observation)
-        recommended = optimizer.recommend() if number % every == every - 1 or number == len(history) - 1 else None
-        scores.append(recommended.score if recommended else scores[-1] if scores else 0.0)
-    return scores
-
-
-def write_history(
-    path: Path, study: Study, incumbents: Sequence[float], task: SearchTask, prices: dict[str, float]
-) -> None:
-    """All observations in order, with the ids of exemplars and validation rows, and what each cost.
-
-    Args:
-        incumbents: what the function of that name gives.
-    """
+def write_history(path: Path, study: Study, task: SearchTask, prices: dict[str, float]) -> None:
+    """All observations in order, with the ids of exemplars and validation rows, and what each cost."""
     rows, ids, row_ids = [], task.ids, task.row_ids
-    for observation, record, incumbent in zip(study.history, study.records, incumbents, strict=True):
+    for observation, record, incumbent in zip(study.history, study.records, study.incumbents, strict=True):
         candidate, usage = observation.candidate, record.usage
         rows.append(
             contracts.HistoryRow(

@@ -35,7 +35,7 @@ from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.outcome import outcome_of
 from ease_lib.search.plan import Plan
 from ease_lib.search.progress import Progress
-from ease_lib.search.search_artifacts import incumbents, search_summary, write_best_sequence, write_history
+from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
 from ease_lib.search.task import SearchTask, read_search_task
 from ease_lib.search.warm_start import open_memory
 
@@ -118,9 +118,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         )
         ledger.book(SEARCH, study.usage + order.usage)
     memory.keep(journal_key, key, recalled, outcome.answers, task.names)
-    curve = incumbents(study.history, create_optimizer(settings, problem, recalled.answers))  # a fresh one, told again
     write_best_sequence(output_path(outputs.best_sequence), outcome, settings, task, black_box)
-    write_history(output_path(outputs.history), study, curve, task, prices_of(config))
+    write_history(output_path(outputs.history), study, task, prices_of(config))
     summary = search_summary(
         study,
         outcome,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -44,8 +45,8 @@ class AtOnce:
         iteration = self._choose(self._under_way)
         return iteration, self._evaluate(iteration, self._under_way.pop(iteration))
 
-    def beside(self, work: Callable[[], Result]) -> Result:
-        return work()
+    def beside(self, work: Future[Result]) -> Result:
+        return work.result()
 
     def stop(self) -> Usage:
         return Usage()

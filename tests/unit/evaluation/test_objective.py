@@ -2,6 +2,7 @@ import asyncio
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -163,7 +164,8 @@ def test_what_evaluations_have_cost_that_were_ended_is_known():
         objective.start(0, Question(exemplars=quick, rows=range(len(ROWS)), whole=True))
         objective.start(1, Question(exemplars=slow, rows=range(len(ROWS)), whole=True))
         assert objective.wait()[0] == 0
-        objective.beside(lambda: wait_for(lambda: server.script.finished.total() == 19))
+        with ThreadPoolExecutor(1) as other:
+            objective.beside(other.submit(wait_for, lambda: server.script.finished.total() == 19))
         given_up = objective.stop()
         held.set()
     assert given_up.requests == 9
