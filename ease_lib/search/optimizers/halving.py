@@ -349,7 +349,9 @@ class Halving:
 
         def is_open(place: int) -> bool:
             prompt = prompts[place]
-            return self._is_open(prompt, pending if prompt in under_way else ())
+            if prompt in under_way:
+                return self._is_open(prompt, pending)
+            return len(self._answers.asked(prompt)) < len(self._for_search) or self._is_open(prompt, ())
 
         order = iter(np.argsort(-means, kind="stable").tolist())
         among = list(filter(is_open, itertools.islice(order, self._rungs.contenders(self._spent_with(pending)))))

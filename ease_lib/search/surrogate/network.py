@@ -201,7 +201,8 @@ def _train(layers: Layers, x: Tensor, y: Tensor, ridge: float, steps: int) -> No
             torch.mm(deltas[layer].T, activations[layer], out=weight_gradients[layer])
             torch.sum(deltas[layer], dim=0, out=bias_gradients[layer])
             if layer:
-                torch.mm(deltas[layer], layers.weights[layer], out=deltas[layer - 1]).mul_(activations[layer] > 0)
+                delta = torch.mm(deltas[layer], layers.weights[layer], out=deltas[layer - 1])
+                torch.ops.aten.threshold_backward.grad_input(delta, activations[layer], 0.0, grad_input=delta)
         gradient.add_(layers.flat, alpha=decay)
         first.lerp_(gradient, 1 - FIRST_MOMENT)
         second.mul_(SECOND_MOMENT).addcmul_(gradient, gradient, value=1 - SECOND_MOMENT)
