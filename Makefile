@@ -60,8 +60,8 @@ run: install  ## run the whole pipeline on the shipped task with the small local
 test: install  ## run all tests but the long ones, side by side
 	@$(PYTEST) -m "not long" $(SIDE_BY_SIDE)
 
-test-long: install  ## run the tests that take long: chaos, kills of whole runs, tampering, containers
-	@$(PYTEST) -m long $(SIDE_BY_SIDE)
+test-long: install  ## run the tests that take long: chaos, kills, learning, containers; SINCE=commit: of rooms that changed
+	@$(PYTEST) -m long --since "$(SINCE)" $(SIDE_BY_SIDE)
 
 benchmark: install  ## times faster than the straightforward search step; DATA=folder for the tasks of Instruction Induction
 	@$(BIN)/python -m tests.benchmarks.search_step --data "$(DATA)"

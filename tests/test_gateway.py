@@ -140,8 +140,8 @@ def _wait(url, process, log):
     raise AssertionError(log.read_text()[-2000:])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("model", PROVIDERS)
+@pytest.mark.rooms("ease_lib/black_box", "ease_lib/prompts")
 def test_a_search_asks_a_provider_in_its_own_words(gateway, provider, model, tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_LLM_API_KEY", KEY)
     rows = [{"text": f"bill {number}", "team": "billing" if number % 2 else "sales"} for number in range(30)]

@@ -181,7 +181,6 @@ def test_an_answer_that_breaks_what_is_required_scores_nothing_in_promptfoo_too(
         write_export(replace(result, dataset={**result.dataset, "requirement": judged}), "promptfoo", tmp_path)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("library", "program"),
     [
@@ -197,6 +196,7 @@ def test_an_answer_that_breaks_what_is_required_scores_nothing_in_promptfoo_too(
         ),
     ],
 )
+@pytest.mark.rooms("ease_lib/cli/prompt_exports", "ease_lib/prompts")
 def test_python_libraries(endpoint, result, libraries, library, program, tmp_path):
     write_export(result, library, tmp_path)
     begin = len(endpoint.requests)
@@ -238,8 +238,8 @@ def _answers(url):
     return False
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("braces", [True, False], ids=["braces", "plain"])
+@pytest.mark.rooms("ease_lib/cli/prompt_exports", "ease_lib/prompts")
 def test_mlflow(endpoint, result, libraries, tracking_server, braces, tmp_path):
     if not braces:
         exemplars = [{**entry, "fields": {"subject": "a {n}", "body": "b"}} for entry in result.best["exemplars"]]
@@ -286,7 +286,7 @@ def promptfoo():
     return program
 
 
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/cli/prompt_exports", "ease_lib/prompts")
 def test_promptfoo(endpoint, result, promptfoo, tmp_path):
     write_export(result, "promptfoo", tmp_path)
     begin = len(endpoint.requests)

@@ -203,6 +203,7 @@ stranger(llm=sys.argv[2])
 """
 
 
+@pytest.mark.rooms("components", "pipelines")
 def test_a_stranger_loads_our_components_from_their_files(tmp_path):
     """His numbers arrive as text, and what he does not give has its default."""
     finished = subprocess.run(

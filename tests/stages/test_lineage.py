@@ -108,7 +108,7 @@ def test_a_whole_run_verifies_wherever_it_is_asked_for(published):
         assert verdict.checked > 100
 
 
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/lineage", "ease_lib/stages", "ease_lib/artifacts", "tests/tamper.py", "tests/forger.py")
 def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else(s3_prefix, tmp_path):
     """One kind of tampering on each object here; `python -m tests.tamper` does all on all."""
     raw, task = made_table()
@@ -924,8 +924,8 @@ def test_a_device_or_a_pipe_that_a_record_names_is_not_waited_for(tmp_path):
     assert Place().read(f"package:{SHIPPED}").startswith(b"text,kind")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.rooms("ease_lib/lineage", "ease_lib/stages", "ease_lib/artifacts", "tests/tamper.py", "tests/forger.py")
 def test_killed_at_any_write_the_next_attempt_publishes_one_version_that_holds(signs, tmp_path, monkeypatch):
     if signs:
         monkeypatch.setenv("EASE_SIGNING_KEY", KeyPair(tmp_path).private)

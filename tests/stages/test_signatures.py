@@ -499,9 +499,9 @@ FORGERIES = {
 SIGNATURES = {"left": lambda forger, key: None, "stripped": lambda forger, key: forger.strip(), "own key": Forger.sign}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("signatures", SIGNATURES)
 @pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.rooms("ease_lib/lineage", "ease_lib/stages", "ease_lib/artifacts", "tests/tamper.py", "tests/forger.py")
 def test_who_recomputes_every_digest_is_found_by_the_signatures_alone(name, signatures, signed, pair, tmp_path):
     forger = Forger(signed)
     mine = KeyPair(tmp_path, "mine")

@@ -26,8 +26,10 @@ MOST = {"pool_size": 40, "retained": 20, "fixed_candidates": 60, "instructions":
 """Of what a method asks for itself."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["paper-table-1", "paper-table-2", "paper-ablations", "paper-large-pools"])
+@pytest.mark.rooms(
+    "ease_lib/config", "ease_lib/search", "ease_lib/running", "ease_lib/stages", "ease_lib/reporting", "ease_lib/tasks"
+)
 def test_every_method_of_the_set_ends_and_the_page_shows_them(name, real_data, tmp_path):
     values = read_parameter_set(name)
     known = {path.stem for path in (real_data / "instruction_induction/induce").glob("*.json")}

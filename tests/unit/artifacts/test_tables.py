@@ -141,7 +141,7 @@ print(dict(codes))
 """
 
 
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/artifacts")
 def test_500_processes_under_load_end_after_a_table_was_read():
     """Twenty at once; with a file object of Python in place of Arrow's memory, about one in a hundred is aborted."""
     ended = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True)

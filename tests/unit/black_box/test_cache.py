@@ -135,7 +135,7 @@ def test_a_file_that_is_no_cache_is_refused_and_left_alone(tmp_path):
     assert (tmp_path / FILE).read_text().startswith("not a database")
 
 
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/black_box/cache.py")
 def test_fifty_processes_share_one_cache(tmp_path):
     """All start with an empty file and write the same and other answers: no lock error, nothing lost or damaged."""
     code = (

@@ -143,6 +143,7 @@ def test_a_worker_that_closed_an_idle_connection_is_asked_on_another_one():
 
 
 @needs_llm
+@pytest.mark.rooms("ease_lib/black_box/local_llm.py", "ease_lib/black_box/child.py")
 def test_one_prompt_has_one_answer_whatever_came_before(endpoint):
     every = list(prompts(3, 4))
     first = {prompt: asked(endpoint, prompt, logprobs=3) for prompt in every}
@@ -166,7 +167,7 @@ def test_a_request_that_is_none_is_refused_and_the_next_one_answered(endpoint, b
 
 
 @needs_llm
-@pytest.mark.long
+@pytest.mark.rooms("ease_lib/black_box/local_llm.py", "ease_lib/black_box/child.py")
 def test_memory_stays_level_over_new_prompts():
     """70 prompts took 280 MB of llama.cpp's prompt cache."""
     command = [sys.executable, "-u", "-m", "ease_lib.black_box.local_llm", "--host", "127.0.0.1"]

@@ -13,6 +13,8 @@ from ease_lib.evaluation.statistics import (
 )
 from ease_lib.seeding import rng
 
+STATISTICS = pytest.mark.rooms("ease_lib/evaluation/statistics.py")
+
 
 @pytest.mark.parametrize(
     ("right", "n", "low", "high"),
@@ -96,7 +98,7 @@ def drawn_test(generator, gain, *, rows, level=0.42, difficulty=0.15, own=0.1):
     return (generator.random((4, rows)) < rights).astype(float)
 
 
-@pytest.mark.parametrize("rows", [12, 100, 200])
+@pytest.mark.parametrize("rows", [12, *(pytest.param(rows, marks=STATISTICS) for rows in (100, 200))])
 @pytest.mark.parametrize("level", [0.1, 0.42, 0.9])
 @pytest.mark.parametrize("difficulty", [0.0, 0.15, 0.3])
 def test_a_winner_no_better_than_random_exemplars_is_called_better_in_no_more_than_2_5_percent_of_cases(
@@ -109,6 +111,7 @@ def test_a_winner_no_better_than_random_exemplars_is_called_better_in_no_more_th
 
 
 @pytest.mark.parametrize(("rows", "share"), [(100, 0.6), (200, 0.85)])
+@STATISTICS
 def test_a_gain_of_13_points_over_random_exemplars_is_found(rows, share):
     generator = rng(0, "a true gain", rows)
     found = [paired_gain(*drawn_test(generator, 0.13, rows=rows)) for _ in range(500)]
@@ -116,6 +119,7 @@ def test_a_gain_of_13_points_over_random_exemplars_is_found(rows, share):
     assert np.mean([gain["evidence"] for gain in found]) >= share
 
 
+@STATISTICS
 def test_the_interval_of_200_rows_covers_the_true_gain_and_is_about_9_points_wide_on_either_side():
     generator = rng(0, "intervals")
     intervals = np.array([paired_gain(*drawn_test(generator, 0.13, rows=200))["interval"] for _ in range(500)])

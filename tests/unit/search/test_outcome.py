@@ -119,6 +119,7 @@ def test_orders_are_scored_on_rows_that_did_not_choose_the_winner(rows):
     assert not {*asked} & {*range(rows)}
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_rows_of_the_confirmation_score_orders_where_all_others_chose_the_winner():
     """In a world of chance: the third of the rows that is kept from the choice says so, its other answers do not."""
     kept, own = [], []

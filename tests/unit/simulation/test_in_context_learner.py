@@ -301,6 +301,7 @@ def halves_agree(scores: np.ndarray) -> float:
     return float(np.corrcoef(scores[:, :half].mean(axis=1), scores[:, half:].mean(axis=1))[0, 1])
 
 
+@pytest.mark.rooms("tests/simulation", "ease_lib/tasks")
 def test_linear_rule_with_little_noise_separates_good_from_bad_sequences() -> None:
     scores = score_matrix(linear_rule(rows=300, seed=0), noise=0.1, sequences=100, queries=60)
     first_twenty = scores[:, :20].mean(axis=1)
@@ -316,6 +317,7 @@ def test_linear_rule_with_much_noise_is_hard_but_not_hopeless() -> None:
     assert scores.mean(axis=1).max() > 0.4
 
 
+@pytest.mark.rooms("tests/simulation", "ease_lib/tasks")
 def test_pig_latin_separates_good_from_bad_sequences() -> None:
     scores = score_matrix(pig_latin_variant(rows=300, seed=0), noise=0.1, sequences=100, queries=60)
     first_twenty = scores[:, :20].mean(axis=1)

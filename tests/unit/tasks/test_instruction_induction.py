@@ -106,6 +106,7 @@ def test_tasks_with_fields_of_their_own(tmp_path):
     assert {row.outputs for row in rows} == {("It rained.",)}
 
 
+@pytest.mark.rooms("ease_lib/tasks", "ease_lib/evaluation/metrics.py")
 def test_every_published_output_is_right_by_its_metric(real_data):
     folder = real_data / "instruction_induction"
     names = sorted(path.stem for path in (folder / "induce").glob("*.json"))

@@ -308,6 +308,7 @@ def test_too_few_rows_of_whole_groups_say_how_many_groups_there_are():
         )
 
 
+@pytest.mark.rooms("ease_lib/tasks")
 def test_a_huge_number_of_groups_is_dealt():
     """A loop over all pairs of groups would outlast the limit of a test."""
     rows = [(f"c{n // 2}", f"row {n}", None) for n in range(200_000)]

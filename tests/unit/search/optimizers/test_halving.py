@@ -111,12 +111,14 @@ def best_of_n(world, answers=900, rows=20, seeds=range(6)):
     return np.mean(found)
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_where_sequences_differ_by_chance_it_beats_the_luckiest_of_n():
     luckiest = best_of_n(all_by_chance, seeds=range(40))
     assert true_scores("halving", all_by_chance, seeds=range(20))[0] > luckiest + 0.02
     assert true_scores("adaptive", all_by_chance, seeds=range(16))[0] > luckiest - 0.02
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
     assert true_scores("adaptive", additive)[0] > true_scores("halving", additive)[0] + 0.05
 

@@ -37,6 +37,7 @@ ROUNDING = 1e-6
 
 
 @pytest.mark.parametrize("values", TASKS, ids=lambda values: values["task"])
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py", "tests/straightforward.py")
 def test_the_fast_step_makes_the_choice_of_the_plain_one(values, monkeypatch):
     monkeypatch.setattr(ease, "ScoreNetwork", partial(network.ScoreNetwork, dtype=torch.float64))
     problem = problem_of(values)
