@@ -48,7 +48,7 @@ class ResponseCache(Protocol):
         ...
 
     async def put(self, key: str, completion: Completion, notes: Notes) -> None:
-        """Store an answer; it is safe from a kill in the loop's next turn."""
+        """Store an answer; it is safe from a kill when this returns."""
         ...
 
 
@@ -67,8 +67,8 @@ def open_cache(store: Store) -> Iterator[ResponseCache]:
 class SqliteCache:
     """One SQLite file, read and written in the event loop.
 
-    Answers that come in one turn of the loop are committed together at its end, before any task that waits for another
-    one learns of them. While another process holds the file, as `remove_entries` may for seconds, the loop waits.
+    Answers that come in one turn of the loop are committed together at its end. While another process holds the file,
+    as `remove_entries` may for seconds, the loop waits.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,44 +78,52 @@ class SqliteCache:
             self._database = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)  # commits each
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
-        self._failure: StoreError | None = None
+        self._uncommitted: list[asyncio.Future[None]] = []
+        """Whoever waits for the commit at the end of this turn of the loop."""
         self._run(self._prepare)
 
     async def get(self, key: str, notes: Notes) -> Completion | None:
-        self._raise_failure()
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
         row = self._run(lambda: self._database.execute(select, (key,)).fetchone())
         return None if row is None else _decoded(key, row[0], row[1], str(self._path), notes)
 
     async def put(self, key: str, completion: Completion, notes: Notes) -> None:
-        self._raise_failure()
         content = _encoded(completion)
         digest = _digest(key, content)
-        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+        loop = asyncio.get_running_loop()
         if not self._database.in_transaction:
             self._run(lambda: self._database.execute("BEGIN IMMEDIATE"))
-            asyncio.get_running_loop().call_soon(self._commit)
-        self._run(lambda: self._database.execute(insert, (key, content, digest)))
+            loop.call_soon(self._commit)
+        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+        self._uncommitted.append(committed := loop.create_future())
+        try:
+            self._run(lambda: self._database.execute(insert, (key, content, digest)))
+        except StoreError as error:
+            self._commit(error)
+        await committed
         notes.entry(str(self._path), key, entry_bytes(content, digest))
 
     def close(self) -> None:
         try:
-            self._raise_failure()
-            self._run(self._database.commit)
+            self._run(self._database.commit)  # what the loop did not get to
         finally:
             self._database.close()
 
-    def _commit(self) -> None:
+    def _commit(self, failure: StoreError | None = None) -> None:
+        """Of all that is written, or of nothing, after a failure."""
         try:
-            self._run(self._database.commit)
+            self._run(self._database.rollback if failure else self._database.commit)
         except StoreError as error:
-            self._failure = error
-
-    def _raise_failure(self) -> None:
-        """Of a commit, to whoever reads or writes next."""
-        if failure := self._failure:
-            self._failure = None
-            raise failure
+            failure = error
+            self._database.rollback()
+        written, self._uncommitted = self._uncommitted, []
+        for each in written:
+            if each.done():
+                continue  # who waited for it gave up
+            if failure:
+                each.set_exception(failure)
+            else:
+                each.set_result(None)
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers

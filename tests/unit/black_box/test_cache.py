@@ -200,6 +200,23 @@ def test_an_answer_that_nobody_waits_for_any_more_is_kept(store):
         assert asyncio.run(cache.get("a" * 64, Notes())).text == "paid for"
 
 
+def test_on_a_full_disk_every_answer_is_kept_or_its_asker_learns_that_it_is_not(tmp_path):
+    """Though answers that come together are written together."""
+
+    async def put_all(cache):
+        cache._database.execute("PRAGMA max_page_count = 40")
+        puts = [[cache.put(f"{turn} {n}", answer("x" * 999), Notes()) for n in range(20)] for turn in range(10)]
+        return [await asyncio.gather(*turn, return_exceptions=True) for turn in puts]
+
+    with open_cache(open_store(str(tmp_path))) as cache:
+        said = asyncio.run(put_all(cache))
+    kept = {key for key, _ in kept_entries(tmp_path / FILE)}
+    told = {f"{turn} {n}" for turn, outcomes in enumerate(said) for n, each in enumerate(outcomes) if each is None}
+    assert told == kept
+    assert 20 <= len(kept) < 200
+    assert {type(each) for outcomes in said for each in outcomes} == {type(None), StoreError}
+
+
 def test_who_puts_an_answer_learns_that_it_cannot_be_written(tmp_path):
     async def put_some(cache):
         return await asyncio.gather(
