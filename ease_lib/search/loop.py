@@ -41,6 +41,7 @@ from ease_lib.search.optimizers.problem import (
     PERFECT,
     PERFECT_SCORE,
     ExemplarOptimizer,
+    OneThreaded,
     PreparingOptimizer,
     RowAllocating,
 )
@@ -198,7 +199,7 @@ class _Attempt:
         self._on_record = on_record
         self._clock = _Clock()
         self._proposed = journal.proposed()
-        self._beside = _Beside(evaluations)
+        self._beside = _Beside(optimizer, evaluations)
         self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
         self._approved = max(self.known, default=-1)
         self._scored = dict(self.known)
@@ -356,46 +357,64 @@ class _Attempt:
 class _Beside:
     """Calls that would keep answers waiting, in a thread of their own while requests go on.
 
-    Calls of a kind of which the last was quick are made at once.
+    Calls of a kind of which the last was quick are made at once, but for those of an optimizer that must stay in one
+    thread.
     """
 
-    def __init__(self, evaluations: Evaluations) -> None:
+    def __init__(self, optimizer: ExemplarOptimizer, evaluations: Evaluations) -> None:
         self._evaluations = evaluations
-        self._threads = ThreadPoolExecutor(2, "search")  # the second one for the journal, while the first prepares
+        self._computing = ThreadPoolExecutor(1, "optimizer")
+        self._storing = ThreadPoolExecutor(1, "journal")
         self._preparing: tuple[range, Future[None]] | None = None
-        self._slow: set[str] = set()
+        self._slow: set[str] = {"ask", "tell", "recommend"} if isinstance(optimizer, OneThreaded) else set()
+        self._stay = frozenset(self._slow)
 
     def compute(self, kind: str, work: Callable[[], Result]) -> Result:
         """The result of an optimizer's call, behind what it prepares."""
-        if self._preparing:
-            preparation = self._preparing[1]
-            preparation.result() if preparation.done() else self._evaluations.beside(preparation)
-        return self._called(kind, work, time.thread_time, QUICK_SECONDS["compute"])  # others may compute meanwhile
+
+        def prepared() -> Result:
+            if self._preparing:
+                self._preparing[1].result()
+            return work()
+
+        # others may have computed meanwhile
+        return self._called(self._computing, kind, prepared, time.thread_time, QUICK_SECONDS["compute"])
 
     def store(self, kind: str, work: Callable[[], Result]) -> Result:
         """The result of a journal's call."""
-        return self._called(kind, work, time.perf_counter, QUICK_SECONDS["store"])
+        return self._called(self._storing, kind, work, time.perf_counter, QUICK_SECONDS["store"])
 
     def prepare(self, iterations: range, work: Callable[[], None]) -> None:
         """Begin to, once for the same iterations."""
         if self._preparing is None or self._preparing[0] != iterations:
-            self._preparing = iterations, self._submitted(work)
+            self._preparing = iterations, _submitted(self._computing, work)
 
     def close(self) -> None:
-        self._threads.shutdown()
+        self._computing.shutdown()
+        self._storing.shutdown()
 
-    def _called(self, kind: str, work: Callable[[], Result], clock: Callable[[], float], quick: float) -> Result:
+    def _called(
+        self,
+        thread: ThreadPoolExecutor,
+        kind: str,
+        work: Callable[[], Result],
+        clock: Callable[[], float],
+        quick: float,
+    ) -> Result:
         def timed() -> Result:
             begun = clock()
             try:
                 return work()
             finally:
-                (self._slow.add if clock() - begun > quick else self._slow.discard)(kind)
+                if kind not in self._stay:
+                    (self._slow.add if clock() - begun > quick else self._slow.discard)(kind)
 
-        return self._evaluations.beside(self._submitted(timed)) if kind in self._slow else timed()
+        return self._evaluations.beside(_submitted(thread, timed)) if kind in self._slow else timed()
 
-    def _submitted(self, work: Callable[[], Result]) -> Future[Result]:
-        return self._threads.submit(copy_context().run, work)  # by its context lines are told from those of another run
+
+def _submitted(thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
+    """In a context by which its lines are told from those of another run."""
+    return thread.submit(copy_context().run, work)
 
 
 class _Purse:

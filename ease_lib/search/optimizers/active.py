@@ -63,6 +63,8 @@ class Active:
         updates: of each training.
     """
 
+    one_threaded = True
+
     def __init__(self, problem: Problem, *, evaluations: int, updates: int = UPDATES) -> None:
         self._problem = problem
         self._updates = updates

@@ -49,6 +49,8 @@ class Ease:
         instruction_share: r, the part of the instructions that an iteration draws.
     """
 
+    one_threaded = True
+
     def __init__(
         self,
         problem: Problem,

@@ -57,6 +57,17 @@ class PreparingOptimizer(Protocol):
         ...
 
 
+@runtime_checkable
+class OneThreaded(Protocol):
+    """An optimizer that is called, and prepares, in one and the same thread from the first call to the last.
+
+    Sums of torch's kernels may differ in the last digit from one thread to another, and a search that is continued is
+    to propose what an uninterrupted one does.
+    """
+
+    one_threaded: bool
+
+
 PERFECT_SCORE = 1.0
 BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
 """Why a search ended."""
