@@ -26,7 +26,8 @@ from ease_lib.black_box.cache import kept_entries
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Place, follow
-from ease_lib.lineage.deletion.occurrences import quotes
+from ease_lib.lineage.deletion.occurrences import places_in
+from ease_lib.lineage.deletion.row_query import RowQuery
 from ease_lib.lineage.difference import difference, difference_text
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
@@ -538,8 +539,10 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     assert said["state"] == "published" or said["reason"].startswith("random exemplars are not beaten")
     left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
     assert left == []
-    assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()
-    assert pq.read_table(run.path("pool")).num_rows == 19
+    assert not run.path("pool").exists()
+    assert text not in pq.read_table(run.path("test"))["input"].to_pylist(), "what does not hold it stays"
+    with pytest.raises(LineageError, match="is gone: retention or `ease forget` deleted it"):
+        explain(follow(prompts_of(run)))
     verdict = verify_place(run.parameters.lineage_root)
     assert verdict.is_whole
     assert {problem.what for problem in verdict.problems} == {"removed on request"}
@@ -559,7 +562,7 @@ def texts_of(run):
 def test_names_that_our_own_files_use_are_no_rows(published, capsys):
     for name in ("initial", "search", "best", "pool", "simulated", "ease", "auto", "optimize", "complete", "table"):
         assert forget(name, published.folder, prompts_of(published), more=()) == 0
-        assert "0 files and objects hold row" in capsys.readouterr().out, name
+        assert "0 files and objects of runs and stores hold row" in capsys.readouterr().out, name
 
 
 LEFT_ELSEWHERE = 3
@@ -695,30 +698,35 @@ def test_what_was_tampered_with_before_or_after_a_removal_is_not_excused_by_it(t
     pq.write_table(table.slice(0, 10), run.path("pool"))
     assert forget(text, run.folder) == 0
     (fault,) = (problem for problem in verify_place(run.parameters.lineage_root).problems if problem.is_fault)
-    assert (fault.uri, fault.what) == (str(run.path("pool")), "changed")
+    assert (fault.uri, fault.what) == (str(run.path("pool")), "missing")
 
 
 def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
     run = RecordedRun(tmp_path / "run")(*STAGES[:3])
-    for text in pq.read_table(run.path("pool"))["input"].to_pylist()[:2]:
-        assert forget(text, run.folder) == 0
-    assert pq.read_table(run.path("pool")).num_rows == 18
+    for name in ("pool", "test"):
+        assert forget(pq.read_table(run.path(name))["input"].to_pylist()[0], run.folder) == 0
+    assert not run.path("pool").exists()
+    assert not run.path("test").exists()
     assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
 
 
-def test_raw_data_loses_the_row_only_and_what_quotes_it_is_listed_and_left(tmp_path, capsys):
+def test_your_own_table_is_never_changed_and_named_with_its_lines(tmp_path, capsys):
     rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(60)]
     raw = tmp_path / "raw" / "tickets.csv"
     raw.parent.mkdir()
     raw.write_text("\n".join(["text,label", *rows, "they wrote: text number 7,bad"]))
+    before = raw.read_bytes()
     table = {"task": "table", "task_uri": str(raw), "input_columns": "text", "output_column": "label"}
     run = RecordedRun(tmp_path / "run", **table)(*STAGES[:2])
     assert forget("text number 7", run.folder) == LEFT_ELSEWHERE
     assert f"not searched: {raw}; add --in {raw}" in capsys.readouterr().out
     assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == LEFT_ELSEWHERE
-    assert f"left alone, quotes it: {raw}" in capsys.readouterr().out
-    rows.remove("text number 7,good")
-    assert raw.read_text() == "\n".join(["text,label", *rows, "they wrote: text number 7,bad"])
+    said = capsys.readouterr().out.splitlines()
+    for line in (9, 62):
+        assert f"notice: left alone: {raw}, line {line}" in said
+        assert f"notice: still there: {raw}, line {line}" in said
+    assert "nothing had to be deleted" in said
+    assert raw.read_bytes() == before
     assert verify_place(run.parameters.lineage_root).is_whole
 
 
@@ -764,8 +772,9 @@ def tickets(tmp_path, **values):
 
 def held_in(folder, *texts):
     """Names of files that hold one of these texts, in their bytes or, of Parquet, in their values."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.name for path in files if any(quotes(path.read_bytes(), text) for text in texts)}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("responses.sqlite")]
+    rows = RowQuery("", texts)
+    return {path.name for path in files if places_in(path.name, path.read_bytes(), rows)}
 
 
 @pytest.mark.parametrize("split", ["exemplar", "validation", "test"])
@@ -787,18 +796,21 @@ def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named
         "by the input": ["--row", text],
     }
     before = kept_answers(run)
-    assert cli.main(["forget", *how[named], "--in", str(tmp_path), "--remove"]) == 0
+    table = (tmp_path / "tickets.csv").read_bytes()
+    assert cli.main(["forget", *how[named], "--in", str(tmp_path), "--remove"]) == LEFT_ELSEWHERE
     out = capsys.readouterr().out
     assert f"--exclude-rows {row_hash(text)}" in out
-    assert held_in(tmp_path, f"{subject}\n", f"{body}\n", f"{body},", text) == set()
-    assert f"C{number:03}" not in (tmp_path / "tickets.csv").read_text()
-    assert len((tmp_path / "tickets.csv").read_text().splitlines()) == 60
+    assert f"notice: still there: {tmp_path}/tickets.csv, line {number + 2}" in out.splitlines()
+    assert out.count("notice: still there") == 1, "nothing else is left"
+    assert held_in(tmp_path, f"{subject}\n", f"{body}\n", f"{body},", text) == {"tickets.csv"}
+    assert (tmp_path / "tickets.csv").read_bytes() == table
     if split == "exemplar":
         assert list((tmp_path / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
     if split == "test":
         ids = {rows["test"][0]["exemplar_id"]}
-        assert not ids & set(pq.read_table(run.path("predictions"))["exemplar_id"].to_pylist())
-        assert not ids & set(pq.read_table(run.path("embeddings"))["exemplar_id"].to_pylist())
+        assert not run.path("predictions").exists()
+        assert not run.path("embeddings").exists()
+        assert ids
     if split != "exemplar":
         assert {account.rpartition(" about ")[2] for account in before} - {
             account.rpartition(" about ")[2] for account in kept_answers(run)
@@ -820,14 +832,15 @@ def test_a_condition_that_no_row_fits_is_said(tmp_path, capsys):
     assert "write COLUMN=VALUE" in capsys.readouterr().err
 
 
-def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):
-    (tmp_path / "rows.txt").write_text("a row of text\nanother\n")
-    assert forget("a row of text", tmp_path) == 2
+def test_nothing_is_deleted_without_a_place_for_the_tombstone(published, tmp_path, capsys):
+    pool = shutil.copy(published.path("pool"), tmp_path / "pool")
+    before, text = Path(pool).read_bytes(), texts_of(published)[0]
+    assert forget(text, tmp_path) == 2
     assert "no place for the tombstone\n  name one by --root" in capsys.readouterr().err
-    assert (tmp_path / "rows.txt").read_text() == "a row of text\nanother\n"
-    assert forget("a row of text", tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
-    assert (tmp_path / "rows.txt").read_text() == "another\n"
-    assert forget("a row of text", tmp_path / "typo") == 2
+    assert Path(pool).read_bytes() == before
+    assert forget(text, tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
+    assert not Path(pool).exists()
+    assert forget(text, tmp_path / "typo") == 2
     assert "typo: no file or object is there\n  check --in" in capsys.readouterr().err
 
 

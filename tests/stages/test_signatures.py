@@ -303,7 +303,7 @@ def test_a_removal_that_somebody_else_began_is_not_signed_by_who_ends_it(
             killed.delenv("EASE_SIGNING_KEY")
         killed.setattr(FileStore, "delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         killed.setattr(
-            "ease_lib.lineage.deletion.forgetting.Holder.remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "ease_lib.lineage.deletion.forgetting.Holder.delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         assert cli.main(forgotten) == 75
     assert cli.main(forgotten) == 0

@@ -1,12 +1,12 @@
-"""Remove a row on request, wherever it stands as a whole: in pools, raw tables, answers, prompts and reports.
+"""Delete a row on request: every file of a run, a store or a published version that holds it as a whole value.
 
-Tables (CSV, JSON, JSON lines, Parquet) lose the row. Prompts and reports that show it, and answers that repeat it, go
-whole: a prompt without one of its exemplars is another prompt. latest.json moves to the version that was the latest
-before, or goes when no version without the row is left. What only quotes the text within other text is listed and left.
+Tables, prompts, pages and documents that a run wrote are deleted whole, answers one by one. latest.json moves to the
+version that was the latest before, or goes when no version without the row is left. Your own tables and texts, and what
+only quotes the row within other text, are never changed: they are listed, with file and line.
 
 Records, manifests, indices and journals stay: they hold digests and numbers. A tombstone in the lineage root of every
-run that is affected says what will be removed before anything is, and what was when it is done; the same command
-continues a removal that was killed.
+run that is affected says what will be deleted before anything is, and what was when it is done; the same command
+continues a deletion that was killed.
 """
 
 from __future__ import annotations
@@ -41,23 +41,16 @@ from ease_lib.lineage.chain import (
     same_place,
     step_of,
 )
-from ease_lib.lineage.deletion.occurrences import (
-    PROMPT,
-    Occurrence,
-    answers,
-    names_its_rows_elsewhere,
-    occurrence,
-    quotes,
-)
-from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
-from ease_lib.lineage.deletion.wanted import (
-    Asked,
-    Wanted,
+from ease_lib.lineage.deletion.occurrences import answers, holds, kind_of, places_in, shows_sequence_of
+from ease_lib.lineage.deletion.row_query import (
+    RowName,
+    RowQuery,
     columns_of_run,
     fields_of,
-    found_rows,
+    matching_rows,
     numbers_of,
 )
+from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
 from ease_lib.lineage.record import Record, now, sha256_of
@@ -175,28 +168,19 @@ def _steps(store: Store, names: Iterable[str]) -> Iterator[Step]:
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """A file or object that holds the row.
+    """A file or object that holds the row and will be deleted, or answers of a cache in one file.
 
     Args:
-        kind: how it holds it, see `Occurrence`; or `answers` of a cache in one file.
-        rows: how many of its rows or answers go; 0 where it goes whole.
-        before: digest of what is there.
-        after: digest of what will be left; None where it goes whole.
-        answers: digests by key of the answers that go.
+        kind: what it is, see `occurrences`; or `answers`.
+        sha256: of what is there.
+        answers: digests by key of the answers that go; empty where the whole file does.
     """
 
     store: Store
     name: str
     kind: str
-    rows: int
-    before: str = ""
-    after: str | None = None
-    answers: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, store: Store, name: str, content: bytes, found: Occurrence) -> Holder:
-        after = sha256_of(found.left) if found.left is not None else None
-        return cls(store=store, name=name, kind=found.kind, rows=found.rows, before=sha256_of(content), after=after)
+    sha256: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def uri(self) -> str:
@@ -205,73 +189,72 @@ class Holder:
     def items(self) -> list[Record]:
         """As a tombstone names it: an answer of a cache for itself, for so records name it."""
         if self.answers:
-            return [_item(f"{self.uri}#{key}", ANSWER, sha256, None) for key, sha256 in self.answers.items()]
-        return [_item(self.uri, self.kind, self.before, self.after)]
+            return [_item(f"{self.uri}#{key}", ANSWER, sha256) for key, sha256 in self.answers.items()]
+        return [_item(self.uri, self.kind, self.sha256)]
 
-    def remove(self, wanted: Wanted) -> list[Record]:
-        """Take the row out of it, as it is now; what a tombstone says of that.
+    def delete(self) -> None:
+        """Delete it, if it is still what was found; somebody else may have done so.
 
         Raises:
-            StoreError: when others keep the text of what was removed, or a bucket keeps its earlier versions.
+            StoreError: when others keep the text of what was deleted, or a bucket keeps its earlier versions.
         """
         if self.answers:
             remove_entries(Path(self.uri), self.answers)
-            return self.items()
+            return
         content = self.store.read(self.name)
-        found = _occurrence(self.store, self.name, content, wanted) if content is not None else None
-        if content is None or found is None:
-            return self.items()  # somebody else did it
-        if found.left is None:
+        if content is not None and sha256_of(content) == self.sha256:
             self.store.delete(self.name)
-        else:
-            self.store.write(self.name, found.left)
         self.store.drop_earlier(self.name)
-        return Holder.of(self.store, self.name, content, found).items()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What removing a row takes.
+    """What deleting a row takes.
 
     Args:
-        wanted: the row.
-        holders: everything that holds it.
+        query: the row.
+        holders: everything of ours that holds it.
         publications: folders of published prompts whose latest.json has to move, with what it will be.
         losing: published versions that lose their prompt.
         roots: where the tombstone goes: the lineage roots of all runs that are affected.
         runs: those runs.
         begun: earlier removals of the row that were killed, by root.
-        items: what a tombstone says of it beforehand; of removals that were begun too.
-        quoting: what shows the text within other text, is a spreadsheet with the row, or cannot be read; it stays.
+        left: what stays, one line each: places that show the row in other files, and files that cannot be searched.
     """
 
-    wanted: Wanted
+    query: RowQuery
     holders: list[Holder]
     publications: list[tuple[Store, Move]]
     losing: frozenset[str]
     roots: list[str]
     runs: list[RunAt]
     begun: list[tuple[str, Tombstone]]
-    items: list[Record]
-    quoting: list[str]
+    left: list[str]
 
     @property
     def row(self) -> str:
-        return self.wanted.row
+        return self.query.row
 
     @property
     def is_needed(self) -> bool:
         return bool(self.holders or self.publications or self.begun)
 
+    @property
+    def items(self) -> list[Record]:
+        """What a tombstone says of it beforehand; of removals that were begun too."""
+        planned = [item for holder in self.holders for item in holder.items()]
+        planned += [_moved(store, move) for store, move in self.publications]
+        return _merged([item for _, tombstone in self.begun for item in tombstone.removed], planned)
+
     def carry_out(self, reason: str, key: Signer | None = None) -> list[str]:
-        """Remove it, between the two states of the tombstones; where those lie.
+        """Do it, between the two states of the tombstones; where those lie.
 
         Args:
             key: signs the tombstones; not those that continue one which it did not sign, for what that names was
                 chosen by somebody else.
 
         Raises:
-            LineageError: before anything is removed, when no root for a tombstone is known.
+            LineageError: before anything is deleted, when no root for a tombstone is known.
         """
         if not self.roots:
             raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
@@ -283,9 +266,10 @@ class Removal:
         for root in self.roots:
             tombstone.write(root, key)
         moves = [(store, move_latest(store, self.row, self.losing)) for store, _ in self.publications]
-        removed = [_moved(store, move) for store, move in moves if move is not None]
-        removed += [item for holder in self.holders for item in holder.remove(self.wanted)]
-        done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, removed))
+        for holder in self.holders:
+            holder.delete()
+        moved = [_moved(store, move) for store, move in moves if move is not None]
+        done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, moved))
         for root, begun in self.begun:
             if begun.when != when:
                 replace(begun, state=DONE).write(root, key)
@@ -294,7 +278,7 @@ class Removal:
         return [f"{root}/{done.name}" for root in self.roots]
 
 
-def rows_asked_for(places: Sequence[str], asked: Asked) -> list[Wanted]:
+def rows_asked_for(places: Sequence[str], asked: RowName) -> list[RowQuery]:
     """The rows that are meant, with all that the tables and runs in these places, and what those read, say of them.
 
     Raises:
@@ -309,12 +293,12 @@ def rows_asked_for(places: Sequence[str], asked: Asked) -> list[Wanted]:
     elsewhere = [(uri, Place().found(uri)) for uri in sorted(read)]
     tables = [(uri, content) for uri, content in [*lying, *elsewhere] if content is not None]
     tables += [(uri, content) for contents in data.values() for uri, content in contents.items()]
-    found = found_rows(asked, tables, columns)
+    found = matching_rows(asked, tables, columns)
     if not found:
         known = "" if columns else "; no run there says which columns make the input: add --in RUN"
         raise LineageError(f"no row has {asked.column}={asked.value} in the tables there{known}")
     folders = _folders_of_runs(files, runs)
-    return [replace(wanted, ids=_numbers(wanted.row, data, folders)) for wanted in found]
+    return [replace(query, ids=_numbers(query.row, data, folders)) for query in found]
 
 
 def _may_be_table(uri: str) -> bool:
@@ -347,8 +331,8 @@ def _numbers(row: str, data: Mapping[str, Mapping[str, bytes]], folders: Mapping
     return numbers
 
 
-def plan(places: Sequence[str], wanted: Wanted, *, root: str = "", progress: Told = nobody) -> Removal:
-    """What removing a row from places takes; nothing is changed.
+def plan(places: Sequence[str], query: RowQuery, *, root: str = "", progress: Told = nobody) -> Removal:
+    """What deleting a row from places takes; nothing is changed.
 
     Args:
         root: another lineage root for the tombstone.
@@ -357,42 +341,42 @@ def plan(places: Sequence[str], wanted: Wanted, *, root: str = "", progress: Tol
     Raises:
         LineageError: when a place holds nothing, or a cache cannot be read.
     """
-    row = wanted.row
     files = [_files_in(place) for place in places]
     runs = _runs_at(files)
     named = {absolute(root)} if root else set()
     known = sorted({run.root for run in runs} | named)
-    begun = [(where, tombstone) for where in known for tombstone in unfinished(where, row)]
-    holders: dict[str, Holder] = {}
-    quoting: list[str] = []
-    looked_at = [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]
+    begun = [(where, tombstone) for where in known for tombstone in unfinished(where, query.row)]
+    found = {same_place(holder.uri): holder for _, tombstone in begun for holder in _begun_holders(tombstone)}
+    left: list[str] = []
+    looked_at = [(store, name) for store, names in files for name in names]
     for number, (store, name) in enumerate(looked_at, 1):
         progress(number, len(looked_at))
         place = same_place(store.address(name))
-        holder = _holder(store, name, wanted, quoting) if place not in holders else None
+        if place in found:
+            continue
+        holder = _holder(store, name, query)
         if holder is not None:
-            holders[place] = holder
-    found = sorted(holders.values(), key=_turn)
-    losing = frozenset(_version_of(holder.name) for holder in found) - {""}
-    moves = [(store, move_without(store, row, losing)) for store in _publications(files)]
-    publications = [(store, move) for store, move in moves if move is not None]
-    planned = [item for holder in found for item in holder.items()]
-    planned += [_moved(store, move) for store, move in publications]
-    items = _merged([item for _, tombstone in begun for item in tombstone.removed], planned)
-    digests = {item["before_sha256"] for item in items}
-    uris = {item["uri"] for item in items if item["kind"] != LATEST}
-    affected = [run for run in runs if run.names(digests, uris)]
-    return Removal(
-        wanted=wanted,
-        holders=found,
-        publications=publications,
+            found[place] = holder
+        else:
+            left += _shown_in(store, name, query)
+    holders = list(found.values())
+    losing = frozenset(_version_of(holder.name) for holder in holders) - {""}
+    moves = [(store, move_without(store, query.row, losing)) for store in _publications(files)]
+    removal = Removal(
+        query=query,
+        holders=holders,
+        publications=[(store, move) for store, move in moves if move is not None],
         losing=losing,
-        roots=sorted({run.root for run in affected or runs} | {where for where, _ in begun} | named),
-        runs=affected,
+        roots=[],
+        runs=[],
         begun=begun,
-        items=items,
-        quoting=quoting,
+        left=left,
     )
+    digests = {item["before_sha256"] for item in removal.items}
+    uris = {item["uri"] for item in removal.items if item["kind"] != LATEST}
+    affected = [run for run in runs if run.names(digests, uris)]
+    roots = {run.root for run in affected or runs} | {where for where, _ in begun} | named
+    return replace(removal, roots=sorted(roots), runs=affected)
 
 
 def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
@@ -413,16 +397,13 @@ def search_commands(removals: Sequence[Removal]) -> dict[str, list[str]]:
     return found
 
 
-def left_behind(places: Sequence[str], rows: Sequence[Wanted]) -> list[str]:
-    """Files whose bytes still hold a text of a row, of all that lie in these places, whatever they are."""
-    texts = sorted({text for wanted in rows for text in wanted.quotable})
-    found = []
-    for store, names in map(_files_in, places) if texts else ():
-        for name in names:
-            content = store.read(name) or b""
-            if any(quotes(content, text) or text.encode("utf-16-le") in content for text in texts):
-                found.append(store.address(name))
-    return found
+def left_behind(places: Sequence[str], queries: Sequence[RowQuery]) -> list[str]:
+    """Where files still show a row, of all that lie in these places, whatever they are; and what cannot be searched."""
+    found: dict[str, None] = {}
+    for store, names in map(_files_in, places):
+        for name, query in itertools.product(names, queries):
+            found |= dict.fromkeys(_shown_in(store, name, query))
+    return list(found)
 
 
 def _files_in(place: str) -> Files:
@@ -437,53 +418,59 @@ def _files_in(place: str) -> Files:
     return folder, [name]
 
 
-def _begun_elsewhere(begun: Sequence[tuple[str, Tombstone]]) -> Iterator[tuple[Store, str]]:
-    """Files that a removal that was begun named, in the places or elsewhere."""
-    for item in (item for _, tombstone in begun for item in tombstone.removed):
+def _begun_holders(tombstone: Tombstone) -> Iterator[Holder]:
+    """What a removal that was begun has still to delete, wherever that lies."""
+    caches: dict[str, dict[str, str]] = {}
+    for item in tombstone.removed:
         uri = str(item["uri"])
-        if item["kind"] != LATEST:
-            yield open_file(uri.rpartition("#")[0] if item["kind"] == ANSWER else uri)
+        if item["kind"] == ANSWER:
+            path, _, key = uri.rpartition("#")
+            caches.setdefault(path, {})[key] = item["before_sha256"]
+        elif item["kind"] != LATEST:
+            store, name = open_file(uri)
+            content = store.read(name)
+            if content is not None and sha256_of(content) == item["before_sha256"]:
+                yield Holder(store=store, name=name, kind=item["kind"], sha256=item["before_sha256"])
+    for path, keys in caches.items():
+        there = {key: sha256_of(entry) for key, entry in kept_entries(Path(path)) if key in keys}
+        if there:
+            store, name = open_file(path)
+            yield Holder(store=store, name=name, kind="answers", answers=there)
 
 
-def _turn(holder: Holder) -> int:
-    """Prompts before what says whose they are, and the data sets last, which say the numbers of rows."""
-    return 0 if holder.kind == PROMPT else 2 if holder.name.rpartition("/")[2] in DATA_FILES else 1
-
-
-def _holder(store: Store, name: str, wanted: Wanted, quoting: list[str]) -> Holder | None:
+def _holder(store: Store, name: str, query: RowQuery) -> Holder | None:
+    """The file, if it is one of ours that holds the row."""
+    if name.endswith(CACHE_FILE) and isinstance(store, FileStore):
+        return _cache(store, name, query)
     content = store.read(name)
     if content is None:
         return None
-    if name.endswith(CACHE_FILE) and isinstance(store, FileStore):
-        return _cache(store, name, wanted)
+    uri = store.address(name)
+    kind = kind_of(uri, content)
+    sequence = shows_sequence_of(name) if kind else ""
+    beside = (store.read(sequence) if sequence else None) or b""
+    is_held = holds(kind, uri, content, query) or holds(kind_of(sequence, beside), sequence, beside, query)
+    return Holder(store=store, name=name, kind=kind, sha256=sha256_of(content)) if is_held else None
+
+
+def _shown_in(store: Store, name: str, query: RowQuery) -> list[str]:
+    """Where a file shows the row, one line each; one that says so where it cannot be searched."""
+    content = store.read(name)
     try:
-        found = _occurrence(store, name, content, wanted)
+        places = places_in(name, content, query) if content is not None else []
     except LineageError as error:
-        quoting.append(f"{store.address(name)}: {error}")
-        return None
-    left = content if found is None else found.left
-    if left and any(quotes(left, text) for text in wanted.quotable):
-        quoting.append(f"quotes it: {store.address(name)}")
-    return None if found is None else Holder.of(store, name, content, found)
+        return [f"{store.address(name)}: {error}"]
+    return [f"{store.address(name)}, {place}" for place in places]
 
 
-def _occurrence(store: Store, name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
-    found = occurrence(store.address(name), content, wanted)
-    sequence = names_its_rows_elsewhere(name) if found is None else ""
-    beside = store.read(sequence) if sequence else None
-    if beside is not None and occurrence(store.address(sequence), beside, wanted):
-        return Occurrence(kind=PROMPT)
-    return found
-
-
-def _cache(store: Store, name: str, wanted: Wanted) -> Holder | None:
+def _cache(store: Store, name: str, query: RowQuery) -> Holder | None:
     """Answers that are about the row or repeat it; questions are kept as hashes only."""
     path = Path(store.address(name))
     try:
-        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, wanted)}
+        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, query)}
     except sqlite3.Error as error:
-        raise LineageError(f"{path} cannot be searched: {error}; mend it or move it away") from error
-    return Holder(store=store, name=name, kind="answers", rows=len(found), answers=found) if found else None
+        raise LineageError(f"{path} cannot be searched: {error}; repair it or move it away") from error
+    return Holder(store=store, name=name, kind="answers", answers=found) if found else None
 
 
 def _publications(files: Sequence[Files]) -> list[Store]:
@@ -513,5 +500,5 @@ def _merged(first: Sequence[Record], more: Sequence[Record]) -> list[Record]:
     return list({(item["uri"], item["before_sha256"]): item for item in [*first, *more]}.values())
 
 
-def _item(uri: str, kind: str, before: str, after: str | None) -> Record:
+def _item(uri: str, kind: str, before: str, after: str | None = None) -> Record:
     return {"uri": uri, "kind": kind, "before_sha256": before, "after_sha256": after}

@@ -35,7 +35,7 @@ STAGE = "forget"
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstone:
-    """A removal: of which row, and every file with its digest before and after (None: it went whole).
+    """A removal: of which row, and every file with its digest; of latest.json also after it moved (None: it went).
 
     Args:
         when: when it was begun; its name, with the row.
@@ -112,16 +112,16 @@ def _has_signature(
 
 @dataclass(kw_only=True)
 class Tombstones:
-    """What was removed or rewritten on request: by digest of the content before, and by place.
+    """What was removed on request: by digest of the content, and by place.
 
     Args:
-        successors: row and digest of what was left (None: nothing), by the digest before.
+        removed: row and digest of what was left (None: nothing), by the digest before.
         places: the same by address, for what no record has a digest of.
         unsigned: rows whose removal a tombstone without a signature says; only where signatures are looked at.
         problems: tombstones that are damaged or unfinished.
     """
 
-    successors: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
+    removed: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
     places: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     unsigned: set[str] = field(default_factory=set)
     problems: list[Fault] = field(default_factory=list)
@@ -178,7 +178,7 @@ class Tombstones:
                 self._fault(where, UNFINISHED, why)
             for item in tombstone.removed:
                 left = tombstone.row, item["after_sha256"]
-                self.successors[item["before_sha256"]].add(left)
+                self.removed[item["before_sha256"]].add(left)
                 self.places[same_place(item["uri"])] = left
 
     def _fault(self, where: str, what: str, why: str) -> None:
@@ -186,19 +186,11 @@ class Tombstones:
 
     def _row_of(self, problem: Fault) -> str:
         """The row because of which something is as it is; empty where no removal left it so."""
-        found = problem.found_sha256 or None
-        if problem.what not in (MISSING, CHANGED) or (problem.what == CHANGED and found is None):
+        if problem.what not in (MISSING, CHANGED):
             return ""
-        seen, digests = set(), [problem.expected_sha256]
-        while digests:  # what one removal left, another may have rewritten
-            digest = digests.pop()
-            for row, after in self.successors.get(digest, ()) if digest not in seen else ():
-                if after == found:
-                    return row
-                if after is not None:
-                    digests.append(after)
-            seen.add(digest)
-        if problem.expected_sha256 and "#" not in problem.uri:
-            return ""
-        row, after = self.places.get(same_place(problem.uri.partition("#")[0]), ("", None))
-        return row if problem.what == MISSING and (after is None or "#" in problem.uri) else ""
+        left = problem.found_sha256 or None
+        by_digest = (row for row, after in self.removed.get(problem.expected_sha256, ()) if after == left)
+        if problem.expected_sha256:
+            return next(by_digest, "") if left or problem.what == MISSING else ""
+        row, after = self.places.get(same_place(problem.uri), ("", None))
+        return row if problem.what == MISSING and after is None else ""

@@ -1,4 +1,4 @@
-"""Which rows are meant, and what is known of each: its text, the cells that it is made of, its number in every run.
+"""The rows that somebody asks for, and what is known of each: its text, its cells, its number in every run.
 
 A row may be named by its input text or by one cell of it, by the hash of its input text, or by a condition on a column.
 How cells make an input is in the records of the runs, so a row is found in a raw table too, of which it is several
@@ -33,7 +33,7 @@ Cells = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowQuery:
     """The row that is looked for.
 
     Args:
@@ -79,7 +79,7 @@ def inputs_of(record: Cells, columns: Iterable[Columns]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RowName:
     """How somebody names rows: by a text or its hash, or by a column and its value.
 
     Args:
@@ -93,12 +93,12 @@ class Asked:
     value: str = ""
 
     @classmethod
-    def of(cls, text_or_hash: str) -> Asked:
+    def of(cls, text_or_hash: str) -> RowName:
         row = as_row_hash(text_or_hash)
         return cls(row=row, text="" if row == text_or_hash else text_or_hash)
 
     @classmethod
-    def where(cls, condition: str) -> Asked:
+    def where(cls, condition: str) -> RowName:
         """
         Raises:
             ConfigError: when it is not `COLUMN=VALUE`.
@@ -139,7 +139,7 @@ def columns_of_run(parameters: Mapping[str, Any], fields: Iterable[str]) -> Colu
         return None
 
 
-def found_rows(asked: Asked, tables: Iterable[tuple[str, bytes]], columns: tuple[Columns, ...]) -> list[Wanted]:
+def matching_rows(asked: RowName, tables: Iterable[tuple[str, bytes]], columns: tuple[Columns, ...]) -> list[RowQuery]:
     """The rows that are asked for, with their texts, from all tables; those by their hash alone that no table has."""
     outputs = {name for each in columns for _, name in each.output if name is not None}
     parts: dict[str, list[str]] = {}
@@ -153,10 +153,10 @@ def found_rows(asked: Asked, tables: Iterable[tuple[str, bytes]], columns: tuple
             if is_raw:
                 cells.update({cell_text(cell) for cell in record.values()})
     found = [
-        Wanted(row, tuple(dict.fromkeys([text, *(cell for cell in made_from if cells[cell] < 2)])), columns)
+        RowQuery(row, tuple(dict.fromkeys([text, *(cell for cell in made_from if cells[cell] < 2)])), columns)
         for row, (text, *made_from) in parts.items()
     ]
-    return found or ([Wanted(asked.row, (asked.text,) if asked.text else (), columns)] if asked.row else [])
+    return found or ([RowQuery(asked.row, (asked.text,) if asked.text else (), columns)] if asked.row else [])
 
 
 def fields_of(content: bytes) -> list[str]:
@@ -187,7 +187,7 @@ def _rows_of(name: str, content: bytes, columns: tuple[Columns, ...]) -> Iterato
     for each in columns:
         needed = [column for _, column in each.input if column is not None]
         try:
-            for _, record in RecordFile(_Content(name, content), needed).records():
+            for _, record in RecordFile(Content(name, content), needed).records():
                 for text in inputs_of(record, [each]):
                     yield record, text
         except EaseError:
@@ -205,7 +205,7 @@ def _stamp(content: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class _Content:
+class Content:
     """A file that was read already."""
 
     name: str
