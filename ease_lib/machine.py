@@ -1,7 +1,7 @@
 """What a process may take of its machine: where torch computes, cores, threads, and the environment of children.
 
-In a container the machine shows all of its cores, while the cgroup grants a share of their time (`cpu.max`, on older
-machines `cpu.cfs_quota_us`). Threads above that share are stopped together until the next period begins.
+In a container the machine shows all of its cores, while the cgroup grants a share of their time. Threads above that
+share are stopped together until the next period begins.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ease_lib.errors import ConfigError
 
-CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
-"""Lines `number:controllers:path`; without controllers in cgroup v2."""
 CPUS = Path("/proc/cpuinfo")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
@@ -48,44 +45,15 @@ def resolve_device(device: str) -> str:
     return device
 
 
-def available_cores(groups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> int:
-    """Cores that this process can keep busy: those it may run on, but no more whole ones than its CPU quota pays for.
+def available_cores() -> int:
+    """Number of cores that this process may use: its CPU affinity, capped by the CPU quota of its cgroup, 1 or more."""
+    import joblib  # a tenth of a second, which commands that only print need not spend
 
-    Args:
-        groups, own: where the kernel shows cgroups, and those of this process.
-
-    Returns:
-        1 or more.
-    """
-    return max(1, int(min([_shown_cores(), *_quotas(groups, own)])))
+    return int(joblib.cpu_count())
 
 
 def _shown_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """CPUs granted by each cgroup around this process that has a limit."""
-    for folder in _folders(groups, own):
-        with suppress(OSError, ValueError):  # no such file, or "max"
-            quota, period = (folder / "cpu.max").read_text().split()
-            yield int(quota) / int(period)
-        with suppress(OSError, ValueError):
-            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-            if int(quota) > 0:  # -1 is none
-                yield int(quota) / int(period)
-
-
-def _folders(groups: Path, own: Path) -> Iterator[Path]:
-    """Of the cgroups that may limit CPU, with all around them; in a container a path may be that of the host."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        lines = []
-    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
-        if not controllers or "cpu" in controllers.split(","):
-            inner = Path(path.lstrip("/"))
-            yield from (groups / controllers / folder for folder in (inner, *inner.parents))
 
 
 def computes_in_bfloat16(cpus: Path = CPUS) -> bool:

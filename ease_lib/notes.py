@@ -6,10 +6,11 @@ what no record is written of, is noted in notes that nobody reads.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from ease_lib.digests import sha256_of
 
 PACKAGE = "package:"
 """Begins the URI of a file that an installed package carries: `package:NAME/PATH`."""
@@ -49,7 +50,7 @@ class Notes:
 
     def entry(self, holder: str, name: str, content: bytes) -> None:
         """An entry of a journal or cache was written or relied on; `holder` is the folder or file that holds it."""
-        self.entries.setdefault(holder, {})[name] = hashlib.sha256(content).hexdigest()
+        self.entries.setdefault(holder, {})[name] = sha256_of(content)
 
     def object(self, holder: str, name: str, sha256: str) -> None:
         """An object that no later run changes was written, or found as an earlier attempt at this work wrote it."""

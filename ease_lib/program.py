@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ease_lib.artifacts.functions import LoadedFunction, made_of
+from ease_lib.artifacts.functions import LoadedFunction, source_of
 from ease_lib.black_box.chain import FUNCTION
 from ease_lib.black_box.in_process import Function, OwnFunction
 from ease_lib.config.parsing import parse_parameters
@@ -72,7 +72,8 @@ def optimize(
             time-outs, broken connections and the failures of `openai`, which are tried again. Its answers are kept by
             `llm_model`, else by its name: give another one when it changes and `store_uri` stays.
         metric: name of a metric, `metric.py:score`, or a function of an answer and the accepted outputs of its row that
-            returns 0 (wrong) to 1 (right).
+            returns 0 (wrong) to 1 (right). A function is known by the source of its file or notebook cell: if it is
+            closed over a value that changes while `store_uri` stays, give it another name.
         prompt: how prompts are written: the entries of a template (`ease_lib.prompts.template`), or a YAML file.
         baseline: the prompt in use now, to be beaten: its text, its messages, or a file of either.
         output_dir: takes what `ease run` leaves: report, artifacts, lineage, journal. The same call with the same
@@ -97,7 +98,7 @@ def optimize(
         name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
         caller = Caller(
             llm=OwnFunction(name, llm) if callable(llm) else None,
-            metric=None if isinstance(metric, str) else LoadedFunction(metric, made_of(metric)),
+            metric=None if isinstance(metric, str) else LoadedFunction(metric, source_of(metric)),
         )
         checked = parse_parameters(values)
         shown = stack.enter_context(Bar()) if progress else SILENT

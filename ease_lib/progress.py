@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from ease_lib.words import grouped
+
 logger = logging.getLogger("ease")
 
 Item = TypeVar("Item")
@@ -39,7 +41,7 @@ class Counted:
         self._tell(self._done, self._total)
         if self._done < self._total and time.monotonic() >= self._logged_at + SECONDS:
             self._logged_at = time.monotonic()
-            counts = (f"{number:,}".replace(",", " ") for number in (self._done, self._total))
+            counts = map(grouped, (self._done, self._total))
             logger.info("%s: %s of %s", self._noun, *counts, extra={"is_progress": True})
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:

@@ -16,10 +16,10 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, MIS
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
+from ease_lib.digests import sha256_of
 from ease_lib.errors import DataError, EaseError
 from ease_lib.lineage.chain import Chain, Step, follow
 from ease_lib.lineage.publishing.versions import read_latest
-from ease_lib.lineage.record import sha256_of
 from ease_lib.prompts.messages import as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.prompts.winner import blank_prompt, exemplar_of

@@ -13,8 +13,6 @@ The digest covers the entry, the arguments that its parameter set makes today, a
 import argparse
 import dataclasses
 import difflib
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +24,11 @@ import yaml
 from kfp_server_api import V2beta1RecurringRun
 
 from ease_lib.config.parsing import Value
+from ease_lib.digests import sha256_of_json
 from ease_lib.errors import ConfigError
 from pipelines.arguments import arguments_of, check_values, given_values
 from pipelines.cluster import Cluster, ClusterError, Package, add_connection_options, connect, read_package
-from pipelines.cron import parse_cron
+from pipelines.cron import next_start
 from pipelines.submit import EXPERIMENT, PACKAGE
 
 CURRENT = "current"
@@ -156,7 +155,7 @@ def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Ma
     for name in ("enabled", "params", "set"):  # the cluster's own state, and what the arguments say better
         del entry[name]
     content = {**entry, "version": version, "arguments": arguments, "pipeline": package.pipeline}
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    digest = sha256_of_json(content)
     return Wanted(schedule=schedule, arguments=arguments, version=version, digest=digest)
 
 
@@ -349,10 +348,9 @@ def _next(each: OnCluster) -> str:
     if not each.enabled:
         return "-"
     try:
-        following = parse_cron(each.cron).next_after(datetime.now(UTC))
+        return f"{next_start(each.cron, datetime.now(UTC)):%Y-%m-%d %H:%M:%S}"
     except ConfigError:
         return "?"
-    return f"{following:%Y-%m-%d %H:%M:%S}" if following else "never"
 
 
 def _ids(found: Sequence[OnCluster]) -> str:
@@ -435,7 +433,7 @@ def _wrong_values(values: Mapping[str, Any]) -> Iterator[str]:
     if values.get("version") == "":
         yield f"version is empty; take {CURRENT}, or the name of a version on the cluster"
     for check in (
-        lambda: parse_cron(values["cron"]),
+        lambda: next_start(values["cron"], datetime.now(UTC)),
         lambda: check_values(given_values(values.get("params", ""), values.get("set", {}))),
     ):
         try:

@@ -5,14 +5,13 @@ It is the user's own code, and is run as such: a metric, or a function that answ
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import importlib
 import importlib.util
+import inspect
 import sys
 import tempfile
-import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,100 +89,26 @@ def _loaded(place: str, source: bytes) -> Any:
     return module
 
 
-def made_of(function: Callable[..., Any]) -> bytes:
-    """What tells a function from another of its name, and does so in another process of the same Python.
+def source_of(function: Callable[..., Any]) -> bytes:
+    """Source of the file or notebook cell that defines a function, by which it is told from another of its name.
 
-    That is its code; the values that it is closed over, that a `partial` binds or that its object holds; and what it
-    and what it calls name of their own package. Of other packages functions and classes count by name, and objects by
-    what `pickle` would keep of them, or by their class where that is refused.
+    Values that it is closed over or that a `partial` binds are no part of it.
 
     Raises:
-        ConfigError: when values within it are nested too deep.
+        ConfigError: when it has no Python source: it was typed at a prompt, or is compiled.
     """
-    inner = function
+    inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
+    inner = inspect.unwrap(inner)
     try:
-        return "\n".join(_parts(function, {}, home=_package(inner))).encode(errors="surrogatepass")
-    except RecursionError as error:
-        raise ConfigError(f"{function!r} holds values that are nested too deep to tell it from others") from error
-
-
-def _parts(value: Any, seen: dict[int, tuple[int, Any]], home: str) -> Iterator[str]:
-    """Args: seen: by ids, with the objects, so that no other takes one; home: the package that is looked into."""
-    if value is None or type(value) in (str, bytes, int, float, complex, bool):
-        yield repr(value)
-        return
-    if id(value) in seen:
-        yield f"#{seen[id(value)][0]}"
-        return
-    seen[id(value)] = len(seen), value
-    inner = _inner(value, home)
-    yield f"{type(value).__qualname__}({len(inner)}"
-    for part in inner:
-        yield from _parts(part, seen, home)
-
-
-def _inner(value: Any, home: str) -> list[Any]:
-    if isinstance(value, types.MethodType):
-        return [value.__func__, value.__self__]
-    if isinstance(value, staticmethod | classmethod):
-        return [value.__func__]
-    if isinstance(value, property):
-        return [value.fget, value.fset]
-    if isinstance(value, types.CodeType):
-        return [value.co_code, value.co_names, value.co_varnames, value.co_consts]
-    if type(value) in (list, tuple):
-        return list(value)
-    if type(value) in (set, frozenset):
-        return sorted(value, key=repr)
-    if type(value) in (dict, types.MappingProxyType):
-        return [part for item in sorted(value.items(), key=lambda item: repr(item[0])) for part in item]
-    name = [getattr(value, "__module__", ""), getattr(value, "__qualname__", getattr(value, "__name__", ""))]
-    if isinstance(value, types.FunctionType | type) and _package(value) == home:
-        return [*name, *(_of_function(value) if isinstance(value, types.FunctionType) else _of_class(value))]
-    if isinstance(value, types.ModuleType | type | types.FunctionType | types.BuiltinFunctionType):
-        return name
-    return [type(value), *_kept(value)]
-
-
-def _of_function(function: types.FunctionType) -> list[Any]:
-    named = {name: function.__globals__[name] for name in _names(function.__code__) & function.__globals__.keys()}
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
-    return [function.__code__, function.__defaults__, function.__kwdefaults__, cells, named]
-
-
-def _of_class(each: type) -> list[Any]:
-    """Its bases, its methods, and the values that it holds."""
-    methods = (types.FunctionType, staticmethod, classmethod, property)
-    own = {
-        name: part
-        for name, part in vars(each).items()
-        if isinstance(part, methods) or not (name.startswith("__") or isinstance(part, types.MemberDescriptorType))
-    }
-    return [each.__bases__, own]
-
-
-def _kept(value: Any) -> list[Any]:
-    """What `pickle` would keep of an object beside its class; nothing of one that holds a lock or a connection."""
-    own = copyreg.dispatch_table.get(type(value))
-    try:
-        reduced: Any = own(value) if own else value.__reduce_ex__(4)
-    except Exception:  # whatever its class raises
-        return []
-    if isinstance(reduced, str):
-        return [reduced]
-    return [list(part) if isinstance(part, Iterator) else part for part in reduced]
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Those that it reads, and functions within it."""
-    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
-    return set(code.co_names).union(*inner)
-
-
-def _package(value: Any) -> str:
-    return str(getattr(value, "__module__", None)).partition(".")[0]
+        lines, _ = inspect.findsource(inner if inspect.isroutine(inner) else type(inner).__call__)
+    except (OSError, TypeError) as error:
+        raise ConfigError(
+            f"{function!r} has no source file ({error}), so its scores cannot be told from those of another function; "
+            "define it with `def` in a file or a notebook cell"
+        ) from error
+    return "".join(lines).encode(errors="surrogatepass")
 
 
 def note_what_was_given(error: Exception, name: str, given: object) -> None:

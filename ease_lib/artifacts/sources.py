@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tempfile
@@ -17,6 +16,7 @@ import yaml
 
 from ease_lib.artifacts.store import Store, open_store, read_all
 from ease_lib.artifacts.streams import DataFile
+from ease_lib.digests import sha256_of
 from ease_lib.errors import DataError
 from ease_lib.notes import Notes
 
@@ -46,7 +46,7 @@ class Sources:
         store = self.store(folder or ".")
         with tempfile.TemporaryDirectory() as local:
             content = store.fetch(name, Path(local)).read_bytes()
-        self.notes.file(store.address(name), hashlib.sha256(content).hexdigest(), len(content))
+        self.notes.file(store.address(name), sha256_of(content), len(content))
         return content
 
     def text(self, parameter: str, uri: str) -> str:
@@ -85,7 +85,7 @@ class Sources:
             self.notes.file(str(file), file.sha256(), file.size)
             return
         for uri, content in file.contents():
-            self.notes.file(uri, hashlib.sha256(content).hexdigest(), len(content))
+            self.notes.file(uri, sha256_of(content), len(content))
 
 
 class FileTree:
@@ -121,7 +121,7 @@ class FileTree:
         return io.BytesIO(b"\n".join(_on_one_line(uri, content) for uri, content in self.contents()))
 
     def sha256(self) -> str:
-        return hashlib.sha256(self.open("rb").read()).hexdigest()
+        return sha256_of(self.open("rb").read())
 
 
 def _on_one_line(uri: str, content: bytes) -> bytes:

@@ -14,7 +14,6 @@ import hashlib
 import io
 import logging
 import os
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ease_lib.artifacts.partial import IN_THE_MAKING, partial_file
 from ease_lib.artifacts.streams import DataFile, LocalFile, RemoteFile
 from ease_lib.config.sections import S3_SCHEMES
 from ease_lib.errors import StoreError, StoreUnavailable
@@ -37,7 +37,6 @@ READ_TIMEOUT_SECONDS = 60
 PATIENCE_SECONDS = 300.0
 """How long a stage that runs waits for a store that is away."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
-_IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
@@ -59,10 +58,6 @@ class Store(Protocol):
 
     def address(self, name: str) -> str:
         """Of a file of it."""
-        ...
-
-    def list_names(self) -> list[str]:
-        """Names of the files directly in the folder, sorted."""
         ...
 
     def find_names(self, folder: str = "") -> list[str]:
@@ -178,19 +173,10 @@ class FileStore:
     def address(self, name: str) -> str:
         return str(self._path / name)
 
-    def list_names(self) -> list[str]:
-        with _named_os_errors(self._path, "cannot be listed"):
-            if not self._path.is_dir():
-                raise StoreError(f"{self.uri}: no such folder; check the path")
-            return self._names(self._path)
-
     def find_names(self, folder: str = "") -> list[str]:
         with _named_os_errors(self._path / folder, "cannot be listed"):
-            return self._names(self._path / folder) if (self._path / folder).is_dir() else []
-
-    def _names(self, folder: Path) -> list[str]:
-        """Of the files there, but for those in the making."""
-        return sorted(path.name for path in folder.iterdir() if path.is_file() and not _IN_THE_MAKING.search(path.name))
+            paths = (self._path / folder).iterdir() if (self._path / folder).is_dir() else ()
+            return sorted(path.name for path in paths if path.is_file() and not IN_THE_MAKING.search(path.name))
 
     def walk_names(self) -> list[str]:
         """As of any store, and what a killed writer left half made."""
@@ -225,15 +211,9 @@ class FileStore:
     def _partial(self, name: str, content: bytes) -> Iterator[Path]:
         """The content in a file of its own beside the one that it shall become; afterwards it is gone."""
         path = self._path / name
-        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-        with _named_os_errors(path, "cannot be written"):
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                partial.write_bytes(content)
-                yield partial
-            finally:
-                with suppress(OSError):  # no file where the folder could not be made
-                    partial.unlink(missing_ok=True)
+        with _named_os_errors(path, "cannot be written"), partial_file(path) as partial:
+            partial.write_bytes(content)
+            yield partial
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._path / name
@@ -306,12 +286,6 @@ class S3Store:
 
     def address(self, name: str) -> str:
         return self.uri + name
-
-    def list_names(self) -> list[str]:
-        names = self.find_names()
-        if not names:
-            raise StoreError(f"{self.uri}: no object there")
-        return names
 
     def find_names(self, folder: str = "") -> list[str]:
         return self._list(self._prefix + (folder.strip("/") + "/" if folder else ""), Delimiter="/")
@@ -460,24 +434,12 @@ class S3Store:
         finally:
             self.delete(probe)
 
-    def refuses_damage(self) -> bool:
-        """Whether the store notices content that is not what was sent: one that does not is no error, but weaker."""
-        probe = f".probe-{uuid.uuid4().hex}"
-        try:
-            self._ask(lambda: self._put(probe, b"damaged", sha256=hashlib.sha256(b"whole").digest()), probe)
-        except StoreUnavailable:
-            raise
-        except StoreError:
-            return True
-        self.delete(probe)
-        return False
-
-    def _put(self, name: str, content: bytes, sha256: bytes = b"", **condition: str) -> None:
+    def _put(self, name: str, content: bytes, **condition: str) -> None:
         self._client.put_object(
             Bucket=self._bucket,
             Key=self._prefix + name,
             Body=content,
-            ChecksumSHA256=base64.b64encode(sha256 or hashlib.sha256(content).digest()).decode(),
+            ChecksumSHA256=base64.b64encode(hashlib.sha256(content).digest()).decode(),
             **condition,
         )
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
+from ease_lib.artifacts.partial import partial_file
 from ease_lib.errors import ContractError
 from ease_lib.tasks.base import Exemplar
 
@@ -51,9 +51,9 @@ def write_records(
 def write_rows(path: Path, contract: TableContract, table: pa.Table) -> None:
     """Write a table that has the contract's columns and stamp already, such as some rows of one that was read."""
     _check(table, contract, path)
-    partial = path.with_name(path.name + ".partial")
-    pq.write_table(table, partial)
-    os.replace(partial, path)
+    with partial_file(path) as partial:
+        pq.write_table(table, partial)
+        os.replace(partial, path)
 
 
 def read_table(path: Path, contract: TableContract) -> pa.Table:
@@ -101,9 +101,9 @@ def read_document(path: Path, contract: DocumentContract) -> dict[str, Any]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with partial_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
 
 
 def write_exemplars(path: Path, contract: TableContract, exemplars: Sequence[Exemplar]) -> None:
@@ -164,15 +164,6 @@ def iterate_inputs(path: Path, contract: TableContract) -> Iterator[str]:
     """The input texts of a pool, validation or test set, a few thousand in memory at a time."""
     for batch in _parquet(path, contract).iter_batches(columns=["input"]):
         yield from batch.column(0).to_pylist()
-
-
-def sha256_of_files(paths: Iterable[Path]) -> str:
-    """One digest over the contents of files, in the order given."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _parquet(path: Path, contract: TableContract) -> pq.ParquetFile:

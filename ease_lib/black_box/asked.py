@@ -4,13 +4,13 @@ schedules. What is not in it decides no answer.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ease_lib.black_box.client import Sampling
+from ease_lib.digests import key_of, sha256_of_text
 
 FIRST = "first"
 """The generation of answers before any other, which are addressed as if there were no generations."""
@@ -48,11 +48,13 @@ class Asked:
         Args:
             left_out: parameters that the endpoint refuses.
         """
-        return self._key(self.sent, prompt, left_out)
+        return self.answer_keys(left_out).key(prompt)
 
-    def former_key(self, prompt: str, left_out: Iterable[str] = ()) -> str:
-        """Where the answer lies that was kept when keys named what is not sent, too; often the same."""
-        return self._key(self._identity(self.sampling), prompt, left_out)
+    def answer_keys(self, left_out: Iterable[str] = ()) -> AnswerKeys:
+        """Addresses of the answers to any prompts."""
+        refused = {"left_out": sorted(left_out)} if left_out else {}
+        sent, named = ({**each, **refused} for each in (self.sent, self._identity(self.sampling)))
+        return AnswerKeys(json.dumps(sent, sort_keys=True), json.dumps(named, sort_keys=True))
 
     def _identity(self, sampling: Sampling) -> dict[str, Any]:
         return {
@@ -62,11 +64,6 @@ class Asked:
             **({"extra": dict(self.extra)} if self.extra else {}),
         }
 
-    @staticmethod
-    def _key(identity: Mapping[str, Any], prompt: str, left_out: Iterable[str]) -> str:
-        refused = sorted(left_out)
-        return _digest([{**identity, **({"left_out": refused} if refused else {})}, prompt])
-
     @property
     def endpoint_identity(self) -> dict[str, str]:
         return {"endpoint": self.endpoint, "model": self.model, "api": self.api}
@@ -74,13 +71,30 @@ class Asked:
     @property
     def endpoint_key(self) -> str:
         """Of what is known of the endpoint."""
-        return _digest(self.endpoint_identity)[:32]
+        return key_of(self.endpoint_identity)
 
     @property
     def schedule_key(self) -> str:
         """Of its limits a minute."""
-        return _digest([self.endpoint, self.model])[:32]
+        return key_of([self.endpoint, self.model])
 
 
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True)
+class AnswerKeys:
+    """Addresses of answers in a cache: SHA-256 of what is sent beside the prompt and of the prompt, as a JSON list.
+
+    Args:
+        sent: what is sent, as JSON.
+        named: what keys named when they named what is not sent, too; often the same.
+    """
+
+    sent: str
+    named: str
+
+    def key(self, prompt: str) -> str:
+        """Where the answer to a prompt is kept."""
+        return sha256_of_text(f"[{self.sent}, {json.dumps(prompt)}]")
+
+    def former_key(self, prompt: str) -> str | None:
+        """Where an earlier version kept it; None for the same place."""
+        return None if self.named == self.sent else sha256_of_text(f"[{self.named}, {json.dumps(prompt)}]")

@@ -12,23 +12,21 @@ stored, never failures. An entry that is damaged counts as a miss and is reporte
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
-import queue
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store
-from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.asked import AnswerKeys, Asked
 from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.digests import sha256_of_text
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 
@@ -67,23 +65,19 @@ def open_cache(store: Store) -> Iterator[ResponseCache]:
 
 
 class SqliteCache:
-    """One SQLite file. Reads take some microseconds, in the event loop; writes are made together, in a thread.
+    """One SQLite file, read and written in the event loop: a read takes some microseconds, a commit some 30.
 
-    What comes while one transaction is written goes with the next, so that answers are stored as fast as they come.
+    While another process holds the file, as `remove_entries` may for seconds, the loop waits.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, timeout=LOCK_SECONDS)
-            self._written = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)  # by the thread alone
+            self._database = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)  # commits each
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         self._run(self._prepare)
-        self._coming: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._write_all, name="response cache", daemon=True)
-        self._writer.start()
 
     async def get(self, key: str, notes: Notes) -> Completion | None:
         select = "SELECT content, sha256 FROM responses WHERE key = ?"
@@ -93,51 +87,18 @@ class SqliteCache:
     async def put(self, key: str, completion: Completion, notes: Notes) -> None:
         content = _encoded(completion)
         digest = _digest(key, content)
-        entry = _Entry((key, content, digest), asyncio.get_running_loop().create_future())
-        self._coming.put(entry)
-        await entry.stored
+        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
+        self._run(lambda: self._database.execute(insert, (key, content, digest)))
         notes.entry(str(self._path), key, entry_bytes(content, digest))
 
     def close(self) -> None:
-        """Once all is written, also what nobody waits for any more: it is paid for."""
-        self._coming.put(None)
-        self._writer.join()
-        self._written.close()
         self._database.close()
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
-        self._written.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
-        with self._database:
-            columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
-            self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
-
-    def _write_all(self) -> None:
-        """The thread that writes."""
-        while entries := self._next_entries():
-            _settle(entries, self._failure_to_write(entries))
-
-    def _next_entries(self) -> list[_Entry]:
-        """Those that have come, at least one; none once the cache is closed."""
-        entries = [self._coming.get()]
-        while entries[-1] is not None and not self._coming.empty():
-            entries.append(self._coming.get())
-        if entries[-1] is None and len(entries) > 1:
-            self._coming.put(None)  # for the next call
-        return [entry for entry in entries if entry]
-
-    def _failure_to_write(self, entries: Sequence[_Entry]) -> Exception | None:
-        insert = "INSERT OR REPLACE INTO responses (key, content, sha256) VALUES (?, ?, ?)"
-
-        def store() -> None:
-            with self._written:
-                self._written.executemany(insert, [entry.row for entry in entries])
-
-        try:
-            self._run(store)
-        except Exception as error:
-            return error
-        return None
+        self._database.execute("PRAGMA synchronous = NORMAL")  # see the head of this file
+        columns = "key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL"
+        self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
 
     def _run(self, call: Callable[[], Result]) -> Result:
         """Call; what SQLite does not wait for itself when many processes open one file at once is waited for here."""
@@ -156,29 +117,6 @@ class SqliteCache:
         return StoreError(
             f"{self._path}: not a usable response cache ({error}); move it away, or set another store_uri"
         )
-
-
-class _Entry(NamedTuple):
-    """A row to be written, and who waits for it."""
-
-    row: tuple[str, str, str]
-    stored: asyncio.Future[None]
-
-
-def _settle(entries: Sequence[_Entry], failure: Exception | None) -> None:
-    """Tell those who wait, in their event loop, from another thread."""
-
-    def tell() -> None:
-        for entry in entries:
-            if entry.stored.done():
-                continue  # it was given up
-            if failure:
-                entry.stored.set_exception(failure)
-            else:
-                entry.stored.set_result(None)
-
-    with suppress(RuntimeError):  # the loop is closed: nobody waits
-        entries[0].stored.get_loop().call_soon_threadsafe(tell)
 
 
 class ObjectCache:
@@ -227,17 +165,18 @@ class CachingClient:
         cache: ResponseCache,
         asked: Asked,
         notes: Notes,
-        left_out: Callable[[], Iterable[str]] = tuple,
+        left_out: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._client = client
         self._cache = cache
         self._asked = asked
         self._notes = notes
         self._left_out = left_out
+        self._by_left_out: dict[frozenset[str], AnswerKeys] = {}
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
-        key = self._key(prompt)
+        key = self._keys().key(prompt)
         if key in self._under_way:
             return replace(await asyncio.shield(self._under_way[key]), cached=True)
         task = self._under_way[key] = asyncio.create_task(self._find_or_ask(key, prompt, account))
@@ -251,20 +190,20 @@ class CachingClient:
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
         known = await self._cache.get(key, self._notes)
-        if known is None and (former := self._asked.former_key(prompt, self._left_out())) != key:
+        if known is None and (former := self._keys().former_key(prompt)):
             known = await self._cache.get(former, self._notes)
         if known is not None:
             self._notes.answered_from_cache()
             return replace(known, cached=not account or known.account != account)
-        left_out = self._left_out()
         completion = await self._client.complete(prompt, account)
-        if self._left_out() != left_out:
-            key = self._key(prompt)
-        await self._cache.put(key, completion, self._notes)
+        await self._cache.put(self._keys().key(prompt), completion, self._notes)  # it may have refused a parameter
         return completion
 
-    def _key(self, prompt: str) -> str:
-        return self._asked.answer_key(prompt, self._left_out())
+    def _keys(self) -> AnswerKeys:
+        left_out = self._left_out()
+        if left_out not in self._by_left_out:
+            self._by_left_out[left_out] = self._asked.answer_keys(left_out)
+        return self._by_left_out[left_out]
 
 
 def object_name(key: str) -> str:
@@ -333,4 +272,4 @@ def _decoded(key: str, content: str, digest: str, where: str, notes: Notes) -> C
 
 def _digest(key: str, content: str) -> str:
     """Over question and answer, so that an answer under the question of another is noticed."""
-    return hashlib.sha256(f"{key}\n{content}".encode()).hexdigest()
+    return sha256_of_text(f"{key}\n{content}")

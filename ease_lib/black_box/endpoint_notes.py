@@ -10,7 +10,6 @@ runs change it by right.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from typing import Any
 
 from ease_lib.artifacts.store import Store
 from ease_lib.black_box.asked import FIRST, Asked
+from ease_lib.digests import sha256_of_json
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 
@@ -123,8 +123,7 @@ class EndpointNotes:
 
 
 def _digest(said: Mapping[str, Any]) -> str:
-    canonical = json.dumps({name: said[name] for name in sorted(said) if name != "digest"}, sort_keys=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return sha256_of_json({name: value for name, value in said.items() if name != "digest"})
 
 
 def is_whole(content: bytes) -> bool:

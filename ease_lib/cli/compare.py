@@ -13,6 +13,7 @@ from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
 from ease_lib.signals import sigterm_as_interrupt
+from ease_lib.words import grouped
 
 if TYPE_CHECKING:
     from ease_lib.running.comparison.workers import Done
@@ -32,7 +33,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     where = "folder for results and finished cells (default: runs/comparison)"
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
     jobs = "processes side by side (default: one per core it may use)"
-    compare.add_argument("--jobs", type=int, metavar="N", default=available_cores(), help=jobs)
+    compare.add_argument("--jobs", type=int, metavar="N", help=jobs)
     figures = "CSV of published scores (columns task, method, score in 0 to 1, and noise_ratio) to show beside ours"
     compare.add_argument("--figures", metavar="FILE", default="", help=figures)
     add_parameters(compare, ComparisonAxes, "what varies")
@@ -50,14 +51,14 @@ def answer(parsed: argparse.Namespace) -> int:
 
     values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
-    jobs = parsed.jobs
+    jobs = available_cores() if parsed.jobs is None else parsed.jobs
     if jobs < 1:
         raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
     figures = Figures.read(parsed.figures) if parsed.figures else None
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
             cells = checked(plan({"store_uri": str(folder / "store"), **values}), run)
-        requests = f"{most_requests(cells):,}".replace(",", " ")
+        requests = grouped(most_requests(cells))
         print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
         done = itertools.count(1)
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):

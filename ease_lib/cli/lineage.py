@@ -16,6 +16,7 @@ from typing import Any
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.cli.__main__ import printable
+from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError
 from ease_lib.lineage import faults
 from ease_lib.lineage.attestation import read_public_key
@@ -25,7 +26,6 @@ from ease_lib.lineage.difference import difference, difference_text, rerun_comma
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import versions as finding
-from ease_lib.lineage.record import sha256_of
 from ease_lib.lineage.verification import verify_place
 from ease_lib.reporting.lineage import difference_page, show_page, show_text
 from ease_lib.running.bar import counting

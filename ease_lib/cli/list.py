@@ -12,6 +12,7 @@ from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError
 from ease_lib.lineage.runs import FAILED, Listed, listed
 from ease_lib.reporting.runs import runs_page
+from ease_lib.words import cut
 
 EXAMPLES = """examples:
   ease list                                  all below runs/
@@ -58,7 +59,7 @@ def cells_of(entry: Listed) -> tuple[str, ...]:
     test, expected = ("" if score is None else f"{score:.2f}" for score in (entry.test, entry.expected))
     started = entry.started[:16].replace("T", " ") or entry.kind
     cost = f"{entry.cost_usd:.2f}" if entry.cost_usd else ""
-    named = (_short(text) for text in (entry.task, entry.method, entry.model))
+    named = (cut(in_one_line(text), LONGEST) for text in (entry.task, entry.method, entry.model))
     where = in_one_line(entry.page or entry.place)
     return (started, entry.state, *named, test, gain, expected, str(entry.requests or ""), cost, where)
 
@@ -67,11 +68,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns of equal width, the last one as long as it is."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def _short(text: str) -> str:
-    shown = in_one_line(text)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def in_one_line(text: str) -> str:

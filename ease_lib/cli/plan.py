@@ -14,6 +14,7 @@ from ease_lib.cli.options import add_parameters, add_set, given_values, run_valu
 from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import ComparisonAxes, Parameters
+from ease_lib.words import grouped
 
 if TYPE_CHECKING:
     from ease_lib.running.planning import Estimate
@@ -97,7 +98,7 @@ def _table(parts: Sequence[Estimate], prices: Mapping[str, float]) -> Iterable[s
         usage = part.usage
         prompt = usage.prompt_tokens + usage.judge_prompt_tokens
         answer = usage.completion_tokens + usage.judge_completion_tokens
-        shown = [f"{count:,}".replace(",", " ") for count in (usage.requests, prompt, answer)]
+        shown = [grouped(count) for count in (usage.requests, prompt, answer)]
         cost = f"{usage.cost_usd(**prices):.2f}" if priced else "–"
         yield f"{part.name:<{width}}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}"
     if not priced:

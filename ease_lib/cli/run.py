@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
@@ -16,6 +15,7 @@ from ease_lib.cli.plan import plan_text
 from ease_lib.config.comparison import AXES
 from ease_lib.config.parsing import changed_parameters, parse_parameters
 from ease_lib.config.sections import Parameters
+from ease_lib.digests import key_of
 from ease_lib.errors import EXIT_NOT_BETTER, ConfigError
 from ease_lib.reporting.result_text import result_text
 from ease_lib.reporting.summary import BETTER
@@ -97,6 +97,6 @@ def _task_of(parameters: Parameters) -> str:
 def _output_dir(given: str | None, parameters: Parameters) -> Path:
     """The folder of the run: as given, or named after its parameters so that the same command finds it again."""
     if given is None:
-        digest = hashlib.sha256(json.dumps(changed_parameters(parameters), sort_keys=True).encode()).hexdigest()[:8]
+        digest = key_of(changed_parameters(parameters))[:8]
         given = f"runs/{_task_of(parameters)}-{parameters.optimizer.method}-{digest}".replace(":", "-")
     return made_folder(given)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import FloatArray
 from ease_lib.progress import Counted
 
-FloatArray = NDArray[np.floating]
 EMBEDDED = "texts embedded"
 """What progress counts."""
 

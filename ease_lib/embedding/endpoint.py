@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ease_lib import errors
+from ease_lib.arrays import FloatArray
 from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
 from ease_lib.black_box.retries import with_retries
 from ease_lib.config.sections import ENDPOINT_EMBEDDER
@@ -23,7 +23,6 @@ from ease_lib.signals import open_event_loop
 if TYPE_CHECKING:
     import openai
 
-FloatArray = NDArray[np.floating]
 
 MOST_TEXTS, MOST_CHARACTERS = 256, 400_000
 """Of one request. OpenAI takes 2048 texts and 300 000 tokens."""

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import FloatArray
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_table
 from ease_lib.errors import ContractError
-
-FloatArray = NDArray[np.floating]
 
 
 @dataclass(frozen=True, kw_only=True)

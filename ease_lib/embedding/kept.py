@@ -13,15 +13,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import FloatArray
 from ease_lib.artifacts.store import Store
+from ease_lib.digests import sha256_of
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.notes import Notes
 from ease_lib.progress import Counted
 
 FOLDER = "embeddings"
-FloatArray = NDArray[np.floating]
 logger = logging.getLogger("ease")
 
 
@@ -90,7 +90,7 @@ class KeptEmbedder:
 
     def _name(self, kind: str, texts: Sequence[str]) -> str:
         content = json.dumps([kind, self._identity, list(texts)], sort_keys=True).encode()
-        return hashlib.sha256(content).hexdigest()
+        return sha256_of(content)
 
 
 def _sealed(content: bytes) -> bytes:

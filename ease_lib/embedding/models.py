@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import FloatArray
+from ease_lib.digests import sha256_of_file
 from ease_lib.embedding.embedder import EMBEDDED, in_order
 from ease_lib.errors import ConfigError
 from ease_lib.progress import Counted
@@ -20,8 +21,6 @@ from ease_lib.progress import Counted
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FloatArray = NDArray[np.floating]
-IntArray = NDArray[np.integer]
 
 BUNDLED = "bundled-minilm"
 FLOAT32, BFLOAT16 = "float32", "bfloat16"
@@ -120,9 +119,7 @@ def files_identity(name: str) -> dict[str, str]:
         return {}
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+        digest.update(f"{path.relative_to(folder)} {sha256_of_file(path)}\n".encode())
     revision = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
     return {"files_sha256": digest.hexdigest(), **revision}
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
-from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.requirement import LoadedRequirement
@@ -110,7 +110,7 @@ class Evaluator:
         rows: Sequence[Exemplar],
         *,
         metric: Metric,
-        failures: FailurePolicy,
+        failures: FailurePolicy = STOP,
         requirement: LoadedRequirement | None = None,
         judge: Judge | None = None,
         judge_scores: bool = True,
@@ -121,6 +121,7 @@ class Evaluator:
         self._client = client
         self._on_row = on_row
         self._rows = rows
+        self._hashes = [row_hash(row.input) for row in rows]
         self._metric = metric
         self._requirement = requirement
         self._judge = judge
@@ -185,7 +186,7 @@ class Evaluator:
         async def ask(position: int) -> _Row:
             row = self._rows[position]
             prompt = self._prompt(question, position)
-            account = f"{question.account}{ABOUT}{row_hash(row.input)}" if question.account else ""
+            account = f"{question.account}{ABOUT}{self._hashes[position]}" if question.account else ""
             try:
                 completion = await self._client.complete(prompt, account)
             except errors.EndpointError as error:

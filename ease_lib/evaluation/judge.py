@@ -12,8 +12,6 @@ refused.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from typing import Any
 from ease_lib import errors
 from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
+from ease_lib.digests import sha256_of_json
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import final_number
 from ease_lib.evaluation.usage import Usage
@@ -110,7 +109,7 @@ class Rubric(MessageTemplate):
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()
+        return sha256_of_json(self.document)
 
     def render(self, row: Exemplar, answer: str) -> str:
         """What the judge is asked; where several outputs are accepted, each stands in a line."""

@@ -10,15 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ease_lib.black_box.chain import BlackBox
-from ease_lib.black_box.client import LLMClient, Sampling, cancelled, estimated_tokens
-from ease_lib.black_box.failures import STOP, FailurePolicy
+from ease_lib.black_box.client import Sampling, cancelled, estimated_tokens
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
-from ease_lib.evaluation.judge import Judge, Rubric, estimated_verdicts
-from ease_lib.evaluation.metrics import Metric
-from ease_lib.evaluation.requirement import LoadedRequirement
+from ease_lib.evaluation.judge import Rubric, estimated_verdicts
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.template import PromptTemplate
@@ -66,68 +62,13 @@ class Objective:
     """Scores sequences on fixed rows.
 
     Args:
-        runner: the event loop the client lives in.
-        client, rows, metric, failures, template, requirement, judge, judge_scores, most_zeros, on_row: see `Evaluator`.
+        runner: the event loop that the evaluator's client lives in.
     """
 
-    def __init__(
-        self,
-        client: LLMClient,
-        runner: asyncio.Runner,
-        rows: Sequence[Exemplar],
-        *,
-        metric: Metric,
-        failures: FailurePolicy = STOP,
-        template: PromptTemplate | Baseline = PromptTemplate(),  # noqa: B008 frozen
-        requirement: LoadedRequirement | None = None,
-        judge: Judge | None = None,
-        judge_scores: bool = True,
-        most_zeros: int = 0,
-        on_row: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._evaluator = Evaluator(
-            client,
-            rows,
-            metric=metric,
-            failures=failures,
-            template=template,
-            requirement=requirement,
-            judge=judge,
-            judge_scores=judge_scores,
-            most_zeros=most_zeros,
-            on_row=on_row,
-        )
+    def __init__(self, evaluator: Evaluator, runner: asyncio.Runner) -> None:
+        self._evaluator = evaluator
         self._runner = runner
         self._under_way: dict[asyncio.Task[Evaluation], int] = {}
-
-    @classmethod
-    def of(
-        cls,
-        black_box: BlackBox,
-        rows: Sequence[Exemplar],
-        metric: Metric,
-        template: PromptTemplate | Baseline,
-        rubric: Rubric | None = None,
-        *,
-        requirement: LoadedRequirement | None = None,
-        judge_scores: bool = True,
-        most_zeros: int = 0,
-        on_row: Callable[[], None] = lambda: None,
-    ) -> Objective:
-        """What this black-box answers to the queries of these rows; its judge, if it has one, grades by the rubric."""
-        return cls(
-            black_box.client,
-            black_box.loop,
-            rows,
-            metric=metric,
-            failures=black_box.failures,
-            template=template,
-            requirement=requirement,
-            judge=Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None,
-            judge_scores=judge_scores,
-            most_zeros=most_zeros,
-            on_row=on_row,
-        )
 
     def evaluate(self, question: Question) -> Evaluation:
         """Ask every row's query.

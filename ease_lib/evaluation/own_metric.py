@@ -21,7 +21,6 @@ The score of an answer is 1 less its cost by the dearest of all, so the score of
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from typing import Any, NamedTuple
 from ease_lib.artifacts.functions import LoadedFunction, load_function, note_what_was_given
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.sections import JUDGE
+from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 
@@ -59,8 +59,7 @@ def load_metric(
 
     Args:
         sha256: that its file must have; empty takes any.
-        own: the function that a metric of the module `function` is, and what it was made of before it was called: it
-            may remember something.
+        own: the function that a metric of the module `function` is, and its source.
         parameter: that names it, for messages.
 
     Raises:
@@ -88,7 +87,7 @@ def file_of(name: str) -> str:
 
 
 def _digest(title: str, source: bytes, expected: str) -> str:
-    found = hashlib.sha256(source).hexdigest()
+    found = sha256_of(source)
     if expected and found != expected:
         raise ConfigError(
             f"{title} changed since the data was made (SHA-256 {found[:12]}…, then {expected[:12]}…); "

@@ -29,10 +29,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from ease_lib import keys
+from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError, LineageError
 from ease_lib.lineage.chain import Chain, same_place, split_root
 from ease_lib.lineage.exports.slsa import PUBLISH, STATEMENT_TYPE, resource
-from ease_lib.lineage.record import Record, now, resource_uri, sha256_of
+from ease_lib.lineage.record import Record, now, resource_uri
 
 if TYPE_CHECKING:  # takes 0.1 s to import, and few commands sign or verify
     from securesystemslib.signer import CryptoSigner, SSlibKey

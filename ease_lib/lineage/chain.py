@@ -17,9 +17,10 @@ from importlib import resources
 from pathlib import Path
 
 from ease_lib.artifacts.store import Store, joined, open_file, open_store, read_all
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED, Fault
-from ease_lib.lineage.record import Record, decode, sha256_of
+from ease_lib.lineage.record import Record, decode
 from ease_lib.notes import PACKAGE
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ease_lib.artifacts.tables import table_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
+from ease_lib.search.candidates.prompts import Prompt
+from ease_lib.search.mean_scores import MeanScores, prompt_of
 
 SHOWN = 60
 """Characters of an exemplar's input that name it in a sentence."""
@@ -73,8 +74,7 @@ def _prefilter(chain: Chain) -> Iterator[str]:
 def _search(chain: Chain) -> Iterator[str]:
     best, summary = (_document(chain, "optimize", name) for name in ("best_sequence", "search"))
     history = _table(chain, "optimize", "history")
-    asked = _asked(history)
-    chosen = (best["instruction_id"], *best["exemplar_ids"])
+    asked = _entries(history)
     attempts = len(_step(chain, "optimize").record["attempt"]["earlier"])
     continued = f" It continued {attempts} earlier {'attempt' if attempts == 1 else 'attempts'}." if attempts else ""
     yield (
@@ -82,7 +82,7 @@ def _search(chain: Chain) -> Iterator[str]:
         f"{sum(len(row['row_ids']) for row in history)} questions about {len(asked)} sequences of up to {best['k']} "
         f"exemplars and stopped for this reason: {summary['stopped']}.{continued}"
     )
-    yield _winner(best, asked, asked.pop(chosen, None))
+    yield _winner(best, asked, asked.pop(prompt_of(best), None))
     pool = {row["exemplar_id"]: row for row in _table(chain, "prefilter", "kept")}
     lines = [
         f"  {number}. row {entry['exemplar_id']}{_origin(entry)}: {_quoted(entry)}"
@@ -92,30 +92,26 @@ def _search(chain: Chain) -> Iterator[str]:
     yield "\n".join(["Its exemplars, in order:", *lines])
 
 
-@dataclass
-class _Asked:
-    """A sequence in the history: its first evaluation, and all rows that it was asked."""
+class _Entry(NamedTuple):
+    """A sequence of the history: its first evaluation, and its mean score over all rows that it was asked."""
 
     first: Mapping[str, Any]
-    total: float = 0.0
-    rows: int = 0
-
-    @property
-    def score(self) -> float:
-        return self.total / self.rows if self.rows else 0.0
+    score: float
+    rows: int
 
 
-def _asked(history: Sequence[Mapping[str, Any]]) -> dict[tuple[int, ...], _Asked]:
-    """By instruction and exemplars, in order."""
-    asked: dict[tuple[int, ...], _Asked] = {}
+def _entries(history: Sequence[Mapping[str, Any]]) -> dict[Prompt, _Entry]:
+    """The sequences of a history by instruction and exemplars, in order."""
+    scores = MeanScores()
+    entries: dict[Prompt, _Entry] = {}
     for row in history:
-        entry = asked.setdefault((row["instruction_id"], *row["exemplar_ids"]), _Asked(row))
-        entry.total += row["score"] * row["validation_rows"]
-        entry.rows += row["validation_rows"]
-    return asked
+        prompt = prompt_of(row)
+        mean, rows = scores.add(prompt, row["score"], row["validation_rows"])
+        entries[prompt] = _Entry(entries[prompt].first if prompt in entries else row, mean, rows)
+    return entries
 
 
-def _winner(best: Mapping[str, Any], others: Mapping[tuple[int, ...], _Asked], winner: _Asked | None) -> str:
+def _winner(best: Mapping[str, Any], others: Mapping[Prompt, _Entry], winner: _Entry | None) -> str:
     """The winner and the best other one that was asked at least half as many rows."""
     low, high = best["estimate_interval"]
     expected = f"expected to score {best['estimate']:.3f} on new rows (95 %: {low:.3f} to {high:.3f})"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from ease_lib.artifacts.store import side_by_side
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError, StoreError
-from ease_lib.lineage.record import sha256_of
 from ease_lib.progress import Told, nobody
 
 CHANGED, MISSING, UNRECORDED, UNREADABLE = "changed", "missing", "never recorded", "cannot be read"

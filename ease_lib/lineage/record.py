@@ -6,7 +6,6 @@ to the raw data, and whoever changes one of them breaks the links of those behin
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ease_lib.digests import sha256_of, sha256_of_file
 from ease_lib.errors import LineageError
 from ease_lib.lineage.shapes import SHAPES, misfit
 
@@ -78,11 +78,6 @@ def resource_uri(uri: str) -> str:
     return Path(uri).as_uri() if uri.startswith("/") else uri
 
 
-def sha256_of(content: bytes) -> str:
-    """In hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def digest_of(content: Record) -> str:
     """SHA-256 of a JSON value in canonical form."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -96,11 +91,11 @@ def described(path: Path) -> Record:
     """
     if not path.is_dir():
         try:
-            return {"sha256": _sha256(path), "bytes": path.stat().st_size, **_table(path)}
+            return {"sha256": sha256_of_file(path), "bytes": path.stat().st_size, **_table(path)}
         except OSError:
             return {"sha256": "", "bytes": 0}
     files = {
-        str(file.relative_to(path)): {"sha256": _sha256(file), "bytes": file.stat().st_size}
+        str(file.relative_to(path)): {"sha256": sha256_of_file(file), "bytes": file.stat().st_size}
         for file in sorted(path.rglob("*"))
         if file.is_file()
     }
@@ -110,11 +105,6 @@ def described(path: Path) -> Record:
 def digest_of_files(files: Record) -> str:
     """One digest of a folder: over the names and digests of its files."""
     return digest_of({name: file["sha256"] for name, file in files.items()})
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _table(path: Path) -> Record:

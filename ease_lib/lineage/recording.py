@@ -21,9 +21,10 @@ from typing import Any
 
 from ease_lib import __version__
 from ease_lib.artifacts.store import Store
+from ease_lib.digests import sha256_of
 from ease_lib.errors import EaseError
 from ease_lib.keys import secret_headers
-from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now, sha256_of
+from ease_lib.lineage.record import Record, answered_by, described, digest_of, encode, now
 from ease_lib.lineage.redaction import redacted, redacted_document, secrets_of
 from ease_lib.notes import Notes
 

@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ease_lib.artifacts.store import Store, open_store
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.attestation import PublicKey, Signed, WrongSignature, open_envelope
 from ease_lib.lineage.chain import COPIES, MANIFEST_CONTRACT, Chain, split_root, stage_of, versions_in
 from ease_lib.lineage.exports.slsa import PUBLISH
 from ease_lib.lineage.faults import CHANGED, MISSIGNED, MISSING, UNSIGNED, Fault
 from ease_lib.lineage.publishing.versions import envelope_name, manifest_name, manifests_and_envelopes
-from ease_lib.lineage.record import Record, decode, sha256_of
+from ease_lib.lineage.record import Record, decode
 from ease_lib.lineage.recording import SIGNATURES
 
 

@@ -16,6 +16,7 @@ from threading import Lock
 from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.black_box import endpoint_notes
 from ease_lib.black_box.cache import kept_entries
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import (
@@ -40,7 +41,7 @@ from ease_lib.lineage.publishing.versions import (
     read_version,
     roots_of_versions,
 )
-from ease_lib.lineage.record import Record, digest_of_files, sha256_of
+from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.signatures import Signatures
 from ease_lib.lineage.summary import summary_page

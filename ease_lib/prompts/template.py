@@ -19,8 +19,6 @@ may be left out:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -29,6 +27,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Literal
 
 from ease_lib.artifacts.sources import Sources
+from ease_lib.digests import sha256_of_json
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.prompts.messages import Chat
 from ease_lib.tasks.base import Exemplar
@@ -123,7 +122,7 @@ class PromptTemplate:
         """Names it in journals, results and lineage."""
         if self == PromptTemplate():
             return PAPER
-        return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()[:16]
+        return sha256_of_json(self.document)[:16]
 
     @property
     def is_chat(self) -> bool:
@@ -279,10 +278,6 @@ def exemplar_text(exemplar: Exemplar) -> str:
 def instruction_text(instruction: str) -> str:
     """Likewise of an instruction before exemplars."""
     return f"Instruction: {instruction}\n\n" if instruction else ""
-
-
-def prompt_sha256(prompt: str) -> str:
-    return hashlib.sha256(prompt.encode()).hexdigest()
 
 
 MOST_OUTPUTS = 20

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ease_lib.evaluation.statistics import Z_95, wilson_interval
+from ease_lib.search.mean_scores import MeanScores, prompt_of
 
 WIDTH, HEIGHT = 860, 300
 SMALL = 400, 220
@@ -157,14 +158,8 @@ def front_chart(front: Rows) -> str:
 
 def _so_far(history: Rows) -> list[tuple[float, int]]:
     """Mean score of the sequence over all rows that it was asked until then, and how many they are."""
-    sums: dict[tuple[int, ...], tuple[float, int]] = {}
-    means = []
-    for row in history:
-        key = row["instruction_id"], *row["exemplar_ids"]
-        total, rows = sums.get(key, (0.0, 0))
-        total, rows = sums[key] = total + row["score"] * row["validation_rows"], rows + row["validation_rows"]
-        means.append((total / rows if rows else 0.0, rows))
-    return means
+    scores = MeanScores()
+    return [scores.add(prompt_of(row), row["score"], row["validation_rows"]) for row in history]
 
 
 class _Plot:

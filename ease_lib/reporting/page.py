@@ -22,8 +22,10 @@ from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve, usd
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
+from ease_lib.search.mean_scores import prompt_of
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
+from ease_lib.words import grouped
 
 MOST_MISTAKES = 25
 Rows = Sequence[Mapping[str, Any]]
@@ -166,9 +168,6 @@ def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] 
     ):
         return None
 
-    def prompt_of(row: Mapping[str, Any]) -> tuple[int, ...]:
-        return row["instruction_id"], *row["exemplar_ids"]
-
     asked = [row for row in history if prompt_of(row) == prompt_of(history[found - 1]) and row["llm_requests"]]
     requests = sum(row["llm_requests"] for row in asked)
     if not requests:
@@ -221,5 +220,5 @@ def page_template(name: str) -> Template:
     environment.filters["score"] = lambda value: "–" if value is None else f"{value:.3f}"
     environment.filters["in_pre"] = lambda text: Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704
     environment.filters["usd"] = usd
-    environment.filters["whole"] = lambda value: f"{value:,.0f}".replace(",", " ")
+    environment.filters["whole"] = grouped
     return environment.get_template(name)

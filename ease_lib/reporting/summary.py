@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
+from ease_lib.words import grouped
+
 LEAST_SHARE = 0.01
 MANY_CUT = 0.01
 """Share of the answers above which those that are cut may cost score."""
@@ -88,7 +90,7 @@ def few_answers(method: str, answers: int) -> str:
     """What is to be said of a search by the default method with so few answers; empty where they are enough."""
     if method != "adaptive" or answers >= ENOUGH_ANSWERS:
         return ""
-    shown = (f"{number:,}".replace(",", " ") for number in (answers, ENOUGH_ANSWERS))
+    shown = map(grouped, (answers, ENOUGH_ANSWERS))
     return (
         "after {} answers its sequence may be no better than the best of as many random ones; from {} on it was better "
         "in every kind of world that was measured".format(*shown)

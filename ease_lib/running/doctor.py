@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box.chain import JUDGE_KEY_VARIABLE as JUDGE_KEY
 from ease_lib.black_box.chain import KEY_VARIABLE as LLM_KEY
 from ease_lib.config.sections import Parameters
@@ -43,8 +42,6 @@ def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[Find
         yield from _cluster()
     for finding in findings(with_service_for_local(parameters, run.sources), run=run):
         yield finding
-        if finding.what == "store" and is_s3(finding.which) and not finding.problems:
-            yield _checksums(finding.which)
         if finding.what == "task data" and not finding.problems and is_small(parameters.task, run.sources):
             yield _caps(parameters, run)
 
@@ -117,11 +114,3 @@ def _found(what: str, which: str, look: Callable[[], object]) -> Finding:
         problem = f"{which} cannot be reached from this pod ({error}): see manifests/components/cluster-addresses"
         return Finding(what, which, (problem,))
     return Finding(what, which)
-
-
-def _checksums(store_uri: str) -> Finding:
-    try:
-        noticed = S3Store(store_uri).refuses_damage()
-    except EaseError as error:
-        return Finding("checksums", store_uri, (str(error),))
-    return Finding("checksums", "checked by the store" if noticed else "not checked by the store, which is no error")

@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.black_box.local_llm import worker_count
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import read_rubric
-from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.instructions import PROPOSAL_TOKENS, proposal_prompts
@@ -21,16 +19,16 @@ from ease_lib.reporting.summary import few_answers
 from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
 from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
-from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
+from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
+from ease_lib.search.plan import TypicalAnswers
 from ease_lib.seeding import rng
-from ease_lib.tasks.base import Exemplar, TaskData
+from ease_lib.tasks.base import TaskData
+from ease_lib.words import grouped
 
-SEQUENCES, QUERIES = 40, 40
-"""Of random ones, whose prompts are rendered: their mean length stands for all."""
 SEARCH, TEST_SET = "search", "test set"
 PROPOSALS = 20
-"""Likewise of the prompts that ask for instructions."""
+"""Prompts that ask for instructions, whose mean length stands for all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +50,15 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
     """
     data = data or load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
     settings, judged = parameters.optimizer, parameters.task.is_judged
-    shown = _answer(parameters, data, run.sources, with_exemplars=True)
-    bare = _answer(parameters, data, run.sources, with_exemplars=False)
+    space = SequenceSpace(len(data.pool), settings.k, settings.shortest)
+    typical = TypicalAnswers(
+        template=read_template(parameters.task.prompt, run.sources),
+        pool=data.pool,
+        validation=data.validation,
+        rubric=read_rubric(parameters.task.judge_rubric, run.sources) if judged else None,
+        thinking_tokens=parameters.endpoint.llm_thinking_tokens,
+        seed=parameters.run.seed,
+    )
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
@@ -72,15 +77,16 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
             f"{others + least * each}, or lower test_size"
         )
     searched = planned_answers(settings, len(data.validation), affordable)
-    parts.append(Estimate(name=SEARCH, usage=shown.share(searched)))
+    parts.append(Estimate(name=SEARCH, usage=typical.usage(searched, space)))
     if orders:
-        parts.append(Estimate(name="order report", usage=shown.share(orders)))
-    parts.append(Estimate(name=TEST_SET, usage=shown.share(passes - len(data.test)) + bare.share(len(data.test))))
+        parts.append(Estimate(name="order report", usage=typical.usage(orders, space)))
+    bare = typical.usage(len(data.test), None)
+    parts.append(Estimate(name=TEST_SET, usage=typical.usage(passes - len(data.test), space) + bare))
     if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
-        parts.append(Estimate(name="gate", usage=shown.share(len(data.test))))
+        parts.append(Estimate(name="gate", usage=typical.usage(len(data.test), space)))
     dear, prices = parameters.caps.max_cost_usd, parameters.endpoint.prices | parameters.judge.prices
     fixed = sum(part.usage.cost_usd(**prices) for part in parts[1:] if part.name not in (SEARCH, "gate"))
-    wanted = fixed + shown.share(least).cost_usd(**prices)
+    wanted = fixed + typical.usage(least, space).cost_usd(**prices)
     if dear and dear < wanted:
         raise ConfigError(
             f"max_cost_usd={dear:g} leaves nothing for the search: the test set and what else is asked cost about "
@@ -108,7 +114,7 @@ def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) 
     took = usage.requests * seconds / at_once
     shares = shares_of_cap(parameters, parts)
     return (
-        f"at most {_grouped(usage.requests)} requests, about {_grouped(tokens[0])} prompt and {_grouped(tokens[1])} "
+        f"at most {grouped(usage.requests)} requests, about {grouped(tokens[0])} prompt and {grouped(tokens[1])} "
         f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
         f"{at_once} at once{f'; {shares}' * bool(shares)}"
     )
@@ -130,42 +136,10 @@ def warning_of_few(parameters: Parameters, parts: Sequence[Estimate]) -> str:
     return f"notice: {few}; raise budget" if few else ""
 
 
-def _grouped(number: float) -> str:
-    return f"{number:,.0f}".replace(",", " ")
-
-
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """About what answers to so many rows cost."""
-
-    usage: Usage
-    rows: int
-
-    def share(self, answers: int) -> Usage:
-        return self.usage.share(answers / self.rows)
-
-
-def _answer(parameters: Parameters, data: TaskData, sources: Sources, *, with_exemplars: bool) -> _Answer:
-    settings, sequences = parameters.optimizer, [list[Exemplar]()]
-    if with_exemplars:
-        space = SequenceSpace(len(data.pool), settings.k, settings.shortest)
-        drawn = as_tuples(space.sample(rng(parameters.run.seed, "estimate"), SEQUENCES)) or [()]
-        sequences = [[data.pool[position] for position in sequence] for sequence in drawn]
-    rows = data.validation[:QUERIES]
-    usage = estimated_usage(
-        read_template(parameters.task.prompt, sources),
-        sequences,
-        rows,
-        rubric=read_rubric(parameters.task.judge_rubric, sources) if parameters.task.is_judged else None,
-        thinking_tokens=parameters.endpoint.llm_thinking_tokens,
-    )
-    return _Answer(usage, len(rows))
 
 
 def _trials(parameters: Parameters) -> Usage:

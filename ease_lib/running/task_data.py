@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from ease_lib.artifacts.sources import FileTree, Sources
 from ease_lib.artifacts.store import Store
 from ease_lib.artifacts.streams import DataFile
 from ease_lib.config.sections import TaskConfig
-from ease_lib.errors import ConfigError, DataError
+from ease_lib.digests import sha256_of
+from ease_lib.errors import ConfigError, DataError, StoreError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.notes import PACKAGE
@@ -78,7 +78,10 @@ def _files_of(task: TaskConfig, sources: Sources) -> tuple[Callable[[str], DataF
         return trees[name] if name in trees else store.data_file(name)
 
     def list_files(folder: str) -> list[str]:
-        return store.find_names(folder) if folder else names or list(trees) or store.list_names()
+        found = store.find_names(folder) if folder else names or list(trees) or store.find_names()
+        if not found and not folder:
+            raise StoreError(f"{store.uri}: no such folder, or no files in it; check task_uri")
+        return found
 
     return locate, list_files
 
@@ -121,7 +124,7 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
         sources.note(file)
     if shipped := shipped_file(task):
         content = shipped.read_bytes()
-        sources.notes.file(f"{PACKAGE}{SHIPPED}", hashlib.sha256(content).hexdigest(), len(content))
+        sources.notes.file(f"{PACKAGE}{SHIPPED}", sha256_of(content), len(content))
     return data
 
 

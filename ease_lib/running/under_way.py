@@ -7,7 +7,6 @@ so, with new answers. Runs without caps that refresh nothing need neither, and l
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dataclasses import replace
 from ease_lib.artifacts.store import Store
 from ease_lib.config.parsing import changed_parameters, parameters_of
 from ease_lib.config.sections import ContinuationConfig, Parameters
+from ease_lib.digests import key_of
 
 FOLDER = "under_way"
 
@@ -68,4 +68,4 @@ def _read(store: Store, name: str) -> dict[str, str]:
 def _digest(parameters: Parameters) -> str:
     ignored = may_change()
     compared = {name: value for name, value in changed_parameters(parameters).items() if name not in ignored}
-    return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]
+    return key_of(compared)

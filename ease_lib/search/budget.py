@@ -21,6 +21,7 @@ from ease_lib.artifacts.store import Store, read_all
 from ease_lib.black_box.meter import Allowance
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.usage import Usage
+from ease_lib.words import grouped
 
 FOLDER = "ledgers"
 PROPOSALS, SELECTION, SEARCH, TEST, GATE = "proposals", "selection", "search", "test", "gate"
@@ -184,4 +185,4 @@ class Caps:
 
 def _rounded(number: float) -> str:
     """Two digits that mean something."""
-    return f"{float(f'{number:.2g}'):,.0f}".replace(",", " ")
+    return grouped(float(f"{number:.2g}"))

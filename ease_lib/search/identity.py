@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from typing import Any
 
-from ease_lib.artifacts.tables import sha256_of_files
 from ease_lib.config.methods import METHODS
 from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
+from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.search.task import Scored, SearchTask
 
@@ -36,4 +34,4 @@ def search_key(
         "seed": seed,
         **scored.identity,
     }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    return key_of(identity)

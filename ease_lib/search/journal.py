@@ -18,7 +18,6 @@ continues a search, and why a lower one does not end in the middle of another's.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
+from ease_lib.digests import sha256_of
 from ease_lib.errors import JournalError
 from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
@@ -369,11 +369,7 @@ def _encoded_proposals(candidates: Mapping[int, Candidate]) -> bytes:
 
 
 def _sealed(kind: str, content: dict[str, Any]) -> bytes:
-    return _json({kind: content, "sha256": _digest(content)})
-
-
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(_json(content)).hexdigest()
+    return _json({kind: content, "sha256": sha256_of(_json(content))})
 
 
 def _json(content: dict[str, Any]) -> bytes:
@@ -386,7 +382,7 @@ def _decoded(line: bytes, where: str) -> Evaluated | dict[int, Candidate]:
         content = _parsed(line, where)
         kind = PROPOSED if PROPOSED in content else "record"
         fields = content[kind]
-        if content["sha256"] != _digest(fields):
+        if content["sha256"] != sha256_of(_json(fields)):
             raise _damaged(where)
         if kind == PROPOSED:
             return {int(iteration): _candidate(each) for iteration, each in fields.items()}

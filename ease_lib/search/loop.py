@@ -46,6 +46,8 @@ from ease_lib.search.optimizers.problem import (
 from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")
+QUICK_SECONDS = 0.0005
+"""Of a call of an optimizer: about what it takes to wake another thread and to wait for it in the event loop."""
 
 
 class Evaluations(Protocol):
@@ -312,19 +314,23 @@ class _Attempt:
 
 
 class _Beside:
-    """The optimizer in a thread of its own, one call at a time, while requests go on."""
+    """The optimizer in a thread of its own, one call at a time, while requests go on.
+
+    Calls of a kind that last took no longer than it takes to wake a thread are made at once.
+    """
 
     def __init__(self, optimizer: ExemplarOptimizer, evaluations: Evaluations) -> None:
         self._optimizer = optimizer
         self._evaluations = evaluations
         self._thread = ThreadPoolExecutor(1, "optimizer")
         self._preparing: tuple[range, Future[None]] | None = None
+        self._seconds = {"ask": 0.0, "tell": 0.0}
 
     def ask(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        return self._call(lambda: self._optimizer.ask(iteration, pending))
+        return self._call("ask", lambda: self._optimizer.ask(iteration, pending))
 
     def tell(self, observation: Observation) -> None:
-        self._call(lambda: self._optimizer.tell(observation))
+        self._call("tell", lambda: self._optimizer.tell(observation))
 
     def prepare(self, iterations: range, told: Sequence[Candidate]) -> None:
         """Begin to, once for the same iterations, where there is something to prepare."""
@@ -337,11 +343,21 @@ class _Beside:
     def close(self) -> None:
         self._thread.shutdown()
 
-    def _call(self, work: Callable[[], Result]) -> Result:
-        """In the thread, behind what is prepared there."""
+    def _call(self, kind: str, work: Callable[[], Result]) -> Result:
+        """The result of a call, behind what is prepared in the thread."""
+
+        def timed() -> Result:
+            begun = time.perf_counter()
+            try:
+                return work()
+            finally:
+                self._seconds[kind] = time.perf_counter() - begun
+
         if self._preparing:
             self._evaluations.beside(self._preparing[1].result)
-        return self._evaluations.beside(self._thread.submit(copy_context().run, work).result)
+        elif self._seconds[kind] < QUICK_SECONDS:
+            return timed()
+        return self._evaluations.beside(self._thread.submit(copy_context().run, timed).result)
 
 
 class _Purse:

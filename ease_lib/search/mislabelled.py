@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.arrays import Floats
 from ease_lib.machine import one_thread
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.tasks.splits import classes_of
@@ -28,7 +29,6 @@ LEAST_ROWS = 5
 """Validation rows of a label, for exemplars that have it to be judged."""
 FALSE_SHARE = 0.2
 """Of those listed, expected, whose label is right."""
-Floats = NDArray[np.float64]
 
 
 @one_thread()

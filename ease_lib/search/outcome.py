@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ease_lib.evaluation.statistics import Z_95
 from ease_lib.machine import one_thread
 from ease_lib.search.optimizers.halving import components_of
 from ease_lib.search.optimizers.history import Candidate, History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.surrogate.answer_model import AnswerModel
 from ease_lib.search.surrogate.answers import Answered, Answers, fitted_model
-
-Z_95 = 1.959964
 
 
 @dataclass(frozen=True, kw_only=True)

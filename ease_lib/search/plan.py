@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.config.sections import CapsConfig, EndpointConfig, OptimizerConfig
 from ease_lib.errors import ConfigError
+from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
@@ -20,11 +22,12 @@ from ease_lib.search.optimizers.halving import FIRST_ROWS
 from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.search.task import SearchTask
 from ease_lib.seeding import rng
+from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")
 
-ESTIMATED_SEQUENCES = 20
-"""Sequences whose lengths stand for all in the estimate of tokens."""
+ESTIMATED_SEQUENCES, ESTIMATED_ROWS = 40, 40
+"""Random sequences and validation rows whose texts stand for all in the estimate of tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +83,18 @@ class Plan:
             if chooses_rows
             else planned_answers(optimizer, len(task.validation), spent_by_none or math.inf)
         )
+        typical = TypicalAnswers(
+            template=task.asked.template,
+            pool=task.pool,
+            validation=task.validation,
+            rubric=task.asked.rubric,
+            thinking_tokens=endpoint.llm_thinking_tokens,
+            seed=seed,
+        )
         held = Caps(
             limits=limits,
             seconds=caps.max_seconds,
-            evaluation=_evaluation(task, space, endpoint, seed, 1 if chooses_rows else len(rows)),
+            evaluation=typical.usage(1 if chooses_rows else len(rows), space),
             answer_requests=each,
             test_requests=test_requests,
             ledger=ledger,
@@ -154,14 +165,29 @@ class Plan:
         )
 
 
-def _evaluation(task: SearchTask, space: SequenceSpace, endpoint: EndpointConfig, seed: int, rows: int) -> Usage:
-    """About what the answers to so many rows cost, judged by the texts of random sequences."""
-    sampled = as_tuples(space.sample(rng(seed, "estimate"), ESTIMATED_SEQUENCES))
-    all_rows = estimated_usage(
-        task.asked.template,
-        [task.asked.exemplars(sequence) for sequence in sampled] or [[]],
-        task.validation,
-        rubric=task.asked.rubric,
-        thinking_tokens=endpoint.llm_thinking_tokens,
-    )
-    return all_rows.share(rows / len(task.validation))
+@dataclass(frozen=True, kw_only=True)
+class TypicalAnswers:
+    """About what answers to validation rows cost, judged by the texts of random sequences.
+
+    Args:
+        template: how prompts are written.
+        rubric: of a judge that scores answers.
+        thinking_tokens: of each answer, beside what is expected of it.
+    """
+
+    template: PromptTemplate
+    pool: Sequence[Exemplar]
+    validation: Sequence[Exemplar]
+    rubric: Rubric | None
+    thinking_tokens: int
+    seed: int
+
+    def usage(self, answers: float, space: SequenceSpace | None) -> Usage:
+        """Usage of so many answers to prompts with sequences of a space; without one, to prompts without exemplars."""
+        sampled = as_tuples(space.sample(rng(self.seed, "estimate"), ESTIMATED_SEQUENCES)) if space else []
+        sequences = [[self.pool[position] for position in sequence] for sequence in sampled] or [[]]
+        rows = self.validation[:ESTIMATED_ROWS]
+        usage = estimated_usage(
+            self.template, sequences, rows, rubric=self.rubric, thinking_tokens=self.thinking_tokens
+        )
+        return usage.share(answers / len(rows))

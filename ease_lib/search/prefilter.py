@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
-FloatArray = NDArray[np.floating]
-IntArray = NDArray[np.integer]
+from ease_lib.arrays import FloatArray, IntArray
+
 BLOCK = 8192
 """Exemplars whose texts are embedded together; shards hold whole blocks."""
 _WORD = re.compile(r"\w+")

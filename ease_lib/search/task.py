@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
+from ease_lib.digests import key_of
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.judge import Rubric, rubric_of
+from ease_lib.evaluation.evaluator import Evaluator, Question
+from ease_lib.evaluation.judge import Judge, Rubric, rubric_of
 from ease_lib.evaluation.metrics import LABEL, Metric, label_metric
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.own_metric import LoadedMetric
@@ -75,7 +75,7 @@ class Scored:
 
     def subject(self, task: str) -> str:
         """Digest under which searches of a task leave what they were answered."""
-        return hashlib.sha256(json.dumps([task, self.identity], sort_keys=True).encode()).hexdigest()[:32]
+        return key_of([task, self.identity])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,17 +129,19 @@ class ScoredTask:
         on_row: Callable[[], None] = lambda: None,
     ) -> Objective:
         """F on these rows, by default with prompts written by the task's own template."""
-        return Objective.of(
-            black_box,
+        evaluator = Evaluator(
+            black_box.client,
             rows,
-            self.metric,
-            template or self.template,
-            self.rubric,
+            metric=self.metric,
+            failures=black_box.failures,
+            template=template or self.template,
             requirement=self.requirement,
+            judge=Judge(black_box.judge.client, self.rubric) if black_box.judge and self.rubric else None,
             judge_scores=self.summary["metric"] == JUDGE,
             most_zeros=most_zeros,
             on_row=on_row,
         )
+        return Objective(evaluator, black_box.loop)
 
     def scored(self, black_box: BlackBox) -> Scored:
         """All that decides the score of an answer of this LLM."""
@@ -152,6 +154,14 @@ class ScoredTask:
             template=self.template,
             failures=black_box.failures.kind,
         )
+
+    def exemplar_tokens(self, exemplar: Exemplar) -> int:
+        """Estimated tokens that an exemplar adds to a prompt."""
+        return estimated_tokens(self.template.exemplar(exemplar) + self.template.between)
+
+    def query_tokens(self, row: Exemplar, instruction: str) -> int:
+        """Estimated tokens of a row's prompt without exemplars."""
+        return estimated_tokens(self.template.render([], row, instruction))
 
     def exemplars(self, positions: Sequence[int]) -> list[Exemplar]:
         """The exemplars at these positions of the pool, in their order."""
@@ -244,10 +254,9 @@ class SearchTask:
         """
         if not settings.max_prompt_tokens:
             return SequenceSpace(len(self.pool), settings.k, settings.shortest)
-        template = self.asked.template
-        tokens = np.array([estimated_tokens(template.exemplar(row) + template.between) for row in self.pool])
+        tokens = np.array([self.asked.exemplar_tokens(row) for row in self.pool])
         longest = max(
-            estimated_tokens(template.render([], row, instruction))
+            self.asked.query_tokens(row, instruction)
             for row in self.validation
             for instruction in self.instructions.texts
         )

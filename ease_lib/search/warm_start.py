@@ -11,7 +11,6 @@ before it begins; on unchanged data it is the same search again, and recalls wha
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections import Counter
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ease_lib.artifacts.store import Store
+from ease_lib.digests import key_of, sha256_of
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 from ease_lib.search.candidates.prompts import Prompt
@@ -102,7 +102,7 @@ class Memory:
         content = self._store.read(source) if source else None
         if content is None:
             return Recalled()
-        sha256 = hashlib.sha256(content).hexdigest()
+        sha256 = sha256_of(content)
         self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
         recalled = Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
         if recalled.count:
@@ -196,7 +196,7 @@ class _Places:
 
 
 def _digest(*texts: str) -> str:
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+    return key_of(texts)
 
 
 def _json(content: dict[str, Any]) -> bytes:

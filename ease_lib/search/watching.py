@@ -12,6 +12,7 @@ from ease_lib.artifacts.store import Store
 from ease_lib.evaluation.statistics import wilson_interval
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.journal import Evaluated, Found, usage_of_records, written
+from ease_lib.search.mean_scores import MeanScores
 from ease_lib.search.surrogate.answers import PRIOR_ANSWERS
 
 CONTENDERS = 5
@@ -133,21 +134,19 @@ def _last_answer(records: Sequence[Evaluated]) -> str:
     return max((record.usage.oldest_answer for record in records), default="")
 
 
-def _sums(records: Sequence[Evaluated]) -> dict[Prompt, tuple[float, int]]:
-    sums: dict[Prompt, tuple[float, int]] = {}
-    for record in records:
-        observation = record.observation
-        total, rows = sums.get(observation.candidate.prompt, (0.0, 0))
-        more = observation.validation_rows
-        sums[observation.candidate.prompt] = total + observation.score * more, rows + more
-    return sums
+def _add(scores: MeanScores, record: Evaluated) -> None:
+    observation = record.observation
+    scores.add(observation.candidate.prompt, observation.score, observation.validation_rows)
 
 
 def _contenders(records: Sequence[Evaluated]) -> list[Contender]:
     """The best by the lower ends of their intervals, so that few rows are not much."""
+    scores = MeanScores()
+    for record in records:
+        _add(scores, record)
     found = [
         Contender(prompt=prompt, score=total / rows, interval=wilson_interval(total / rows, rows), rows=rows)
-        for prompt, (total, rows) in _sums(records).items()
+        for prompt, (total, rows) in scores.sums.items()
         if rows
     ]
     return sorted(found, key=lambda each: -each.interval[0])[:CONTENDERS]
@@ -156,16 +155,15 @@ def _contenders(records: Sequence[Evaluated]) -> list[Contender]:
 def _history(records: Sequence[Evaluated]) -> list[dict[str, Any]]:
     """Rows for the search curve; the incumbent is the best by its shrunk mean until then."""
     rows: list[dict[str, Any]] = []
-    sums: dict[Prompt, tuple[float, int]] = {}
+    scores = MeanScores()
     total, count = 0.0, 0
     for record in records:
         observation = record.observation
-        prompt, more = observation.candidate.prompt, observation.validation_rows
-        before = sums.get(prompt, (0.0, 0))
-        sums[prompt] = before[0] + observation.score * more, before[1] + more
+        more = observation.validation_rows
+        _add(scores, record)
         total, count = total + observation.score * more, count + more
         mean = total / max(1, count)
-        incumbent = max(((own + PRIOR_ANSWERS * mean) / (asked + PRIOR_ANSWERS) for own, asked in sums.values()))
+        incumbent = max((own + PRIOR_ANSWERS * mean) / (asked + PRIOR_ANSWERS) for own, asked in scores.sums.values())
         rows.append(
             {
                 "phase": observation.candidate.phase,

@@ -16,6 +16,7 @@ from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path
 from ease_lib.running.task_data import load_data
+from ease_lib.words import cut
 
 MOST_WIDTH = 80
 """Characters of a label that are shown."""
@@ -85,8 +86,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         logger.info("notice: %d rows of the data are not used; raise pool_size, or set it to 0 for all", data.unused)
     width = min(MOST_WIDTH, max(map(len, data.classes), default=0))
     for label, counts in data.classes.items():
-        shown = label if len(label) <= width else f"{label[: width - 1]}…"
-        logger.info("  %-*s %5d in the pool %5d validation %5d test", width, shown, *counts)
+        logger.info("  %-*s %5d in the pool %5d validation %5d test", width, cut(label, width), *counts)
     for notice in data.notices:
         logger.info("notice: %s", notice)
     return StageReport(metrics={"pool": len(data.pool), "validation": len(data.validation), "test": len(data.test)})

@@ -19,13 +19,12 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import (
     read_document,
     read_exemplars,
-    sha256_of_files,
     write_document,
     write_records,
 )
 from ease_lib.black_box.asked import Asked
-from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.sections import JUDGE, Asks
+from ease_lib.digests import sha256_of_files, sha256_of_text
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
@@ -35,7 +34,6 @@ from ease_lib.evaluation.rows import RANDOM_DRAWS
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
 from ease_lib.evaluation.usage import Usage
 from ease_lib.progress import Counted
-from ease_lib.prompts.template import prompt_sha256
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.summary import verdict
 from ease_lib.running.run import Run, prices_of
@@ -190,9 +188,9 @@ def _that_fit(
     most = best.get("max_prompt_tokens", 0)
     if not most:
         return drawn
-    tokens = estimated_tokens(task.template.render([], row, best["instruction"]))
+    tokens = task.query_tokens(row, best["instruction"])
     for count, exemplar in enumerate(drawn):
-        tokens += estimated_tokens(task.template.exemplar(exemplar) + task.template.between)
+        tokens += task.exemplar_tokens(exemplar)
         if tokens > most:
             return drawn[:count]
     return drawn
@@ -272,7 +270,7 @@ def _write_predictions(path: Path, evaluations: dict[str, Evaluation], test: Seq
         contracts.PredictionRow(
             sequence=name,
             exemplar_id=row.exemplar_id,
-            prompt_sha256=prompt_sha256(prompt),
+            prompt_sha256=sha256_of_text(prompt),
             prediction=answer,
             outputs=list(row.outputs),
             score=score,

@@ -19,6 +19,7 @@ from ease_lib.artifacts.result_files import REPORT
 from ease_lib.artifacts.store import joined
 from ease_lib.artifacts.tables import read_document, read_exemplars, write_document
 from ease_lib.config.sections import ContinuationConfig, LineageConfig, PublishingConfig
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import Signer, named_file, named_records, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
@@ -33,7 +34,7 @@ from ease_lib.lineage.publishing.versions import (
     version_suffix,
     write_version,
 )
-from ease_lib.lineage.record import Record, sha256_of
+from ease_lib.lineage.record import Record
 from ease_lib.lineage.recording import Attempt
 from ease_lib.reporting.result_text import found_by
 from ease_lib.running.run import Run

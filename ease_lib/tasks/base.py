@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import IO, Literal, Protocol
+
+from ease_lib.digests import sha256_of_text
 
 Fields = tuple[tuple[str, str], ...]
 """Columns of a row that the prompt names beside input and output, with their texts."""
@@ -33,7 +34,7 @@ class Readable(Protocol):
 
 def row_hash(text: str) -> str:
     """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
-    return hashlib.sha256(text.strip().encode()).hexdigest()
+    return sha256_of_text(text.strip())
 
 
 @dataclass(frozen=True, slots=True)

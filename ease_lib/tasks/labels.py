@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ease_lib.tasks.base import Row
 from ease_lib.tasks.splits import classes_of, input_key, same_input
+from ease_lib.words import cut
 
 ALIKE = 0.85
 """Ratio of difflib above which two labels may be one that was misspelt."""
@@ -33,14 +34,10 @@ def _contradictions(rows: Sequence[Row]) -> Iterator[str]:
             several.setdefault(key, [before]).append(row)
     if several:
         written = [
-            f"{_cut(row.input)!r} → {_cut(row.output)!r}" + (f" ({row.origin})" if row.origin else "")
+            f"{cut(row.input, CUT)!r} → {cut(row.output, CUT)!r}" + (f" ({row.origin})" if row.origin else "")
             for row in next(iter(several.values()))[:SHOWN]
         ]
         yield "\n  ".join([f"inputs that stand there with different outputs: {len(several)}", *written])
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= CUT else f"{text[: CUT - 1]}…"
 
 
 def _near_equal(rows: Sequence[Row]) -> Iterator[str]:

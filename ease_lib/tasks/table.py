@@ -22,6 +22,7 @@ from ease_lib.tasks.base import HALF_CHARACTER, Moment, Readable, Row, TaskSourc
 from ease_lib.tasks.columns import Columns, moment_of
 from ease_lib.tasks.records import COMPRESSED, Place, Record, RecordFile, Records, shown
 from ease_lib.tasks.sample import Limit, Sample
+from ease_lib.words import grouped
 
 SPLIT_NAMES = {
     "pool": ("train", "pool", "induce"),
@@ -170,12 +171,12 @@ class _Table:
 
     def what_was_left_out(self) -> list[str]:
         empty = [
-            f"{_thousands(count)} of {_thousands(self.seen)} rows of {self.name} were left out: column {column!r} is "
+            f"{grouped(count)} of {grouped(self.seen)} rows of {self.name} were left out: column {column!r} is "
             f"empty (first at {_where(place)})"
             for column, (count, place) in self.empty.items()
         ]
         sampled = [
-            f"{_thousands(len(sample))} of the {_thousands(sample.seen)} {'' if split == ROWS else f'{split} '}rows "
+            f"{grouped(len(sample))} of the {grouped(sample.seen)} {'' if split == ROWS else f'{split} '}rows "
             f"of {self.name} were kept to draw from, by seed"
             for split, sample in self.samples.items()
             if len(sample) < sample.seen
@@ -185,10 +186,6 @@ class _Table:
 
 def _where(place: Place) -> str:
     return f"{place[0]} {place[1]}"
-
-
-def _thousands(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
 
 
 def _read(file: RecordFile, columns: Columns, limits: Limits, split: str = ROWS) -> _Table:

@@ -18,7 +18,7 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
-from ease_lib.evaluation.evaluator import Evaluation, Question
+from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
@@ -81,7 +81,7 @@ class _Evaluations(ExitStack):
         asking = AdaptiveClient(client, maximum=20)
         if place:
             asking = CachingClient(asking, self.enter_context(open_cache(open_store(place))), ASKED, Notes())
-        self._objective = Objective(asking, runner, ROWS, metric=exact_match)
+        self._objective = Objective(Evaluator(asking, ROWS, metric=exact_match), runner)
         self._journal = self.enter_context(open_journal(open_store(place), "key", Notes())) if place else None
 
     def evaluate(self, number: int) -> Evaluation:

@@ -14,10 +14,9 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars
 from ease_lib.black_box.transport import Transport
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, answer_sampling
-from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.inline import Workspace
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
@@ -60,7 +59,7 @@ def evaluated(count: int, at_once: int) -> int:
     with open_black_box(
         parameters.endpoint, sampling=answer_sampling(pool, parameters.endpoint), store_uri=""
     ) as black_box:
-        objective = Objective.of(black_box, rows, exact_match, PromptTemplate())
+        objective = Objective(Evaluator(black_box.client, rows, metric=exact_match), black_box.loop)
         tokens = 0
         for start in range(0, count, at_once):
             for number, sequence in enumerate(sequences[start : start + at_once], start):

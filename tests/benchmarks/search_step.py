@@ -180,7 +180,7 @@ def load(values, folder):
         task,
         seed=SEED,
         locate=lambda name: store.fetch(name, Path("runs/benchmark")),
-        list_files=lambda folder: names or store.list_names(),
+        list_files=lambda folder: names or store.find_names(),
         metric_of=METRICS.__getitem__,
     )
     embedder = load_embedder(BUNDLED)

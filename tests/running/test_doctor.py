@@ -18,7 +18,6 @@ def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
     assert cli.main(["doctor", *options]) == 0
     shown = capsys.readouterr().out
     assert f"ok    store           {s3_prefix}" in shown
-    assert "ok    checksums       checked by the store" in shown
     assert "everything that this run needs is there" in shown
     assert not (tmp_path / "new").exists()
 
@@ -42,7 +41,6 @@ def test_every_problem_is_found_with_its_remedy(s3_prefix, tmp_path, capsys, mon
         "5 problems found",
     ):
         assert remedy in shown
-    assert "checksums" not in shown
     assert "canary" not in shown
 
 

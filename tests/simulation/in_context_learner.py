@@ -26,6 +26,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.arrays import Floats
+
 RECENCY = 0.8
 """How fast exemplars fade: one that is followed by n others weighs (1 + n) ** -RECENCY."""
 LEAST_FIT = 0.5
@@ -70,7 +72,6 @@ MANNER_VALUE, WORD_VALUE, TRIPLE_VALUE = 3.0, 1.0, 0.2
 MEMORY = 2**14
 """Words whose analysis is kept: the same exemplars are asked about many queries."""
 
-FloatArray = NDArray[np.float64]
 
 _BLOCK = re.compile(r"(?:\A|\n\n)Input:[ ]?")
 _OUTPUT = re.compile(r"\nOutput:[ ]?")
@@ -182,7 +183,7 @@ def _answer_by_line(lesson: Lesson) -> str:
     return _written(value, decimals=max(_decimals(shown.output) for shown in lesson.exemplars))
 
 
-def best_line(x: FloatArray, y: FloatArray, weight: FloatArray) -> Line:
+def best_line(x: Floats, y: Floats, weight: Floats) -> Line:
     """Try the line through every two points; two that explain the same weight are told apart by the later points.
 
     Args:
@@ -211,7 +212,7 @@ def best_line(x: FloatArray, y: FloatArray, weight: FloatArray) -> Line:
     )
 
 
-def line_confidence(line: Line, x: FloatArray, weight: FloatArray, query: float) -> float:
+def line_confidence(line: Line, x: Floats, weight: Floats, query: float) -> float:
     """Probability, in [0, 1), that the learner follows the line at `query`.
 
     High when many exemplars agree on it, their inputs are spread widely and the query lies among them.

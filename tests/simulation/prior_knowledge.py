@@ -14,10 +14,16 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from ease_lib.tasks.generated import INTERCEPT, SLOPE, translate
-from ease_lib.tasks.sentences import VOCABULARY
+from ease_lib.tasks.sentences import grammar
 from tests.simulation import in_context_learner
 
 _NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,6})?")
+VOCABULARY = frozenset(
+    word
+    for text in (*grammar().patterns, *(words for kind in grammar().words.values() for words in kind), "a an")
+    for word in re.findall("[a-z]+", re.sub(r"\{.*?\}", " ", text).lower())
+)
+"""All words of the sentences of `lp_variant`, in lower case."""
 _SENTENCE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?(?: [A-Za-z]+(?:'[A-Za-z]+)?)*[.!?]?")
 
 

@@ -16,9 +16,10 @@ from ease_lib.artifacts.result_files import REPORT, RESULT_FILES
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_exemplars
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.config.parsing import parse_parameters, without_unread
+from ease_lib.digests import sha256_of_text
 from ease_lib.errors import AuthenticationFailed, ConfigError, ContractError, DataError, StoreError
 from ease_lib.prompts.messages import Chat
-from ease_lib.prompts.template import PromptTemplate, prompt_sha256
+from ease_lib.prompts.template import PromptTemplate
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
@@ -202,7 +203,7 @@ def test_a_prompt_of_ones_own_is_searched_tested_and_shown_as_it_is_sent(tmp_pat
     first = read_table(Path(at.predictions), contracts.PREDICTIONS).to_pylist()[0]
     for column, mark in (("subject", "{subject}"), ("body", "{body_}")):
         messages[-1]["content"] = messages[-1]["content"].replace(mark, dict(test[first["exemplar_id"]].fields)[column])
-    assert first["prompt_sha256"] == prompt_sha256(Chat.of((each["role"], each["content"]) for each in messages))
+    assert first["prompt_sha256"] == sha256_of_text(Chat.of((each["role"], each["content"]) for each in messages))
 
 
 def test_columns_in_the_prompt_need_a_table(tmp_path):

@@ -26,8 +26,8 @@ from ease_lib.config.sections import Parameters
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.evaluator import Question
-from ease_lib.evaluation.judge import rubric_of
+from ease_lib.evaluation.evaluator import Evaluator, Question
+from ease_lib.evaluation.judge import Judge, rubric_of
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
@@ -133,7 +133,11 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
     sampling = answer_sampling(data.pool, parameters.endpoint, template)
     with run.llm(parameters, sampling, SEARCH, judged=rubric) as black_box:
         black_box.meter.allow(limits_of(parameters).allowance(Usage()))
-        objective = Objective.of(black_box, asked, metric, template, rubric)
+        judge = Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None
+        evaluator = Evaluator(
+            black_box.client, asked, metric=metric, failures=black_box.failures, template=template, judge=judge
+        )
+        objective = Objective(evaluator, black_box.loop)
         scores = np.full((len(drawn), rows), math.nan)
         for number, sequence in enumerate(drawn):
             evaluation = objective.evaluate(

@@ -22,13 +22,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import openai  # noqa: F401 loaded here, once, and not in each of the processes that are forked
 import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.notes import Notes
@@ -224,9 +225,8 @@ class OptimizerConformance:
                 notes=Notes(),
             )
             client = CachingClient(asking, cache, ASKED, Notes())
-            objective = Objective(
-                _KillingClient(client, asking, kill_after_answers), runner, rows, metric=exact_match,
-            )  # fmt: skip
+            killing = _KillingClient(client, asking, kill_after_answers)
+            objective = Objective(Evaluator(killing, rows, metric=exact_match), runner)
             search(
                 self.create(problem),
                 EvaluationsOn(objective, Prompts(pool), KEY),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
 from ease_lib.evaluation.usage import Usage
@@ -77,7 +77,9 @@ def recorded(parameters: Parameters, run: Run) -> dict[str, Any]:
     answers: list[Answer] = []
     with run.llm(parameters, answer_sampling(data.pool, parameters.endpoint, template), SEARCH) as black_box:
         black_box.meter.allow(limits_of(parameters).allowance(Usage()))
-        objective = Objective.of(black_box, data.validation, metric, template)
+        objective = Objective(
+            Evaluator(black_box.client, data.validation, metric=metric, template=template), black_box.loop
+        )
         for sequence, rows in asked(len(data.pool), parameters.optimizer.k, order, parameters.run.seed, answers):
             question = Question(exemplars=[data.pool[each] for each in sequence], rows=rows, whole=True)
             answers.append((sequence, rows, list(objective.evaluate(question).scores)))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ease_lib.arrays import Floats
 from ease_lib.search.candidates.neighbours import climb
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.candidates.sampling import SequenceSpace
@@ -38,7 +39,6 @@ LEAST, MOST, SOFTNESS = 0.02, 0.98, 0.03
 """Scores that prompts have at least and at most, and how near to the most effects begin to add up to less."""
 BEYOND = 0.06
 """How much better than the best that the LLM was seen to be a prompt of its world can be at most."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

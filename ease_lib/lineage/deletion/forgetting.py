@@ -25,6 +25,7 @@ from ease_lib.artifacts.store import FileStore, Store, open_file, open_store, re
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import kept_entries, remove_entries
 from ease_lib.config.parsing import parameters_of
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.attestation import Signer
 from ease_lib.lineage.chain import (
@@ -53,7 +54,7 @@ from ease_lib.lineage.deletion.row_query import (
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
-from ease_lib.lineage.record import Record, now, sha256_of
+from ease_lib.lineage.record import Record, now
 from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
 from ease_lib.progress import Told, nobody

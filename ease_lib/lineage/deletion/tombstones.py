@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 
 from ease_lib.artifacts.store import Store, joined, open_store
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import (
     PublicKey,
@@ -23,7 +24,7 @@ from ease_lib.lineage.attestation import (
 )
 from ease_lib.lineage.chain import Chain, same_place
 from ease_lib.lineage.faults import CHANGED, FORGOTTEN, MISSIGNED, MISSING, UNFINISHED, UNSIGNED, Fault
-from ease_lib.lineage.record import Record, decode, encode, sha256_of
+from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.recording import SIGNATURES
 
 FOLDER = "tombstones"

@@ -23,6 +23,7 @@ from typing import Any
 
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
+from ease_lib.digests import sha256_of
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import (
     ENVELOPE_FILE,
@@ -33,7 +34,7 @@ from ease_lib.lineage.attestation import (
     open_envelope,
 )
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
-from ease_lib.lineage.record import Record, decode, encode, sha256_of
+from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.notes import Notes
 from ease_lib.progress import Told, nobody
 from ease_lib.tasks.base import row_hash

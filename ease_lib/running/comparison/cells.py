@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import bisect
 import functools
-import hashlib
 import itertools
 import json
 import logging
@@ -23,9 +22,10 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
-from ease_lib.artifacts.tables import read_document, read_table, sha256_of_files
+from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config.comparison import ANSWERS_PER_POINT, Cell
 from ease_lib.config.parsing import flat_parameters, parameters_of, parse_parameters
+from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
 from ease_lib.errors import EaseError, StoreUnavailable
 from ease_lib.notes import Notes
@@ -110,7 +110,7 @@ def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
         "instructions": read_instruction_file(instructions, sources) if instructions else [],
         "embedder": embedder_identity(parameters.embedding),
     }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    return key_of(identity)
 
 
 @functools.cache

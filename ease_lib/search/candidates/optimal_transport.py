@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.floating]
-IntArray = NDArray[np.integer]
+from ease_lib.arrays import FloatArray, IntArray
 
 ROUNDING = 1e-9
 """Slack between a bound and an exact cost, both sums of at most a few thousand float64 terms in [0, 2]."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.arrays import IntArray
 from ease_lib.errors import ConfigError
 from ease_lib.seeding import rng
 
-IntArray = NDArray[np.integer]
 Positions = tuple[int, ...]
 
 PADDING = -1

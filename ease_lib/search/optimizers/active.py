@@ -26,9 +26,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ease_lib.arrays import FloatArray
 from ease_lib.machine import one_thread
 from ease_lib.search.candidates.sampling import Positions
 from ease_lib.search.optimizers.history import Candidate, History, Observation
@@ -51,7 +51,6 @@ PRINCIPAL_DIRECTIONS = 8
 MOST_ACTIONS = 128
 """Of a larger pool so many exemplars are drawn for each training (Zhang et al.: 100)."""
 
-FloatArray = NDArray[np.floating]
 Step = tuple[Positions, int, float]
 """The sequence before, the exemplar added, the change of the score."""
 

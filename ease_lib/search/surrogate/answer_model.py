@@ -23,14 +23,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.surrogate.components import CODED, Coded, Components
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MEAN_VARIANCE = 0.05
 """Prior variance of the mean of all answers about the one observed."""

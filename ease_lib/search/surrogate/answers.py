@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.surrogate.answer_model import (
     MEAN_VARIANCE,
@@ -16,9 +16,6 @@ from ease_lib.search.surrogate.answer_model import (
     inverse_of_mean,
 )
 from ease_lib.search.surrogate.components import Components
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_SEQUENCES = 800
 """Sequences that a model is fitted to at most: a fit takes the cube of their number."""

@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompts
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TEXT_DIMENSIONS = 32
 """Principal components of the embeddings."""

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ease_lib.arrays import FloatArray
 from ease_lib.machine import one_thread
 from ease_lib.seeding import rng
-
-FloatArray = NDArray[np.floating]
 
 HIDDEN_WIDTH = 100
 HIDDEN_LAYERS = 3

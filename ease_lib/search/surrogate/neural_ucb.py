@@ -16,14 +16,11 @@ accumulates and replaying a history restores everything.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ease_lib.arrays import FloatArray
 from ease_lib.search.surrogate.network import Backprop, ScoreNetwork
-
-FloatArray = NDArray[np.floating]
 
 
 class Acquisition:

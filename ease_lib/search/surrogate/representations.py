@@ -24,14 +24,11 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ease_lib.arrays import FloatArray, IntArray
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.search.candidates.sampling import PADDING, as_tuples, lengths_of
 from ease_lib.seeding import rng
-
-FloatArray = NDArray[np.floating]
-IntArray = NDArray[np.integer]
 
 
 class Representation(Protocol):

@@ -8,11 +8,10 @@ from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.black_box.meter import Allowance
 from ease_lib.config.sections import EndpointConfig
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.usage import Usage
-from ease_lib.prompts.template import PromptTemplate
 from ease_lib.running.run import Caller
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, body, faulty_endpoint, message, status
@@ -47,7 +46,7 @@ def evaluated(server, kind, *, coverage=0.8, **endpoint):
         llm_base_url=server.base_url, llm_model=MODEL, llm_failures=kind, llm_coverage=coverage, **endpoint
     )
     with open_black_box(config, sampling=SAMPLING) as black_box:
-        objective = Objective.of(black_box, ROWS, exact_match, PromptTemplate())
+        objective = Objective(Evaluator(black_box.client, ROWS, metric=exact_match), black_box.loop)
         try:
             return objective.evaluate(Question(exemplars=[], rows=range(len(ROWS)), whole=True))
         except errors.EndpointError as error:

@@ -28,7 +28,7 @@ from ease_lib.errors import (
     TooManyFailures,
 )
 from ease_lib.evaluation import evaluator
-from ease_lib.evaluation.evaluator import Question
+from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective, answer_sampling, estimated_usage
 from ease_lib.notes import Notes
@@ -65,7 +65,7 @@ def objective_on(server, *, rows=ROWS, concurrency=4, cache_folder=None, **setti
             asking = CachingClient(
                 asking, stack.enter_context(open_cache(open_store(str(cache_folder)))), ASKED, Notes()
             )
-        yield Objective(asking, runner, rows, metric=exact_match, **settings)
+        yield Objective(Evaluator(asking, rows, metric=exact_match, **settings), runner)
 
 
 def evaluate(server, **settings):
@@ -285,7 +285,7 @@ TEN_ROWS = [Exemplar(100 + number, f"row {number}", ("yes" if number < 8 else "n
 def evaluated(client, kind, coverage=0.5):
     with asyncio.Runner() as runner:
         policy = FailurePolicy(kind=kind, coverage=coverage)
-        objective = Objective(client, runner, TEN_ROWS, metric=exact_match, failures=policy)
+        objective = Objective(Evaluator(client, TEN_ROWS, metric=exact_match, failures=policy), runner)
         return objective.evaluate(Question(exemplars=[], rows=range(len(ROWS)), whole=True))
 
 

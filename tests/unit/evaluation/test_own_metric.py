@@ -2,17 +2,13 @@
 
 import functools
 import hashlib
-import os
-import re
-import subprocess
-import sys
-from decimal import Decimal
+import importlib.util
+import linecache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ease_lib.artifacts.functions import LoadedFunction, made_of
+from ease_lib.artifacts.functions import LoadedFunction, source_of
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError
@@ -150,138 +146,64 @@ def test_a_file_may_hold_a_dataclass(metric_file):
     assert load_metric(f"{path}:score", Sources()).score("a", ["b"]) == 0.5
 
 
-WEIGHT = 1.0
-
-
-def weighted(answer, outputs):
-    return sum(WEIGHT * (answer == output) for output in outputs)
-
-
-def closed(weight):
-    return lambda answer, outputs: weight * float(answer in outputs)
-
-
-def own(function):
-    return LoadedFunction(function, made_of(function))
+def weighted(answer, outputs, weight=1.0):
+    return weight * (answer in outputs)
 
 
 class Scorer:
-    def __init__(self, weight):
-        self.weight = weight
-
     def __call__(self, answer, outputs):
-        return self.weight
+        return 0.5
 
     def score(self, answer, outputs):
-        return self.weight
-
-
-def typed_in(constant):
-    names = {}
-    exec(f"def score(answer, outputs): return {constant}", names)
-    return names["score"]
-
-
-class Base:
-    constant = 1.0
-
-    def __call__(self, answer, outputs):
-        return self.constant
-
-
-def keyword_only(weight):
-    def score(answer, outputs, *, weight=weight):
-        return weight
-
-    return score
-
-
-def wrapped(weight):
-    def wrap(function):
-        return functools.wraps(function)(lambda answer, outputs: weight * function(answer, outputs))
-
-    return wrap(weighted)
-
-
-def on_one_line(weight):
-    return [lambda answer, outputs: 0.5, lambda answer, outputs: 0.25][weight == 0.25]
+        return 0.5
 
 
 @pytest.mark.parametrize(
-    "made",
+    "function",
     [
-        keyword_only,
-        wrapped,
-        on_one_line,
-        lambda weight: type("Inner", (Base,), {"constant": weight})(),
-        lambda weight: closed([1, [weight]]),
-        lambda weight: closed([[1], weight]),
-        lambda weight: closed(Decimal(str(weight))),
-        lambda weight: closed(re.compile(str(weight))),
-        lambda weight: closed(np.array([weight])),
-        lambda weight: closed(Path(str(weight))),
-        closed,
-        typed_in,
-        Scorer,
-        lambda weight: Scorer(weight).score,
-        lambda weight: functools.partial(weighted, weight=weight),
-        lambda weight: functools.partial(closed(weight)),
+        weighted,
+        lambda answer, outputs: 0.5,
+        Scorer(),
+        Scorer().score,
+        functools.partial(weighted, weight=0.5),
+        functools.wraps(weighted)(functools.partial(functools.partial(weighted), weight=0.5)),
     ],
 )
-def test_functions_of_one_name_are_told_apart_by_what_they_are_made_of(made):
-    digests = [load_metric("function:score", Sources(), own=own(made(weight))).sha256 for weight in (0.5, 0.5, 0.25)]
-    assert digests[0] == digests[1] != digests[2]
+def test_a_function_is_known_by_the_file_that_defines_it(function):
+    given = LoadedFunction(function, source_of(function))
+    file = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    assert load_metric("function:score", Sources(), own=given).sha256 == file
 
 
-def test_nesting_and_repetition_tell_apart():
-    one, other = [1], [2]
-    values = [[1, 2], [[1], 2], [one, other, one], [one, other, other], [one, [other, one]]]
-    assert len({made_of(closed(value)) for value in values}) == len(values)
+def test_a_function_whose_file_changed_is_another_metric(tmp_path):
+    def digest(constant):
+        (tmp_path / f"mine{constant}.py").write_text(f"def score(answer, outputs):\n    return {constant}\n")
+        spec = importlib.util.spec_from_file_location("mine", tmp_path / f"mine{constant}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        given = LoadedFunction(module.score, source_of(module.score))
+        return lambda sha256: load_metric("function:score", Sources(), own=given, sha256=sha256).sha256
 
-
-def test_a_metric_that_remembers_something_stays_the_same_metric():
-    memo = {}
-
-    def score(answer, outputs):
-        return memo.setdefault((answer, *outputs), float(answer in outputs))
-
-    given = own(score)
-    before = load_metric("function:score", Sources(), own=given)
-    assert before.score("a", ["a"]) == 1
-    assert load_metric("function:score", Sources(), own=given, sha256=before.sha256).score("b", ["a"]) == 0
-
-
-def test_values_that_are_nested_too_deep_are_refused():
-    deep = []
-    for _ in range(5000):
-        deep = [deep]
-    with pytest.raises(ConfigError, match="nested too deep"):
-        made_of(closed(deep))
-
-
-def test_a_changed_value_of_its_module_is_another_metric(monkeypatch):
-    before = load_metric("function:weighted", Sources(), own=own(weighted)).sha256
-    monkeypatch.setitem(weighted.__globals__, "WEIGHT", 0.5)
+    before = digest(0.5)("")
+    assert digest(0.5)(before) == before
     with pytest.raises(ConfigError, match="changed since the data was made"):
-        load_metric("function:weighted", Sources(), own=own(weighted), sha256=before)
+        digest(0.25)(before)
 
 
-def test_a_function_is_known_again_by_another_process(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "import logging\nLOG = logging.getLogger('x')\nNAMES = {'b', 'a', 'c'}\n"
-        "def score(answer, outputs):\n    LOG.info(answer)\n    return float(answer in NAMES or answer in {'x', 'y'})\n"
-    )
-    code = "from mine import score; from ease_lib.artifacts.functions import made_of; print(made_of(score))"
-    made = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(made) == 1
+def test_a_function_of_a_notebook_cell_is_known_by_the_cell():
+    cell, name = "THRESHOLD = 0.5\ndef score(answer, outputs): return THRESHOLD\n", "<ipython-input-1>"
+    names = {}
+    linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+    exec(compile(cell, name, "exec"), names)
+    assert source_of(names["score"]) == cell.encode()
+
+
+def test_a_function_without_a_source_is_refused():
+    names = {}
+    exec("def score(answer, outputs): return 1", names)
+    for function in (names["score"], max):
+        with pytest.raises(ConfigError, match=r"has no source file .*define it with `def` in a file or a notebook"):
+            source_of(function)
 
 
 @pytest.mark.parametrize("as_module", [False, True])

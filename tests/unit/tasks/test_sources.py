@@ -9,7 +9,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Row, TaskSource, row_hash
 from ease_lib.tasks.catalog import customer_feedback, without_rows
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant, translate
-from ease_lib.tasks.sentences import VOCABULARY
+from tests.simulation.prior_knowledge import VOCABULARY
 
 
 def test_linear_rule_and_its_noise():
