@@ -45,50 +45,44 @@ EXIT_LEFT = 3
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """List what holds the rows; with --remove, delete it, look at every byte again, and say what to do next."""
+    """List what holds the rows; with --remove delete it, read every byte again, and print what to do next."""
     asked = RowName.where(parsed.where) if parsed.where else RowName.of(parsed.row)
     rows = forgetting.rows_asked_for(parsed.places, asked)
     with counting("searching") as told:
-        removals = [forgetting.plan(parsed.places, query, root=parsed.root, progress=told) for query in rows]
-    for removal in removals:
-        _print_found(removal, parsed.places)
+        removal = forgetting.plan(parsed.places, rows, root=parsed.root, progress=told)
+    _print_found(removal, parsed.places)
     if not any(query.texts for query in rows):
         print("notice: only the hash is known, so what quotes the text within other text is not listed")
-    needed = [removal for removal in removals if removal.is_needed]
     if not parsed.remove:
-        if needed:
+        if removal.is_needed:
             print("nothing was changed; --remove deletes it")
         return 0
-    if not needed:
-        print("nothing had to be deleted")
-    key = signer()  # a damaged one is an error before anything is deleted
-    again = forgetting.search_commands(needed)
-    for number, removal in enumerate(removals):
-        if number:  # what one row changed the next one meets changed
-            removal = forgetting.plan(parsed.places, removal.query, root=parsed.root)
-        for tombstone in removal.carry_out(parsed.reason, key) if removal.is_needed else ():
+    left = removal.left
+    if removal.is_needed:
+        for tombstone in removal.carry_out(parsed.reason, signer()):
             print(f"deleted; tombstone {tombstone}")
-    left = forgetting.left_behind(parsed.places, rows)
+        after = forgetting.plan(parsed.places, rows, root=parsed.root)
+        left = [f"{holder.uri}, written meanwhile; run this again" for holder in after.holders] + after.left
+    else:
+        print("nothing had to be deleted")
     for line in left:
         print(f"notice: still there: {line}")
-    for command, runs in again.items():
+    for command, runs in forgetting.search_commands(removal).items():
         print(f"search again without it, as run {', '.join(runs)}:\n{command}")
-    not_searched = any(forgetting.not_searched(removal, parsed.places) for removal in removals)
-    return EXIT_LEFT if left or not_searched else 0
+    return EXIT_LEFT if left or forgetting.not_searched(removal, parsed.places) else 0
 
 
 def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
-    """What holds a row, what happens to latest.json, and what stays."""
+    """What holds the rows, what happens to latest.json, and what stays."""
     for holder in removal.holders:
-        answers = len(holder.answers)
-        what = f"{answers} {'answer' if answers == 1 else 'answers'}" if answers else f"{holder.kind}, the whole file"
-        print(f"{what}: {holder.uri}")
+        what = f"{holder.answers} {'answer' if holder.answers == 1 else 'answers'} of" if holder.answers else "file"
+        print(f"{what} {holder.uri}")
     for store, move in removal.publications:
-        becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
+        becomes = f"will name {move.version}" if move.version else "will go: every version with a prompt holds the row"
         print(f"latest: {store.address(LATEST_FILE)} {becomes}")
     for where, tombstone in removal.begun:
         print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
-    print(f"{len(removal.holders)} files and objects of runs and stores hold row {removal.row}")
+    print(f"{len(removal.holders)} files and objects of runs and stores hold row {', '.join(sorted(removal.rows))}")
     for line in removal.left:
         print(f"notice: left alone: {line}")
     for source in forgetting.not_searched(removal, places):

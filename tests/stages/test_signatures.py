@@ -427,7 +427,7 @@ def forged_removal(forger):
     """The prompt is gone, and a tombstone says that somebody asked for it."""
     removed = []
     for path in [*newest(forger.folder).glob("prompt.txt"), forger.folder / "run3/evaluate/result/report/prompt.txt"]:
-        removed.append({"uri": str(path), "kind": "prompt", "before_sha256": _sha256(path), "after_sha256": None})
+        removed.append({"uri": str(path), "sha256": _sha256(path)})
         path.unlink()
     tombstone = Tombstone(row="0" * 64, when="2026-11-23T00:00:00", reason="", state=DONE, removed=removed)
     tombstone.write(str(forger.folder / "run3/store/lineage"))

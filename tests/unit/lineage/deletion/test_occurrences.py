@@ -14,9 +14,11 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars, write_table
 from ease_lib.errors import LineageError
-from ease_lib.lineage.deletion.occurrences import holds, kind_of, places_in
+from ease_lib.lineage.chain import MANIFEST_CONTRACT
+from ease_lib.lineage.deletion.occurrences import has_digests_only, places_in, rows_shown
 from ease_lib.lineage.deletion.row_query import RowQuery
-from ease_lib.lineage.record import encode
+from ease_lib.lineage.deletion.tombstones import CONTRACT as TOMBSTONE_CONTRACT
+from ease_lib.lineage.record import CONTRACT, encode
 from ease_lib.tasks.base import Exemplar, row_hash
 
 TEXT = 'You "lost" my <parcel>, & it\'s für 猫'
@@ -24,10 +26,9 @@ PROMPT = f"Instruction: Say what it is.\n\nInput: {TEXT}\nOutput: complaint\n\nI
 
 
 def held_in(name, content, row=TEXT):
-    """What a file is, if it is ours and holds the row."""
+    """Whether a file is ours and holds the row."""
     content = content if isinstance(content, bytes) else content.encode()
-    kind = kind_of(name, content)
-    return kind if holds(kind, name, content, RowQuery(row_hash(row), (row,))) else ""
+    return row_hash(row) in (rows_shown(name, content) or ())
 
 
 def shown_in(name, content, row=TEXT, known=True):
@@ -92,7 +93,7 @@ def test_a_parameter_of_that_value_is_no_row(tmp_path):
         tmp_path / "best", contracts.BEST_SEQUENCE, {**document, **rest, **asked, **known, "llm_model": "local"}
     )
     assert shown_in("best", (tmp_path / "best").read_bytes(), "local") == []
-    assert held_in("best", (tmp_path / "best").read_bytes(), "a local shop") == "document"
+    assert held_in("best", (tmp_path / "best").read_bytes(), "a local shop")
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -116,7 +117,7 @@ def test_rows_of_json_are_named_by_line_or_item():
 def test_a_pool_with_the_row_is_ours_to_delete_and_one_without_it_stays(tmp_path):
     rows = [Exemplar(0, "a", ("x",), None), Exemplar(1, f" {TEXT} ", ("y",), True), Exemplar(2, "b", ("z",), False)]
     write_exemplars(tmp_path / "pool", contracts.EXEMPLAR_POOL, rows)
-    assert held_in("anywhere", (tmp_path / "pool").read_bytes()) == "table"
+    assert held_in("anywhere", (tmp_path / "pool").read_bytes())
     assert shown_in("anywhere", (tmp_path / "pool").read_bytes(), "another one") == []
 
 
@@ -128,10 +129,10 @@ def test_predictions_and_instructions_hold_what_repeats_it(tmp_path):
             **{"score": [1.0, 0.0], "is_kept": [True] * 2, "failure": [""] * 2},
         }
         write_table(tmp_path / "predictions", contracts.PREDICTIONS, predictions)
-        assert held_in("predictions", (tmp_path / "predictions").read_bytes()) == "table"
+        assert held_in("predictions", (tmp_path / "predictions").read_bytes())
         assert shown_in("predictions", (tmp_path / "predictions").read_bytes(), "best") == []
     write_table(tmp_path / "instructions", contracts.INSTRUCTIONS, {"instruction_id": [0, 1], "text": ["", TEXT]})
-    assert held_in("instructions", (tmp_path / "instructions").read_bytes()) == "table"
+    assert held_in("instructions", (tmp_path / "instructions").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -160,9 +161,9 @@ def test_a_row_of_any_sheet_of_a_spreadsheet_is_named_with_its_place():
     book.create_sheet("more").append([f" {TEXT} ", 3.0])
     file = io.BytesIO()
     book.save(file)
-    assert shown_in("t.xlsx", file.getvalue()) == shown_in("t.xlsx", file.getvalue(), "3") == ["row 1 of 'more'"]
+    assert shown_in("t.xlsx", file.getvalue()) == shown_in("t.xlsx", file.getvalue(), "3") == ["sheet 'more', row 1"]
     assert shown_in("t.xlsx", file.getvalue(), "other") == []
-    with pytest.raises(LineageError, match="cannot be read as spreadsheet"):
+    with pytest.raises(LineageError, match="cannot be read as xlsx"):
         shown_in("t.xlsx", file.getvalue()[:-40])
 
 
@@ -193,33 +194,29 @@ def test_what_cannot_be_searched_is_named_not_skipped(name, content, said):
 
 def test_prompts_reports_and_answers_are_ours_to_delete():
     page = f'<!doctype html><meta charset="utf-8"><meta name="ease-rows" content="{"0" * 64} {row_hash(TEXT)}">'
-    for name, content, kind in (
-        ("prompt.txt", PROMPT, "prompt"),
-        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "prompt"),
-        ("harmful_exemplars.json", json.dumps([{"exemplar_id": 1, "input": TEXT}]), "document"),
-        ("report.html", page, "page"),
-        ("cells/ab.json", json.dumps({"contract": contracts.COMPARISON_CELL.stamp, "input": ["x", TEXT]}), "document"),
-        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT}), "answer"),
-        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"}), "answer"),
+    for name, content in (
+        ("prompt.txt", PROMPT),
+        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2)),
+        ("harmful_exemplars.json", json.dumps([{"exemplar_id": 1, "input": TEXT}])),
+        ("report.html", page),
+        ("cells/ab.json", json.dumps({"contract": contracts.COMPARISON_CELL.stamp, "input": ["x", TEXT]})),
+        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT})),
+        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"})),
     ):
-        assert held_in(name, content) == kind, name
+        assert held_in(name, content), name
 
 
 def test_an_exemplar_of_several_paragraphs_is_found_in_its_prompt():
     text = "first line\n\nInput: not the end\nOutput: nor this\n\nlast line"
-    assert held_in("prompt.txt", f"Input: a\nOutput: b\n\nInput: {text}\nOutput: x\n\n", text) == "prompt"
+    assert held_in("prompt.txt", f"Input: a\nOutput: b\n\nInput: {text}\nOutput: x\n\n", text)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "store/lineage/runs/some-run/optimize-3f90e35f-99a1-4969-a471-b66717a43618.json",
         "lineage/attempts/53db9421f037e439bcd2b0c54c075e33/3f90e35f-99a1-4969-a471-b66717a43618",
-        f"lineage/tombstones/{'0' * 64}/2026-11-22T071114.332+0000.json",
         f"prompts/rows/{'0' * 64}/20261122T073935Z-bd2bfe70",
         f"prompts/prompts/{'0' * 64}/20261122T073935Z-bd2bfe70",
-        "prompts/versions/20261122T073935Z-bd2bfe70/version.json",
-        "prompts/versions/20261122T073935Z-bd2bfe70/records/report-1.json",
         "prompts/versions/20261122T073935Z-bd2bfe70/lineage.openlineage.jsonl",
         "prompts/versions/20261122T073935Z-bd2bfe70/provenance.intoto.json",
         "prompts/latest.json",
@@ -233,8 +230,11 @@ def test_records_indices_and_journals_are_never_touched(name):
     assert shown_in(f"s3://bucket/{name}", json.dumps({"text": "local", "phase": "initial"}), "local") == []
 
 
-def test_a_record_is_known_by_what_it_says_wherever_it_was_copied():
-    assert shown_in("copy.json", encode({"parameters": {"llm_base_url": "local"}}), "local") == []
+@pytest.mark.parametrize("contract", [CONTRACT, MANIFEST_CONTRACT, TOMBSTONE_CONTRACT])
+def test_a_record_a_manifest_and_a_tombstone_are_known_by_their_contract_wherever_they_were_copied(contract):
+    content = encode({"parameters": {"llm_base_url": "local"}}, contract)
+    assert shown_in("copy.json", content, "local") == []
+    assert has_digests_only("copy.json", content)
 
 
 def test_what_quotes_a_text_is_known_in_every_spelling():
