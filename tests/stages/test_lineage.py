@@ -26,6 +26,7 @@ from ease_lib.black_box.cache import kept_entries
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Place, follow
+from ease_lib.lineage.deletion.forgetting import Removal
 from ease_lib.lineage.deletion.occurrences import places_in
 from ease_lib.lineage.deletion.row_query import RowQuery
 from ease_lib.lineage.difference import difference, difference_text
@@ -542,7 +543,7 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     assert not run.path("pool").exists()
     assert text not in pq.read_table(run.path("test"))["input"].to_pylist(), "what does not hold it stays"
     with pytest.raises(LineageError, match="is gone: retention or `ease forget` deleted it"):
-        explain(follow(prompts_of(run)))
+        explain(follow(run.parameters.lineage_root))
     verdict = verify_place(run.parameters.lineage_root)
     assert verdict.is_whole
     assert {problem.what for problem in verdict.problems} == {"removed on request"}
@@ -710,6 +711,26 @@ def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
     assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
 
 
+def test_a_file_that_somebody_deletes_or_replaces_meanwhile_is_deleted_by_the_next_command(
+    tmp_path, monkeypatch, capsys
+):
+    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    text = pq.read_table(run.path("kept"))["input"].to_pylist()[0]
+    carry_out = Removal.carry_out
+
+    def disturbed(*arguments):
+        run.path("pool").unlink()
+        pq.write_table(pq.read_table(run.path("kept")).slice(0, 3), run.path("kept"))
+        return carry_out(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Removal, "carry_out", disturbed)
+        assert forget(text, run.folder) == LEFT_ELSEWHERE
+    assert f"still there: {run.path('kept')}, written meanwhile; run this again" in capsys.readouterr().out
+    assert forget(text, run.folder) == 0
+    assert not run.path("kept").exists()
+
+
 def test_your_own_table_is_never_changed_and_named_with_its_lines(tmp_path, capsys):
     rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(60)]
     raw = tmp_path / "raw" / "tickets.csv"
@@ -815,6 +836,17 @@ def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named
         assert {account.rpartition(" about ")[2] for account in before} - {
             account.rpartition(" about ")[2] for account in kept_answers(run)
         } == {row_hash(text)}
+    assert verify_place(prompts_of(run), all_versions=True).is_whole
+
+
+def test_all_rows_that_a_condition_fits_are_deleted_at_once_each_with_a_tombstone(tmp_path, capsys):
+    run = tickets(tmp_path)
+    texts = {text for text in texts_of(run) if int(text.split()[-1]) % 2}
+    assert cli.main(["forget", "--where", "team=b", "--in", str(tmp_path), "--remove"]) == LEFT_ELSEWHERE
+    assert capsys.readouterr().out.count(f"notice: still there: {tmp_path}/tickets.csv, line ") == 30
+    assert held_in(tmp_path, *texts) == set()
+    tombstones = {path.name for path in Path(run.parameters.lineage_root, "tombstones").iterdir()}
+    assert tombstones == set(map(row_hash, texts))
     assert verify_place(prompts_of(run), all_versions=True).is_whole
 
 

@@ -187,10 +187,10 @@ class Removal:
         return frozenset(holder.version for holder in self.holders) - {""}
 
     def items(self, row: str) -> list[Record]:
-        """What a tombstone of a row lists, without latest.json: what goes now, and what a killed removal meant."""
+        """What a tombstone of a row lists but the move of latest.json: what goes now, and what a killed removal meant."""
         begun = [item for _, tombstone in self.begun if tombstone.row == row for item in tombstone.removed]
         found = [item for holder in self.holders for item in holder.items(row)]
-        kept = [item for item in begun if not item["uri"].endswith(f"/{LATEST_FILE}")]
+        kept = [item for item in begun if not item["uri"].endswith(f"/{LATEST_FILE}") or not Place().found(item["uri"])]
         return list({(item["uri"], item["sha256"]): item for item in [*kept, *found]}.values())
 
     def carry_out(self, reason: str, key: Signer | None = None) -> list[str]:
@@ -285,19 +285,21 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
     roots = sorted({run.root for run in runs} | named)
     begun = [(where, tombstone) for where in roots for row in rows for tombstone in unfinished(where, row)]
     by_digest = _rows_by_digest(runs, begun, rows)
-    looked_at = {same_place(store.address(name)): (store, name) for store, names in files for name in names}
+    looked_at = {_key(store, name): (store, name) for store, names in files for name in names}
     for item in (item for _, tombstone in begun for item in tombstone.removed):  # wherever a killed one meant it
         uri = re.sub(f"(?<=/{re.escape(CACHE_FILE)})#[0-9a-f]+$", "", item["uri"])
-        looked_at.setdefault(same_place(uri), open_file(uri))
+        looked_at.setdefault(_key(*open_file(uri)), open_file(uri))
     holders: list[Holder] = []
     left: dict[str, None] = {}
     for number, (store, name) in enumerate(looked_at.values(), 1):
         progress(number, len(looked_at))
         content = store.read(name)
-        holder = _holder(store, name, content, rows, by_digest) if content is not None else None
+        if content is None:  # somebody else deleted it meanwhile
+            continue
+        holder = _holder(store, name, content, rows, by_digest)
         if holder is not None:
             holders.append(holder)
-        elif content is not None:
+        else:
             left |= dict.fromkeys(_shown_in(store.address(name), content, queries))
     removal = Removal(rows=rows, holders=holders, publications=[], begun=begun, left=list(left))
     moves = [(store, move_without(store, rows, removal.losing)) for store in _publications(files)]
@@ -310,6 +312,11 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
         roots=sorted({run.root for run in affected or runs} | {where for where, _ in begun} | named),
         runs=affected,
     )
+
+
+def _key(store: Store, name: str) -> str:
+    """The same for a file wherever it was found from; another one for a link to it, which is deleted too."""
+    return joined(same_place(store.uri), name)
 
 
 def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
