@@ -689,6 +689,7 @@ def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(
     monkeypatch.undo()
     assert forget(text, run.parameters.lineage_root) == LEFT_ELSEWHERE
     assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
+    assert not (tmp_path / "prompts" / "latest.json").exists()
     assert verify_place(prompts_of(run)).is_whole
 
 
@@ -843,7 +844,8 @@ def test_all_rows_that_a_condition_fits_are_deleted_at_once_each_with_a_tombston
     run = tickets(tmp_path)
     texts = {text for text in texts_of(run) if int(text.split()[-1]) % 2}
     assert cli.main(["forget", "--where", "team=b", "--in", str(tmp_path), "--remove"]) == LEFT_ELSEWHERE
-    assert capsys.readouterr().out.count(f"notice: still there: {tmp_path}/tickets.csv, line ") == 30
+    said = capsys.readouterr().out.splitlines()
+    assert all(f"notice: still there: {tmp_path}/tickets.csv, line {number + 2}" in said for number in range(1, 60, 2))
     assert held_in(tmp_path, *texts) == set()
     tombstones = {path.name for path in Path(run.parameters.lineage_root, "tombstones").iterdir()}
     assert tombstones == set(map(row_hash, texts))

@@ -33,7 +33,6 @@ from ease_lib.lineage.chain import (
     COPIES,
     LATEST_FILE,
     RECORD_FILE,
-    VERSION_FILE,
     VERSIONS,
     Chain,
     Place,
@@ -187,7 +186,7 @@ class Removal:
         return frozenset(holder.version for holder in self.holders) - {""}
 
     def items(self, row: str) -> list[Record]:
-        """What a tombstone of a row lists but the move of latest.json: what goes now, and what a killed removal meant."""
+        """What a tombstone of a row lists except latest.json: what goes now, and what a killed removal meant."""
         begun = [item for _, tombstone in self.begun if tombstone.row == row for item in tombstone.removed]
         found = [item for holder in self.holders for item in holder.items(row)]
         kept = [item for item in begun if not item["uri"].endswith(f"/{LATEST_FILE}") or not Place().found(item["uri"])]
@@ -302,7 +301,8 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
         else:
             left |= dict.fromkeys(_shown_in(store.address(name), content, queries))
     removal = Removal(rows=rows, holders=holders, publications=[], begun=begun, left=list(left))
-    moves = [(store, move_without(store, rows, removal.losing)) for store in _publications(files)]
+    publications = _publications(store.address(name) for store, name in looked_at.values())
+    moves = [(store, move_without(store, rows, removal.losing)) for store in publications]
     items = [item for row in rows for item in removal.items(row)]
     digests, uris = {item["sha256"] for item in items}, {item["uri"] for item in items}
     affected = [run for run in runs if run.names(digests, uris)]
@@ -440,8 +440,7 @@ def _shown_in(uri: str, content: bytes, queries: Sequence[RowQuery]) -> Iterator
         yield f"{uri}: {error}"
 
 
-def _publications(files: Sequence[Files]) -> list[Store]:
-    """The folders of published prompts in these places, or around them where a place is one version."""
-    addresses = [store.address(name) for store, names in files for name in names]
-    folders = {uri.rpartition(f"/{VERSIONS}/")[0] for uri in addresses if uri.endswith(f"/{VERSION_FILE}")}
+def _publications(addresses: Iterable[str]) -> list[Store]:
+    """The folders of published prompts that these files lie in."""
+    folders = {uri.rpartition(f"/{VERSIONS}/")[0] for uri in addresses}
     return [open_store(folder) for folder in sorted(folders - {""})]
