@@ -54,6 +54,8 @@ def answer(parsed: argparse.Namespace) -> int:
     if not any(query.texts for query in rows):
         print("notice: only the hash is known, so what quotes the text within other text is not listed")
     if not parsed.remove:
+        for line in removal.left:
+            print(f"notice: left alone: {line}")
         if removal.is_needed:
             print("nothing was changed; --remove deletes it")
         return 0
@@ -83,7 +85,5 @@ def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
     for where, tombstone in removal.begun:
         print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
     print(f"{len(removal.holders)} files and objects of runs and stores hold row {', '.join(sorted(removal.rows))}")
-    for line in removal.left:
-        print(f"notice: left alone: {line}")
     for source in forgetting.not_searched(removal, places):
         print(f"notice: not searched: {source}; add --in {shlex.quote(source)} to see whether the row is there too")
