@@ -52,6 +52,33 @@ def published(tmp_path_factory):
     return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts"))()
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A published run and one on tickets, by name, each with a copy of its folder as it was when it ended."""
+    folder = tmp_path_factory.mktemp("made")
+    runs = {"plain": published_in(folder / "plain" / "work"), "tickets": tickets(folder / "tickets" / "work")}
+    for name in runs:
+        shutil.copytree(folder / name / "work", folder / name / "kept")
+    return runs
+
+
+@pytest.fixture
+def restored(made):
+    """One of the runs by its name, and the folder around it, with all files as they were when it ended."""
+
+    def restore(name):
+        work = made[name].folder.parent
+        shutil.rmtree(work)
+        shutil.copytree(work.parent / "kept", work)
+        return made[name], work
+
+    return restore
+
+
+def published_in(folder):
+    return RecordedRun(folder / "run", publish_uri=str(folder / "prompts"))()
+
+
 class Killed(BaseException):
     """As a kill, nothing catches it."""
 
@@ -659,8 +686,8 @@ def test_a_retry_of_publishing_does_not_bring_back_a_prompt_that_was_removed(tmp
 
 
 @pytest.mark.parametrize("changes", [0, 1, 2, 4, 9])
-def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(changes, tmp_path, monkeypatch):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(changes, restored, monkeypatch):
+    run, folder = restored("plain")
     text = texts_of(run)[0]
     left = iter(range(changes + 1))  # the tombstone is written first
 
@@ -676,20 +703,20 @@ def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(ch
     assert forget(text, run.folder, prompts_of(run)) == 0
     for place in (run.parameters.lineage_root, prompts_of(run)):
         assert {problem.what for problem in verify_place(place).problems} == {"removed on request"}
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()] == []
-    assert len(list(tmp_path.rglob("tombstones/*/*"))) == 1
+    assert [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()] == []
+    assert len(list(folder.rglob("tombstones/*/*"))) == 1
 
 
-def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(tmp_path, monkeypatch):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(restored, monkeypatch):
+    run, folder = restored("plain")
     text = texts_of(run)[0]
     monkeypatch.setattr(FileStore, "delete", kill)
     with pytest.raises(Killed):
         forget(text, run.folder, prompts_of(run))
     monkeypatch.undo()
     assert forget(text, run.parameters.lineage_root) == LEFT_ELSEWHERE
-    assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
-    assert not (tmp_path / "prompts" / "latest.json").exists()
+    assert list((folder / "prompts").rglob("prompt.txt")) == []
+    assert not (folder / "prompts" / "latest.json").exists()
     assert verify_place(prompts_of(run)).is_whole
 
 
@@ -777,18 +804,19 @@ def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
     assert read_latest(open_store(prompts_of(first))) is None
 
 
-def tickets(tmp_path, **values):
+def tickets(folder):
     """A run on a table whose input is two columns beside a customer's number."""
-    with (tmp_path / "tickets.csv").open("w", newline="", encoding="utf-8") as file:
+    folder.mkdir(parents=True)
+    with (folder / "tickets.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["customer", "subject", "body", "team"])
         writer.writerows(
             (f"C{number:03}", f"subject of ticket {number}", f"the long body of ticket {number}", "ab"[number % 2])
             for number in range(60)
         )
-    where = {"task": "table", "task_uri": str(tmp_path / "tickets.csv"), "publish_uri": str(tmp_path / "prompts")}
+    where = {"task": "table", "task_uri": str(folder / "tickets.csv"), "publish_uri": str(folder / "prompts")}
     columns = {"input_columns": "subject,body", "output_column": "team", "method": "best_of_n"}
-    return RecordedRun(tmp_path / "run", **where, **columns, **values)()
+    return RecordedRun(folder / "run", **where, **columns)()
 
 
 def held_in(folder, *texts):
@@ -800,8 +828,8 @@ def held_in(folder, *texts):
 
 @pytest.mark.parametrize("split", ["exemplar", "validation", "test"])
 @pytest.mark.parametrize("named", ["--where", "by a cell", "by the input"])
-def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named, tmp_path, capsys):
-    run = tickets(tmp_path)
+def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named, restored, capsys):
+    run, folder = restored("tickets")
     best = json.loads(run.path("best_sequence").read_text())
     rows = {
         "exemplar": best["exemplars"],
@@ -810,23 +838,23 @@ def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named
     text = rows[split][0]["input"]
     number = int(text.split()[-1])
     subject, body = f"subject of ticket {number}", f"the long body of ticket {number}"
-    assert "tickets.csv" in held_in(tmp_path, body + ",")
+    assert "tickets.csv" in held_in(folder, body + ",")
     how = {
         "--where": ["--where", f"customer=C{number:03}"],
         "by a cell": ["--row", body],
         "by the input": ["--row", text],
     }
     before = kept_answers(run)
-    table = (tmp_path / "tickets.csv").read_bytes()
-    assert cli.main(["forget", *how[named], "--in", str(tmp_path), "--remove"]) == LEFT_ELSEWHERE
+    table = (folder / "tickets.csv").read_bytes()
+    assert cli.main(["forget", *how[named], "--in", str(folder), "--remove"]) == LEFT_ELSEWHERE
     out = capsys.readouterr().out
     assert f"--exclude-rows {row_hash(text)}" in out
-    assert f"notice: still there: {tmp_path}/tickets.csv, line {number + 2}" in out.splitlines()
+    assert f"notice: still there: {folder}/tickets.csv, line {number + 2}" in out.splitlines()
     assert out.count("notice: still there") == 1, "nothing else is left"
-    assert held_in(tmp_path, f"{subject}\n", f"{body}\n", f"{body},", text) == {"tickets.csv"}
-    assert (tmp_path / "tickets.csv").read_bytes() == table
+    assert held_in(folder, f"{subject}\n", f"{body}\n", f"{body},", text) == {"tickets.csv"}
+    assert (folder / "tickets.csv").read_bytes() == table
     if split == "exemplar":
-        assert list((tmp_path / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
+        assert list((folder / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
     if split == "test":
         ids = {rows["test"][0]["exemplar_id"]}
         assert not run.path("predictions").exists()
@@ -839,13 +867,13 @@ def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named
     assert verify_place(prompts_of(run), all_versions=True).is_whole
 
 
-def test_all_rows_that_a_condition_fits_are_deleted_at_once_each_with_a_tombstone(tmp_path, capsys):
-    run = tickets(tmp_path)
+def test_all_rows_that_a_condition_fits_are_deleted_at_once_each_with_a_tombstone(restored, capsys):
+    run, folder = restored("tickets")
     texts = {text for text in texts_of(run) if int(text.split()[-1]) % 2}
-    assert cli.main(["forget", "--where", "team=b", "--in", str(tmp_path), "--remove"]) == LEFT_ELSEWHERE
+    assert cli.main(["forget", "--where", "team=b", "--in", str(folder), "--remove"]) == LEFT_ELSEWHERE
     said = capsys.readouterr().out.splitlines()
-    assert all(f"notice: still there: {tmp_path}/tickets.csv, line {number + 2}" in said for number in range(1, 60, 2))
-    assert held_in(tmp_path, *texts) == set()
+    assert all(f"notice: still there: {folder}/tickets.csv, line {number + 2}" in said for number in range(1, 60, 2))
+    assert held_in(folder, *texts) == set()
     tombstones = {path.name for path in Path(run.parameters.lineage_root, "tombstones").iterdir()}
     assert tombstones == set(map(row_hash, texts))
     assert verify_place(prompts_of(run), all_versions=True).is_whole
@@ -857,9 +885,9 @@ def kept_answers(run):
     return [json.loads(entry.partition(b"\n")[2])["account"] for _, entry in entries]
 
 
-def test_a_condition_that_no_row_fits_is_said(tmp_path, capsys):
-    run = tickets(tmp_path)
-    assert cli.main(["forget", "--where", "customer=C999", "--in", str(tmp_path)]) == 2
+def test_a_condition_that_no_row_fits_is_said(restored, capsys):
+    run, folder = restored("tickets")
+    assert cli.main(["forget", "--where", "customer=C999", "--in", str(folder)]) == 2
     assert "no row has customer=C999 in the tables there" in capsys.readouterr().err
     assert cli.main(["forget", "--where", "customer", "--in", str(run.folder)]) == 2
     assert "write COLUMN=VALUE" in capsys.readouterr().err
