@@ -8,18 +8,19 @@ import shlex
 from ease_lib.lineage.attestation import signer
 from ease_lib.lineage.chain import LATEST_FILE
 from ease_lib.lineage.deletion import forgetting
-from ease_lib.lineage.deletion.wanted import Asked
+from ease_lib.lineage.deletion.row_query import RowName
 from ease_lib.running.bar import counting
 
 __doc__ = forgetting.__doc__
 EXAMPLES = """examples:
-  ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, remove nothing
+  ease forget --row "You lost my parcel" --in runs/demo                       list what holds it, change nothing
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
   ease forget --where customer=C045 --in tickets.csv --in runs/tickets --remove
   ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
-afterwards run the commands that it prints, one for each run that is affected: the same search without the row, also
-while the task's own data still has it. Stopped or killed, the same command continues.
-Exit codes: 0 done, 2 an error, 3 done, and something that is listed is left
+Files of runs, stores and published versions are deleted whole; your own tables are listed with their lines, for you to
+edit. Afterwards run the commands that it prints, one for each run that is affected: the same search without the row,
+also while the task's own data still has it. Stopped or killed, the same command continues.
+Exit codes: 0 done, 2 an error, 3 done, but some listed items remain
 """
 
 
@@ -32,7 +33,9 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     which.add_argument("--where", metavar="COLUMN=VALUE", help=condition)
     place = "folder, file or s3:// to search, whatever lies there; may be repeated"
     forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
-    forget.add_argument("--remove", action="store_true", help="remove it; without this nothing is changed")
+    forget.add_argument(
+        "--remove", action="store_true", help="delete the files of ours that hold it; without this nothing is changed"
+    )
     forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
     root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
     forget.add_argument("--root", default="", metavar="URI", help=root)
@@ -42,50 +45,45 @@ EXIT_LEFT = 3
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """List what holds the rows; with --remove, remove it, look at every byte again, and say what to do next."""
-    asked = Asked.where(parsed.where) if parsed.where else Asked.of(parsed.row)
+    """List what holds the rows; with --remove delete it, read every byte again, and print what to do next."""
+    asked = RowName.where(parsed.where) if parsed.where else RowName.of(parsed.row)
     rows = forgetting.rows_asked_for(parsed.places, asked)
     with counting("searching") as told:
-        removals = [forgetting.plan(parsed.places, wanted, root=parsed.root, progress=told) for wanted in rows]
-    for removal in removals:
-        _print_found(removal, parsed.places)
-    if not any(wanted.texts for wanted in rows):
+        removal = forgetting.plan(parsed.places, rows, root=parsed.root, progress=told)
+    _print_found(removal, parsed.places)
+    if not any(query.texts for query in rows):
         print("notice: only the hash is known, so what quotes the text within other text is not listed")
-    needed = [removal for removal in removals if removal.is_needed]
-    if parsed.remove and not needed:
-        print("nothing had to be removed")
-    if needed and not parsed.remove:
-        print("nothing was changed; --remove removes it")
-    if not (needed and parsed.remove):
+    if not parsed.remove:
+        for line in removal.left:
+            print(f"notice: left alone: {line}")
+        if removal.is_needed:
+            print("nothing was changed; --remove deletes it")
         return 0
-    key = signer()  # a damaged one is an error before anything is removed
-    again = forgetting.search_commands(needed)
-    for number, removal in enumerate(removals):
-        if number:  # what one row changed the next one meets changed
-            removal = forgetting.plan(parsed.places, removal.wanted, root=parsed.root)
-        for tombstone in removal.carry_out(parsed.reason, key) if removal.is_needed else ():
-            print(f"removed; tombstone {tombstone}")
-    left = forgetting.left_behind(parsed.places, rows)
-    for uri in left:
-        print(f"notice: its text is still in {uri}")
-    for command, runs in again.items():
+    left = removal.left
+    if removal.is_needed:
+        for tombstone in removal.carry_out(parsed.reason, signer()):
+            print(f"deleted; tombstone {tombstone}")
+        after = forgetting.plan(parsed.places, rows, root=parsed.root)
+        left = [f"{holder.uri}, written meanwhile; run this again" for holder in after.holders] + after.left
+    else:
+        print("nothing had to be deleted")
+    for line in left:
+        print(f"notice: still there: {line}")
+    for command, runs in forgetting.search_commands(removal).items():
         print(f"search again without it, as run {', '.join(runs)}:\n{command}")
-    not_searched = any(forgetting.not_searched(removal, parsed.places) for removal in removals)
-    return EXIT_LEFT if left or not_searched or any(removal.quoting for removal in removals) else 0
+    return EXIT_LEFT if left or forgetting.not_searched(removal, parsed.places) else 0
 
 
 def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
-    """What holds a row, what happens to latest.json, and what stays."""
+    """What holds the rows, what happens to latest.json, and what stays."""
     for holder in removal.holders:
-        rows = f", {holder.rows} {'row' if holder.rows == 1 else 'rows'}" if holder.rows else ", the whole file"
-        print(f"{holder.kind}{rows}: {holder.uri}")
+        what = f"{holder.answers} {'answer' if holder.answers == 1 else 'answers'} of" if holder.answers else "file"
+        print(f"{what} {holder.uri}")
     for store, move in removal.publications:
-        becomes = f"names {move.version} then" if move.version else "goes: no version without the row has a prompt"
+        becomes = f"will name {move.version}" if move.version else "will go: every version with a prompt holds the row"
         print(f"latest: {store.address(LATEST_FILE)} {becomes}")
     for where, tombstone in removal.begun:
         print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
-    print(f"{len(removal.holders)} files and objects hold row {removal.row}")
-    for line in removal.quoting:
-        print(f"notice: left alone, {line}")
+    print(f"{len(removal.holders)} files and objects of runs and stores hold row {', '.join(sorted(removal.rows))}")
     for source in forgetting.not_searched(removal, places):
-        print(f"notice: not searched: {source}; add --in {shlex.quote(source)} if the row has to go there too")
+        print(f"notice: not searched: {source}; add --in {shlex.quote(source)} to see whether the row is there too")

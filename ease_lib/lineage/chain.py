@@ -240,7 +240,7 @@ class Chain:
             raise LineageError(f"the record of {step.stage} names no {name}: {step.uri}")
         content = self.place.read(uri)
         if content is None:
-            raise LineageError(f"{uri}, which {step.stage} made, is gone; retention may have deleted it")
+            raise LineageError(f"{uri}, which {step.stage} made, is gone: retention or `ease forget` deleted it")
         return content
 
 

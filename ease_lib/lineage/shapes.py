@@ -62,7 +62,7 @@ MANIFEST: Shape = {
 }
 TOMBSTONE: Shape = {
     **dict.fromkeys(("row", "when", "reason", "state"), str),
-    "removed": [{**dict.fromkeys(("uri", "kind", "before_sha256"), str), "after_sha256": (str, None)}],
+    "removed": [{"uri": str, "sha256": str}],
 }
 SHAPES: dict[str, Shape] = {"lineage_record": RECORD, "published_prompt": MANIFEST, "tombstone": TOMBSTONE}
 

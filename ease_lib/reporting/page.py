@@ -89,7 +89,6 @@ def render_page(
         rows=sorted(
             {row_hash(text) for text in _shown(report["best"], mistakes, [*harmful, *mislabelled]) if text.strip()}
         ),
-        test_rows=sorted({row["exemplar_id"] for row in [*mistakes, *refused]}),
         harmful=harmful,
         mislabelled=mislabelled,
         labels=labels_of(scored),

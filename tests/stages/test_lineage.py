@@ -26,7 +26,9 @@ from ease_lib.black_box.cache import kept_entries
 from ease_lib.cli import __main__ as cli
 from ease_lib.errors import LineageError
 from ease_lib.lineage.chain import Place, follow
-from ease_lib.lineage.deletion.occurrences import quotes
+from ease_lib.lineage.deletion.forgetting import Removal
+from ease_lib.lineage.deletion.occurrences import places_in
+from ease_lib.lineage.deletion.row_query import RowQuery
 from ease_lib.lineage.difference import difference, difference_text
 from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.publishing import versions as versions_module
@@ -48,6 +50,33 @@ def published(tmp_path_factory):
     """A run with noise and a prefilter, published; its folder must not be changed."""
     folder = tmp_path_factory.mktemp("published")
     return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts"))()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A published run and one on tickets, by name, each with a copy of its folder as it was when it ended."""
+    folder = tmp_path_factory.mktemp("made")
+    runs = {"plain": published_in(folder / "plain" / "work"), "tickets": tickets(folder / "tickets" / "work")}
+    for name in runs:
+        shutil.copytree(folder / name / "work", folder / name / "kept")
+    return runs
+
+
+@pytest.fixture
+def restored(made):
+    """One of the runs by its name, and the folder around it, with all files as they were when it ended."""
+
+    def restore(name):
+        work = made[name].folder.parent
+        shutil.rmtree(work)
+        shutil.copytree(work.parent / "kept", work)
+        return made[name], work
+
+    return restore
+
+
+def published_in(folder):
+    return RecordedRun(folder / "run", publish_uri=str(folder / "prompts"))()
 
 
 class Killed(BaseException):
@@ -538,8 +567,10 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
     assert said["state"] == "published" or said["reason"].startswith("random exemplars are not beaten")
     left = [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
     assert left == []
-    assert text not in pq.read_table(run.path("pool"))["input"].to_pylist()
-    assert pq.read_table(run.path("pool")).num_rows == 19
+    assert not run.path("pool").exists()
+    assert text not in pq.read_table(run.path("test"))["input"].to_pylist(), "what does not hold it stays"
+    with pytest.raises(LineageError, match="is gone: retention or `ease forget` deleted it"):
+        explain(follow(run.parameters.lineage_root))
     verdict = verify_place(run.parameters.lineage_root)
     assert verdict.is_whole
     assert {problem.what for problem in verdict.problems} == {"removed on request"}
@@ -559,7 +590,7 @@ def texts_of(run):
 def test_names_that_our_own_files_use_are_no_rows(published, capsys):
     for name in ("initial", "search", "best", "pool", "simulated", "ease", "auto", "optimize", "complete", "table"):
         assert forget(name, published.folder, prompts_of(published), more=()) == 0
-        assert "0 files and objects hold row" in capsys.readouterr().out, name
+        assert "0 files and objects of runs and stores hold row" in capsys.readouterr().out, name
 
 
 LEFT_ELSEWHERE = 3
@@ -655,8 +686,8 @@ def test_a_retry_of_publishing_does_not_bring_back_a_prompt_that_was_removed(tmp
 
 
 @pytest.mark.parametrize("changes", [0, 1, 2, 4, 9])
-def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(changes, tmp_path, monkeypatch):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(changes, restored, monkeypatch):
+    run, folder = restored("plain")
     text = texts_of(run)[0]
     left = iter(range(changes + 1))  # the tombstone is written first
 
@@ -672,19 +703,20 @@ def test_a_removal_that_was_killed_is_named_and_continued_by_the_same_command(ch
     assert forget(text, run.folder, prompts_of(run)) == 0
     for place in (run.parameters.lineage_root, prompts_of(run)):
         assert {problem.what for problem in verify_place(place).problems} == {"removed on request"}
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and text.encode() in path.read_bytes()] == []
-    assert len(list(tmp_path.rglob("tombstones/*/*"))) == 1
+    assert [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()] == []
+    assert len(list(folder.rglob("tombstones/*/*"))) == 1
 
 
-def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(tmp_path, monkeypatch):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(restored, monkeypatch):
+    run, folder = restored("plain")
     text = texts_of(run)[0]
     monkeypatch.setattr(FileStore, "delete", kill)
     with pytest.raises(Killed):
         forget(text, run.folder, prompts_of(run))
     monkeypatch.undo()
     assert forget(text, run.parameters.lineage_root) == LEFT_ELSEWHERE
-    assert list((tmp_path / "prompts").rglob("prompt.txt")) == []
+    assert list((folder / "prompts").rglob("prompt.txt")) == []
+    assert not (folder / "prompts" / "latest.json").exists()
     assert verify_place(prompts_of(run)).is_whole
 
 
@@ -695,30 +727,54 @@ def test_what_was_tampered_with_before_or_after_a_removal_is_not_excused_by_it(t
     pq.write_table(table.slice(0, 10), run.path("pool"))
     assert forget(text, run.folder) == 0
     (fault,) = (problem for problem in verify_place(run.parameters.lineage_root).problems if problem.is_fault)
-    assert (fault.uri, fault.what) == (str(run.path("pool")), "changed")
+    assert (fault.uri, fault.what) == (str(run.path("pool")), "missing")
 
 
 def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
     run = RecordedRun(tmp_path / "run")(*STAGES[:3])
-    for text in pq.read_table(run.path("pool"))["input"].to_pylist()[:2]:
-        assert forget(text, run.folder) == 0
-    assert pq.read_table(run.path("pool")).num_rows == 18
+    for name in ("pool", "test"):
+        assert forget(pq.read_table(run.path(name))["input"].to_pylist()[0], run.folder) == 0
+    assert not run.path("pool").exists()
+    assert not run.path("test").exists()
     assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
 
 
-def test_raw_data_loses_the_row_only_and_what_quotes_it_is_listed_and_left(tmp_path, capsys):
+def test_a_file_that_somebody_deletes_or_replaces_meanwhile_is_deleted_by_the_next_command(
+    tmp_path, monkeypatch, capsys
+):
+    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    text = pq.read_table(run.path("kept"))["input"].to_pylist()[0]
+    carry_out = Removal.carry_out
+
+    def disturbed(*arguments):
+        run.path("pool").unlink()
+        pq.write_table(pq.read_table(run.path("kept")).slice(0, 3), run.path("kept"))
+        return carry_out(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Removal, "carry_out", disturbed)
+        assert forget(text, run.folder) == LEFT_ELSEWHERE
+    assert f"still there: {run.path('kept')}, written meanwhile; run this again" in capsys.readouterr().out
+    assert forget(text, run.folder) == 0
+    assert not run.path("kept").exists()
+
+
+def test_your_own_table_is_never_changed_and_named_with_its_lines(tmp_path, capsys):
     rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(60)]
     raw = tmp_path / "raw" / "tickets.csv"
     raw.parent.mkdir()
     raw.write_text("\n".join(["text,label", *rows, "they wrote: text number 7,bad"]))
+    before = raw.read_bytes()
     table = {"task": "table", "task_uri": str(raw), "input_columns": "text", "output_column": "label"}
     run = RecordedRun(tmp_path / "run", **table)(*STAGES[:2])
     assert forget("text number 7", run.folder) == LEFT_ELSEWHERE
     assert f"not searched: {raw}; add --in {raw}" in capsys.readouterr().out
     assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == LEFT_ELSEWHERE
-    assert f"left alone, quotes it: {raw}" in capsys.readouterr().out
-    rows.remove("text number 7,good")
-    assert raw.read_text() == "\n".join(["text,label", *rows, "they wrote: text number 7,bad"])
+    said = capsys.readouterr().out.splitlines()
+    for line in (9, 62):
+        assert f"notice: still there: {raw}, line {line}" in said
+    assert "nothing had to be deleted" in said
+    assert raw.read_bytes() == before
     assert verify_place(run.parameters.lineage_root).is_whole
 
 
@@ -748,30 +804,32 @@ def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
     assert read_latest(open_store(prompts_of(first))) is None
 
 
-def tickets(tmp_path, **values):
+def tickets(folder):
     """A run on a table whose input is two columns beside a customer's number."""
-    with (tmp_path / "tickets.csv").open("w", newline="", encoding="utf-8") as file:
+    folder.mkdir(parents=True)
+    with (folder / "tickets.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["customer", "subject", "body", "team"])
         writer.writerows(
             (f"C{number:03}", f"subject of ticket {number}", f"the long body of ticket {number}", "ab"[number % 2])
             for number in range(60)
         )
-    where = {"task": "table", "task_uri": str(tmp_path / "tickets.csv"), "publish_uri": str(tmp_path / "prompts")}
+    where = {"task": "table", "task_uri": str(folder / "tickets.csv"), "publish_uri": str(folder / "prompts")}
     columns = {"input_columns": "subject,body", "output_column": "team", "method": "best_of_n"}
-    return RecordedRun(tmp_path / "run", **where, **columns, **values)()
+    return RecordedRun(folder / "run", **where, **columns)()
 
 
 def held_in(folder, *texts):
     """Names of files that hold one of these texts, in their bytes or, of Parquet, in their values."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.name for path in files if any(quotes(path.read_bytes(), text) for text in texts)}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("responses.sqlite")]
+    rows = RowQuery("", texts)
+    return {path.name for path in files if places_in(path.name, path.read_bytes(), rows)}
 
 
 @pytest.mark.parametrize("split", ["exemplar", "validation", "test"])
 @pytest.mark.parametrize("named", ["--where", "by a cell", "by the input"])
-def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named, tmp_path, capsys):
-    run = tickets(tmp_path)
+def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named, restored, capsys):
+    run, folder = restored("tickets")
     best = json.loads(run.path("best_sequence").read_text())
     rows = {
         "exemplar": best["exemplars"],
@@ -780,29 +838,44 @@ def test_a_row_of_several_columns_is_forgotten_by_whatever_names_it(split, named
     text = rows[split][0]["input"]
     number = int(text.split()[-1])
     subject, body = f"subject of ticket {number}", f"the long body of ticket {number}"
-    assert "tickets.csv" in held_in(tmp_path, body + ",")
+    assert "tickets.csv" in held_in(folder, body + ",")
     how = {
         "--where": ["--where", f"customer=C{number:03}"],
         "by a cell": ["--row", body],
         "by the input": ["--row", text],
     }
     before = kept_answers(run)
-    assert cli.main(["forget", *how[named], "--in", str(tmp_path), "--remove"]) == 0
+    table = (folder / "tickets.csv").read_bytes()
+    assert cli.main(["forget", *how[named], "--in", str(folder), "--remove"]) == LEFT_ELSEWHERE
     out = capsys.readouterr().out
     assert f"--exclude-rows {row_hash(text)}" in out
-    assert held_in(tmp_path, f"{subject}\n", f"{body}\n", f"{body},", text) == set()
-    assert f"C{number:03}" not in (tmp_path / "tickets.csv").read_text()
-    assert len((tmp_path / "tickets.csv").read_text().splitlines()) == 60
+    assert f"notice: still there: {folder}/tickets.csv, line {number + 2}" in out.splitlines()
+    assert out.count("notice: still there") == 1, "nothing else is left"
+    assert held_in(folder, f"{subject}\n", f"{body}\n", f"{body},", text) == {"tickets.csv"}
+    assert (folder / "tickets.csv").read_bytes() == table
     if split == "exemplar":
-        assert list((tmp_path / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
+        assert list((folder / "prompts").rglob("prompt.txt")) == [], "no prompt with a hole"
     if split == "test":
         ids = {rows["test"][0]["exemplar_id"]}
-        assert not ids & set(pq.read_table(run.path("predictions"))["exemplar_id"].to_pylist())
-        assert not ids & set(pq.read_table(run.path("embeddings"))["exemplar_id"].to_pylist())
+        assert not run.path("predictions").exists()
+        assert not run.path("embeddings").exists()
+        assert ids
     if split != "exemplar":
         assert {account.rpartition(" about ")[2] for account in before} - {
             account.rpartition(" about ")[2] for account in kept_answers(run)
         } == {row_hash(text)}
+    assert verify_place(prompts_of(run), all_versions=True).is_whole
+
+
+def test_all_rows_that_a_condition_fits_are_deleted_at_once_each_with_a_tombstone(restored, capsys):
+    run, folder = restored("tickets")
+    texts = {text for text in texts_of(run) if int(text.split()[-1]) % 2}
+    assert cli.main(["forget", "--where", "team=b", "--in", str(folder), "--remove"]) == LEFT_ELSEWHERE
+    said = capsys.readouterr().out.splitlines()
+    assert all(f"notice: still there: {folder}/tickets.csv, line {number + 2}" in said for number in range(1, 60, 2))
+    assert held_in(folder, *texts) == set()
+    tombstones = {path.name for path in Path(run.parameters.lineage_root, "tombstones").iterdir()}
+    assert tombstones == set(map(row_hash, texts))
     assert verify_place(prompts_of(run), all_versions=True).is_whole
 
 
@@ -812,22 +885,23 @@ def kept_answers(run):
     return [json.loads(entry.partition(b"\n")[2])["account"] for _, entry in entries]
 
 
-def test_a_condition_that_no_row_fits_is_said(tmp_path, capsys):
-    run = tickets(tmp_path)
-    assert cli.main(["forget", "--where", "customer=C999", "--in", str(tmp_path)]) == 2
+def test_a_condition_that_no_row_fits_is_said(restored, capsys):
+    run, folder = restored("tickets")
+    assert cli.main(["forget", "--where", "customer=C999", "--in", str(folder)]) == 2
     assert "no row has customer=C999 in the tables there" in capsys.readouterr().err
     assert cli.main(["forget", "--where", "customer", "--in", str(run.folder)]) == 2
     assert "write COLUMN=VALUE" in capsys.readouterr().err
 
 
-def test_nothing_is_removed_without_a_place_for_the_tombstone(tmp_path, capsys):
-    (tmp_path / "rows.txt").write_text("a row of text\nanother\n")
-    assert forget("a row of text", tmp_path) == 2
+def test_nothing_is_deleted_without_a_place_for_the_tombstone(published, tmp_path, capsys):
+    pool = shutil.copy(published.path("pool"), tmp_path / "pool")
+    before, text = Path(pool).read_bytes(), texts_of(published)[0]
+    assert forget(text, tmp_path) == 2
     assert "no place for the tombstone\n  name one by --root" in capsys.readouterr().err
-    assert (tmp_path / "rows.txt").read_text() == "a row of text\nanother\n"
-    assert forget("a row of text", tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
-    assert (tmp_path / "rows.txt").read_text() == "another\n"
-    assert forget("a row of text", tmp_path / "typo") == 2
+    assert Path(pool).read_bytes() == before
+    assert forget(text, tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
+    assert not Path(pool).exists()
+    assert forget(text, tmp_path / "typo") == 2
     assert "typo: no file or object is there\n  check --in" in capsys.readouterr().err
 
 

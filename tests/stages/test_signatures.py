@@ -303,7 +303,7 @@ def test_a_removal_that_somebody_else_began_is_not_signed_by_who_ends_it(
             killed.delenv("EASE_SIGNING_KEY")
         killed.setattr(FileStore, "delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         killed.setattr(
-            "ease_lib.lineage.deletion.forgetting.Holder.remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "ease_lib.lineage.deletion.forgetting.Holder.delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         assert cli.main(forgotten) == 75
     assert cli.main(forgotten) == 0
@@ -427,7 +427,7 @@ def forged_removal(forger):
     """The prompt is gone, and a tombstone says that somebody asked for it."""
     removed = []
     for path in [*newest(forger.folder).glob("prompt.txt"), forger.folder / "run3/evaluate/result/report/prompt.txt"]:
-        removed.append({"uri": str(path), "kind": "prompt", "before_sha256": _sha256(path), "after_sha256": None})
+        removed.append({"uri": str(path), "sha256": _sha256(path)})
         path.unlink()
     tombstone = Tombstone(row="0" * 64, when="2026-11-23T00:00:00", reason="", state=DONE, removed=removed)
     tombstone.write(str(forger.folder / "run3/store/lineage"))

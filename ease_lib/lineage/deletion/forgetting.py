@@ -1,27 +1,28 @@
-"""Remove a row on request, wherever it stands as a whole: in pools, raw tables, answers, prompts and reports.
+"""Delete a row on request: every file of a run, a store or a published version that holds it as a whole value.
 
-Tables (CSV, JSON, JSON lines, Parquet) lose the row. Prompts and reports that show it, and answers that repeat it, go
-whole: a prompt without one of its exemplars is another prompt. latest.json moves to the version that was the latest
-before, or goes when no version without the row is left. What only quotes the text within other text is listed and left.
+Tables, prompts, pages and documents that a run wrote are deleted whole, and so are predictions and embeddings of its
+rows; answers are deleted one by one. latest.json moves to the version that was the latest before, or goes if no version
+without the row is left. Your own tables and texts, and what only quotes the row within other text, are never changed:
+they are listed, with file and line.
 
 Records, manifests, indices and journals stay: they hold digests and numbers. A tombstone in the lineage root of every
-run that is affected says what will be removed before anything is, and what was when it is done; the same command
-continues a removal that was killed.
+affected run lists what will be deleted before anything is, and what was deleted when it is done. The same command
+continues a deletion that was killed.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
+import os.path
 import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
-from ease_lib.artifacts.store import FileStore, Store, open_file, open_store, read_all
+from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_FILES, PROMPT_TEXT
+from ease_lib.artifacts.store import FileStore, Store, joined, open_file, open_store, read_all
 from ease_lib.black_box.cache import FILE as CACHE_FILE
 from ease_lib.black_box.cache import kept_entries, remove_entries
 from ease_lib.config.parsing import parameters_of
@@ -32,7 +33,6 @@ from ease_lib.lineage.chain import (
     COPIES,
     LATEST_FILE,
     RECORD_FILE,
-    VERSION_FILE,
     VERSIONS,
     Chain,
     Place,
@@ -40,43 +40,28 @@ from ease_lib.lineage.chain import (
     absolute,
     is_record,
     same_place,
+    split_root,
     step_of,
 )
-from ease_lib.lineage.deletion.occurrences import (
-    PROMPT,
-    Occurrence,
-    answers,
-    names_its_rows_elsewhere,
-    occurrence,
-    quotes,
-)
+from ease_lib.lineage.deletion.occurrences import places_in, rows_of_answer, rows_shown
+from ease_lib.lineage.deletion.row_query import RowName, RowQuery, columns_of_run, matching_rows
+from ease_lib.lineage.deletion.tables import is_table, stamp_in
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
-from ease_lib.lineage.deletion.wanted import (
-    Asked,
-    Wanted,
-    columns_of_run,
-    fields_of,
-    found_rows,
-    numbers_of,
-)
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without
 from ease_lib.lineage.record import Record, now
 from ease_lib.lineage.verification import claims_of
 from ease_lib.notes import PACKAGE
 from ease_lib.progress import Told, nobody
-from ease_lib.tasks.columns import Columns
-from ease_lib.tasks.records import TABLE_NAMES
 
-_RECORD = re.compile(r"^(?P<root>.*?/?)runs/(?P<run>[^/]+)/[a-z_]+-[0-9a-f-]{36}\.json$")
-_OF_PROMPT = (PROMPT_TEXT, BEST_SEQUENCE)
-DATA_FILES = ("pool", "validation", "test", "kept")
+DATA_SETS = ("pool", "validation", "test", "kept")
 """Artifacts with rows, by name."""
-LATEST, ANSWER = "latest", "cached answer"
-"""Kinds in a tombstone: of latest.json, and of an answer in a cache that is one file."""
-Numbers = dict[str, frozenset[int]]
+MADE_OF_ROWS = {"embeddings": DATA_SETS, "predictions": ("test",)}
+"""Artifacts with what was made of rows, which they name by number: vectors and answers."""
 Files = tuple[Store, list[str]]
 """What lies in a place that is searched."""
+Rows = frozenset[str]
+"""Some of the rows that are asked for, by hash."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +70,7 @@ class RunAt:
 
     Args:
         root: its lineage root; where that cannot be reached, the place where the run was found.
-        chain: its records, in no order that means anything.
+        chain: its records, in no particular order.
     """
 
     root: str
@@ -95,334 +80,259 @@ class RunAt:
     def id(self) -> str:
         return str(self.chain.head.record["run"]["id"])
 
+    def outputs(self, names: Collection[str]) -> list[Record]:
+        """Its artifacts with these names, as the records of their stages name them."""
+        outputs = (part for step in self.chain.everything for part in step.record["outputs"])
+        return [part for part in outputs if part["name"] in names]
+
+    def data_sets(self, names: Collection[str] = DATA_SETS) -> dict[str, bytes]:
+        """The tables of its rows, by address, as far as they are still there."""
+        found = {str(part["uri"]): self.chain.place.found(part["uri"]) for part in self.outputs(names)}
+        return {uri: content for uri, content in found.items() if content is not None and stamp_in(content)}
+
     def names(self, digests: Collection[str], uris: Collection[str]) -> bool:
-        """Whether its records name one of these contents, or something that lies there, which was changed before."""
+        """Whether its records name one of these contents or addresses."""
         claims = (claim for step in self.chain.everything for claim in claims_of(step, self.chain))
         return any(claim.sha256 in digests or claim.uri in uris for claim in claims)
-
-    @property
-    def artifacts(self) -> str:
-        """The folder of its artifacts; empty where they have none in common."""
-        return common_folder([str(part["uri"]) for step in self.chain.everything for part in step.record["outputs"]])
-
-    def data_sets(self) -> dict[str, bytes]:
-        """The tables of its rows, by address, as far as they are there."""
-        step = self.chain.step_of("build_dataset")
-        uris = [str(part["uri"]) for part in step.record["outputs"] if part["name"] in DATA_FILES] if step else []
-        found = {uri: self.chain.place.found(uri) for uri in uris}
-        return {uri: content for uri, content in found.items() if content is not None}
 
     def sources(self) -> set[str]:
         """Folders and files that it read or wrote and that may hold rows: raw data, artifacts, answers, prompts."""
         records = [step.record for step in self.chain.everything]
+        written = [str(part["uri"]) for record in records for part in record["outputs"]]
+        artifacts = os.path.commonprefix(written).rpartition("/")[0]  # noqa: RUF071 of s3:// too
         holders = {holder for record in records for key in ("entries", "written") for holder in record.get(key, {})}
-        artifacts = {self.artifacts}
         read = {str(file["uri"]) for record in records for file in record.get("files_read", [])}
-        return {uri.rstrip("/") for uri in artifacts | holders | read if _may_hold_rows(uri)}
-
-
-def common_folder(uris: Sequence[str]) -> str:
-    """The folder that all of these lie in; empty where there is none."""
-    parts = [uri.split("/")[:-1] for uri in uris]
-    common = itertools.takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
-    return "/".join(names[0] for names in common)
-
-
-def _may_hold_rows(uri: str) -> bool:
-    is_folder = bool(uri.rstrip("/")) and not uri.endswith(":/")
-    return is_folder and "/journals/" not in uri and not uri.startswith(PACKAGE)
-
-
-def _runs_at(files: Sequence[Files]) -> list[RunAt]:
-    """Every run of which something lies there, and the others of its lineage root; the oldest first."""
-    found: dict[str, RunAt] = {}
-    for store, names in files:
-        place = store.uri.rstrip("/")
-        beside = _steps(store, [name for name in names if _may_be_record(store.address(name), name)])
-        records = list({step.id: step for step in beside}.values())
-        roots = {store.address(match["root"]).rstrip("/") for match in map(_RECORD.match, names) if match}
-        roots |= {str(step.record["attempt"]["record"]).rpartition("/runs/")[0] for step in records}
-        for root, steps in [*((root, _records_of(root)) for root in sorted(roots - {""})), (place, records)]:
-            by_run: dict[str, list[Step]] = {}
-            for step in steps:
-                by_run.setdefault(str(step.record["run"]["id"]), []).append(step)
-            for run, own in by_run.items():
-                chain = Chain(place=Place(store.uri), steps=own)
-                chain.place.look_for_move(chain.head)
-                found.setdefault(run, RunAt(root=root, chain=chain))
-    return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
-
-
-def _records_of(root: str) -> list[Step]:
-    """All records of a lineage root; none where it cannot be reached."""
-    with suppress(StoreError):
-        store = open_store(f"{root}/runs")
-        return list(_steps(store, store.walk_names()))
-    return []
-
-
-def _may_be_record(uri: str, name: str) -> bool:
-    """Whether a file may be a record beside what it is of: an artifact, a result, a copy in a published version."""
-    parts = name.split("/")
-    return is_record(uri) or parts[-1] == RECORD_FILE or parts[-2:-1] == [COPIES] or len(parts) == 1
-
-
-def _steps(store: Store, names: Iterable[str]) -> Iterator[Step]:
-    """The records among these files."""
-    for name, content in read_all(store, names).items():
-        with suppress(LineageError, ValueError):
-            yield step_of(store.address(name), content)
+        found = {uri.rstrip("/") for uri in holders | read | {artifacts}} - {"", "s3:"}
+        return {uri for uri in found if "/journals/" not in uri and not uri.startswith(PACKAGE)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """A file or object that holds the row.
+    """A file that holds rows, or a cache in one file with answers that do.
 
     Args:
-        kind: how it holds it, see `Occurrence`; or `answers` of a cache in one file.
-        rows: how many of its rows or answers go; 0 where it goes whole.
-        before: digest of what is there.
-        after: digest of what will be left; None where it goes whole.
-        answers: digests by key of the answers that go.
+        rows: those that it holds; of a cache by the key of the answer, else under the empty key.
+        digests: of the content, by the same keys.
     """
 
     store: Store
     name: str
-    kind: str
-    rows: int
-    before: str = ""
-    after: str | None = None
-    answers: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, store: Store, name: str, content: bytes, found: Occurrence) -> Holder:
-        after = sha256_of(found.left) if found.left is not None else None
-        return cls(store=store, name=name, kind=found.kind, rows=found.rows, before=sha256_of(content), after=after)
+    rows: Mapping[str, Rows]
+    digests: Mapping[str, str]
 
     @property
     def uri(self) -> str:
         return self.store.address(self.name)
 
-    def items(self) -> list[Record]:
-        """As a tombstone names it: an answer of a cache for itself, for so records name it."""
-        if self.answers:
-            return [_item(f"{self.uri}#{key}", ANSWER, sha256, None) for key, sha256 in self.answers.items()]
-        return [_item(self.uri, self.kind, self.before, self.after)]
+    @property
+    def answers(self) -> int:
+        return len([key for key in self.rows if key])
 
-    def remove(self, wanted: Wanted) -> list[Record]:
-        """Take the row out of it, as it is now; what a tombstone says of that.
+    @property
+    def version(self) -> str:
+        """The published version whose prompt this is; empty for others."""
+        *_, folder, version, name = ("", "", *self.uri.split("/"))
+        return version if folder == VERSIONS and name in (PROMPT_TEXT, BEST_SEQUENCE) else ""
+
+    def items(self, row: str) -> list[Record]:
+        """What a tombstone of a row lists."""
+        keys = [key for key, rows in self.rows.items() if row in rows]
+        return [{"uri": f"{self.uri}#{key}" if key else self.uri, "sha256": self.digests[key]} for key in keys]
+
+    def delete(self) -> None:
+        """Delete it if it is still what was found; somebody else may have deleted or replaced it.
 
         Raises:
-            StoreError: when others keep the text of what was removed, or a bucket keeps its earlier versions.
+            StoreError: when others keep the text of what was deleted, or a bucket keeps its earlier versions.
         """
         if self.answers:
-            remove_entries(Path(self.uri), self.answers)
-            return self.items()
+            remove_entries(Path(self.uri), self.rows)
+            return
         content = self.store.read(self.name)
-        found = _occurrence(self.store, self.name, content, wanted) if content is not None else None
-        if content is None or found is None:
-            return self.items()  # somebody else did it
-        if found.left is None:
+        if content is not None and sha256_of(content) == self.digests[""]:
             self.store.delete(self.name)
-        else:
-            self.store.write(self.name, found.left)
         self.store.drop_earlier(self.name)
-        return Holder.of(self.store, self.name, content, found).items()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What removing a row takes.
+    """What deleting rows takes.
 
     Args:
-        wanted: the row.
-        holders: everything that holds it.
+        rows: their hashes.
+        holders: everything of ours that holds one of them.
         publications: folders of published prompts whose latest.json has to move, with what it will be.
-        losing: published versions that lose their prompt.
-        roots: where the tombstone goes: the lineage roots of all runs that are affected.
+        roots: where the tombstones go: the lineage roots of the runs that are affected.
         runs: those runs.
-        begun: earlier removals of the row that were killed, by root.
-        items: what a tombstone says of it beforehand; of removals that were begun too.
-        quoting: what shows the text within other text, is a spreadsheet with the row, or cannot be read; it stays.
+        begun: earlier removals of the rows that were killed, with their roots.
+        left: what stays, one line each: lines of other files that show a row, and files that cannot be searched.
     """
 
-    wanted: Wanted
+    rows: Rows
     holders: list[Holder]
     publications: list[tuple[Store, Move]]
-    losing: frozenset[str]
-    roots: list[str]
-    runs: list[RunAt]
     begun: list[tuple[str, Tombstone]]
-    items: list[Record]
-    quoting: list[str]
-
-    @property
-    def row(self) -> str:
-        return self.wanted.row
+    left: list[str]
+    roots: list[str] = field(default_factory=list)
+    runs: list[RunAt] = field(default_factory=list)
 
     @property
     def is_needed(self) -> bool:
         return bool(self.holders or self.publications or self.begun)
 
+    @property
+    def losing(self) -> frozenset[str]:
+        """Published versions that lose their prompt."""
+        return frozenset(holder.version for holder in self.holders) - {""}
+
+    def items(self, row: str) -> list[Record]:
+        """What a tombstone of a row lists except latest.json: what goes now, and what a killed removal meant."""
+        begun = [item for _, tombstone in self.begun if tombstone.row == row for item in tombstone.removed]
+        found = [item for holder in self.holders for item in holder.items(row)]
+        kept = [item for item in begun if not item["uri"].endswith(f"/{LATEST_FILE}") or not Place().found(item["uri"])]
+        return list({(item["uri"], item["sha256"]): item for item in [*kept, *found]}.values())
+
     def carry_out(self, reason: str, key: Signer | None = None) -> list[str]:
-        """Remove it, between the two states of the tombstones; where those lie.
+        """Delete it, between the two states of the tombstones.
 
         Args:
-            key: signs the tombstones; not those that continue one which it did not sign, for what that names was
-                chosen by somebody else.
+            key: signs the tombstones. It does not sign one that continues an unsigned one, whose list somebody else
+                may have written.
+
+        Returns:
+            addresses of the tombstones.
 
         Raises:
-            LineageError: before anything is removed, when no root for a tombstone is known.
+            LineageError: before anything is deleted, when no root for a tombstone is known.
         """
         if not self.roots:
             raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
         if key and not all(is_signed(where, begun, key.public) for where, begun in self.begun):
             key = None
-        first = self.begun[0][1] if self.begun else None
-        when, why = (first.when, reason or first.reason) if first else (now(), reason)
-        tombstone = Tombstone(row=self.row, when=when, reason=why, state=INTENDED, removed=self.items)
-        for root in self.roots:
-            tombstone.write(root, key)
-        moves = [(store, move_latest(store, self.row, self.losing)) for store, _ in self.publications]
-        removed = [_moved(store, move) for store, move in moves if move is not None]
-        removed += [item for holder in self.holders for item in holder.remove(self.wanted)]
-        done = replace(tombstone, state=DONE, removed=_merged(tombstone.removed, removed))
+        goes = [(store, move) for store, move in self.publications if move.after is None]
+        rows = [row for row in sorted(self.rows) if self.items(row)] or (sorted(self.rows) if goes else [])
+        tombstones = [self._tombstone(row, reason, goes) for row in rows]
+        _write(self.roots, tombstones, key)
+        moved = [(store, move_latest(store, self.rows, self.losing)) for store, _ in self.publications]
+        for holder in self.holders:
+            holder.delete()
+        went = [(store, move) for store, move in moved if move is not None and move.after is None]
+        done = [replace(each, state=DONE, removed=[*self.items(each.row), *_latest(went)]) for each in tombstones]
         for root, begun in self.begun:
-            if begun.when != when:
-                replace(begun, state=DONE).write(root, key)
-        for root in self.roots:
-            done.write(root, key)
-        return [f"{root}/{done.name}" for root in self.roots]
+            _write([root], [replace(begun, state=DONE)], key)
+        _write(self.roots, done, key)
+        return [joined(root, tombstone.name) for root in self.roots for tombstone in done]
+
+    def _tombstone(self, row: str, reason: str, goes: Sequence[tuple[Store, Move]]) -> Tombstone:
+        first = next((begun for _, begun in self.begun if begun.row == row), None)
+        return Tombstone(
+            row=row,
+            when=first.when if first else now(),
+            reason=reason or (first.reason if first else ""),
+            state=INTENDED,
+            removed=[*self.items(row), *_latest(goes)],
+        )
 
 
-def rows_asked_for(places: Sequence[str], asked: Asked) -> list[Wanted]:
-    """The rows that are meant, with all that the tables and runs in these places, and what those read, say of them.
+def _write(roots: Iterable[str], tombstones: Sequence[Tombstone], key: Signer | None) -> None:
+    for root in roots:
+        for tombstone in tombstones:
+            tombstone.write(root, key)
+
+
+def _latest(moves: Iterable[tuple[Store, Move]]) -> list[Record]:
+    return [{"uri": store.address(LATEST_FILE), "sha256": sha256_of(move.before)} for store, move in moves]
+
+
+def rows_asked_for(places: Sequence[str], asked: RowName) -> list[RowQuery]:
+    """The rows that are meant, with their texts from the tables in these places and those that runs there read.
 
     Raises:
         LineageError: when a place holds nothing, or no row fits the condition.
     """
     files = [_files_in(place) for place in places]
     runs = _runs_at(files)
-    data = {run.id: run.data_sets() for run in runs}
-    columns = tuple(filter(None, (_columns_of(run, data[run.id]) for run in runs)))
-    lying = [(store.address(name), store.read(name)) for store, names in files for name in names if _may_be_table(name)]
-    read = {uri for run in runs for uri in run.sources() if _may_be_table(uri)} - {uri for uri, _ in lying}
-    elsewhere = [(uri, Place().found(uri)) for uri in sorted(read)]
-    tables = [(uri, content) for uri, content in [*lying, *elsewhere] if content is not None]
-    tables += [(uri, content) for contents in data.values() for uri, content in contents.items()]
-    found = found_rows(asked, tables, columns)
-    if not found:
+    data_sets = {run.id: list(run.data_sets().values()) for run in runs}
+    parameters = {run.id: step.record["parameters"] for run in runs if (step := run.chain.step_of("build_dataset"))}
+    found = (columns_of_run(each, data_sets[run]) for run, each in parameters.items())
+    columns = tuple(dict.fromkeys(each for each in found if each))
+    names = {same_place(store.address(name)) for store, names in files for name in names}
+    names |= {same_place(uri) for run in runs for uri in run.sources()}
+    contents = ((uri, Place().found(uri)) for uri in sorted(filter(is_table, names)))
+    raw = [(uri, content) for uri, content in contents if content is not None and not stamp_in(content)]
+    rows = matching_rows(asked, raw, [content for each in data_sets.values() for content in each], columns)
+    if not rows:
         known = "" if columns else "; no run there says which columns make the input: add --in RUN"
         raise LineageError(f"no row has {asked.column}={asked.value} in the tables there{known}")
-    folders = _folders_of_runs(files, runs)
-    return [replace(wanted, ids=_numbers(wanted.row, data, folders)) for wanted in found]
+    return rows
 
 
-def _may_be_table(uri: str) -> bool:
-    return uri.lower().endswith(TABLE_NAMES)
-
-
-def _columns_of(run: RunAt, data: Mapping[str, bytes]) -> Columns | None:
-    step = run.chain.step_of("build_dataset")
-    fields = next((names for content in data.values() if (names := fields_of(content))), [])
-    return columns_of_run(step.record["parameters"], fields) if step else None
-
-
-def _folders_of_runs(files: Sequence[Files], runs: Sequence[RunAt]) -> dict[str, list[str]]:
-    """Where files of a run lie, by its id: its artifacts, its results, the versions that it published."""
-    folders = {run.id: [run.artifacts] for run in runs if run.artifacts}
-    for store, names in files:
-        for name in names:
-            if name.rpartition("/")[2] in (RECORD_FILE, VERSION_FILE):
-                with suppress(ValueError, KeyError, TypeError):
-                    run = str(json.loads(store.read(name) or b"")["run"]["id"])
-                    folders.setdefault(run, []).append(store.address(name).rpartition("/")[0])
-    return folders
-
-
-def _numbers(row: str, data: Mapping[str, Mapping[str, bytes]], folders: Mapping[str, Sequence[str]]) -> Numbers:
-    numbers: Numbers = {}
-    for run, contents in data.items():
-        ids = frozenset().union(*(numbers_of(content, row) for content in contents.values()))
-        numbers |= {folder: numbers.get(folder, frozenset()) | ids for folder in folders.get(run, ()) if ids}
-    return numbers
-
-
-def plan(places: Sequence[str], wanted: Wanted, *, root: str = "", progress: Told = nobody) -> Removal:
-    """What removing a row from places takes; nothing is changed.
+def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", progress: Told = nobody) -> Removal:
+    """What deleting rows from places takes; nothing is changed.
 
     Args:
-        root: another lineage root for the tombstone.
+        root: another lineage root for the tombstones.
         progress: is told how many files were looked into.
 
     Raises:
         LineageError: when a place holds nothing, or a cache cannot be read.
     """
-    row = wanted.row
     files = [_files_in(place) for place in places]
     runs = _runs_at(files)
+    rows = frozenset(query.row for query in queries)
     named = {absolute(root)} if root else set()
-    known = sorted({run.root for run in runs} | named)
-    begun = [(where, tombstone) for where in known for tombstone in unfinished(where, row)]
-    holders: dict[str, Holder] = {}
-    quoting: list[str] = []
-    looked_at = [*((store, name) for store, names in files for name in names), *_begun_elsewhere(begun)]
-    for number, (store, name) in enumerate(looked_at, 1):
+    roots = sorted({run.root for run in runs} | named)
+    begun = [(where, tombstone) for where in roots for row in rows for tombstone in unfinished(where, row)]
+    by_digest = _rows_by_digest(runs, begun, rows)
+    looked_at = {_key(store, name): (store, name) for store, names in files for name in names}
+    for item in (item for _, tombstone in begun for item in tombstone.removed):  # wherever a killed one meant it
+        uri = re.sub(f"(?<=/{re.escape(CACHE_FILE)})#[0-9a-f]+$", "", item["uri"])
+        looked_at.setdefault(_key(*open_file(uri)), open_file(uri))
+    holders: list[Holder] = []
+    left: dict[str, None] = {}
+    for number, (store, name) in enumerate(looked_at.values(), 1):
         progress(number, len(looked_at))
-        place = same_place(store.address(name))
-        holder = _holder(store, name, wanted, quoting) if place not in holders else None
+        content = store.read(name)
+        if content is None:  # somebody else deleted it meanwhile
+            continue
+        holder = _holder(store, name, content, rows, by_digest)
         if holder is not None:
-            holders[place] = holder
-    found = sorted(holders.values(), key=_turn)
-    losing = frozenset(_version_of(holder.name) for holder in found) - {""}
-    moves = [(store, move_without(store, row, losing)) for store in _publications(files)]
-    publications = [(store, move) for store, move in moves if move is not None]
-    planned = [item for holder in found for item in holder.items()]
-    planned += [_moved(store, move) for store, move in publications]
-    items = _merged([item for _, tombstone in begun for item in tombstone.removed], planned)
-    digests = {item["before_sha256"] for item in items}
-    uris = {item["uri"] for item in items if item["kind"] != LATEST}
+            holders.append(holder)
+        else:
+            left |= dict.fromkeys(_shown_in(store.address(name), content, queries))
+    removal = Removal(rows=rows, holders=holders, publications=[], begun=begun, left=list(left))
+    publications = _publications(store.address(name) for store, name in looked_at.values())
+    moves = [(store, move_without(store, rows, removal.losing)) for store in publications]
+    items = [item for row in rows for item in removal.items(row)]
+    digests, uris = {item["sha256"] for item in items}, {item["uri"] for item in items}
     affected = [run for run in runs if run.names(digests, uris)]
-    return Removal(
-        wanted=wanted,
-        holders=found,
-        publications=publications,
-        losing=losing,
+    return replace(
+        removal,
+        publications=[(store, move) for store, move in moves if move is not None],
         roots=sorted({run.root for run in affected or runs} | {where for where, _ in begun} | named),
         runs=affected,
-        begun=begun,
-        items=items,
-        quoting=quoting,
     )
 
 
+def _key(store: Store, name: str) -> str:
+    """The same for a file wherever it was found from; another one for a link to it, which is deleted too."""
+    return joined(same_place(store.uri), name)
+
+
 def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
-    """What the runs that are affected read or wrote, and what lies outside of the places that were searched."""
+    """What the affected runs read or wrote outside of the places that were searched."""
     searched = tuple(f"{same_place(place).rstrip('/')}/" for place in places)
     sources = {source for run in removal.runs for source in run.sources()}
     return sorted(source for source in sources if not f"{same_place(source)}/".startswith(searched))
 
 
-def search_commands(removals: Sequence[Removal]) -> dict[str, list[str]]:
-    """Commands that search without the rows, by command the runs that it stands for."""
-    runs = {run.id: run for removal in removals for run in removal.runs}
-    found: dict[str, list[str]] = {}
-    for run in runs.values():
-        rows = ",".join(removal.row for removal in removals if run.id in {each.id for each in removal.runs})
+def search_commands(removal: Removal) -> dict[str, list[str]]:
+    """Commands that search without the rows, each with the runs that it stands for."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for run in removal.runs:
+        rows = ",".join(sorted(removal.rows))
         options = run_options(run.chain, leave_out=parameters_of(internal=True), exclude_rows=rows)
-        found.setdefault(f".venv/bin/ease run {' '.join(options)}", []).append(run.id)
-    return found
-
-
-def left_behind(places: Sequence[str], rows: Sequence[Wanted]) -> list[str]:
-    """Files whose bytes still hold a text of a row, of all that lie in these places, whatever they are."""
-    texts = sorted({text for wanted in rows for text in wanted.quotable})
-    found = []
-    for store, names in map(_files_in, places) if texts else ():
-        for name in names:
-            content = store.read(name) or b""
-            if any(quotes(content, text) or text.encode("utf-16-le") in content for text in texts):
-                found.append(store.address(name))
+        found[f".venv/bin/ease run {' '.join(options)}"].append(run.id)
     return found
 
 
@@ -438,81 +348,99 @@ def _files_in(place: str) -> Files:
     return folder, [name]
 
 
-def _begun_elsewhere(begun: Sequence[tuple[str, Tombstone]]) -> Iterator[tuple[Store, str]]:
-    """Files that a removal that was begun named, in the places or elsewhere."""
-    for item in (item for _, tombstone in begun for item in tombstone.removed):
-        uri = str(item["uri"])
-        if item["kind"] != LATEST:
-            yield open_file(uri.rpartition("#")[0] if item["kind"] == ANSWER else uri)
+def _runs_at(files: Sequence[Files]) -> list[RunAt]:
+    """Every run of which something lies there, and the others of its lineage root; the oldest first."""
+    found: dict[str, RunAt] = {}
+    for store, names in files:
+        place = store.uri.rstrip("/")
+        lying = list(_steps(store, [name for name in names if _may_be_record(store.address(name))]))
+        records = [step.uri for step in lying] + [str(step.record["attempt"]["record"]) for step in lying]
+        roots = {split_root(uri)[0] for uri in records if "/runs/" in uri}
+        for root, steps in [*((root, _records_of(root)) for root in sorted(roots)), (place, lying)]:
+            by_run: dict[str, dict[str, Step]] = defaultdict(dict)
+            for step in steps:
+                by_run[str(step.record["run"]["id"])][step.id] = step
+            for run, own in by_run.items():
+                if run not in found:
+                    found[run] = RunAt(root=root, chain=Chain(place=Place(store.uri), steps=list(own.values())))
+                    found[run].chain.place.look_for_move(found[run].chain.head)
+    return sorted(found.values(), key=lambda run: str(run.chain.everything[0].record["started"]))
 
 
-def _turn(holder: Holder) -> int:
-    """Prompts before what says whose they are, and the data sets last, which say the numbers of rows."""
-    return 0 if holder.kind == PROMPT else 2 if holder.name.rpartition("/")[2] in DATA_FILES else 1
+def _records_of(root: str) -> list[Step]:
+    """All records of a lineage root; none where it cannot be reached."""
+    with suppress(StoreError):
+        store = open_store(f"{root}/runs")
+        return list(_steps(store, store.walk_names()))
+    return []
 
 
-def _holder(store: Store, name: str, wanted: Wanted, quoting: list[str]) -> Holder | None:
-    content = store.read(name)
-    if content is None:
-        return None
-    if name.endswith(CACHE_FILE) and isinstance(store, FileStore):
-        return _cache(store, name, wanted)
-    try:
-        found = _occurrence(store, name, content, wanted)
-    except LineageError as error:
-        quoting.append(f"{store.address(name)}: {error}")
-        return None
-    left = content if found is None else found.left
-    if left and any(quotes(left, text) for text in wanted.quotable):
-        quoting.append(f"quotes it: {store.address(name)}")
-    return None if found is None else Holder.of(store, name, content, found)
+def _may_be_record(uri: str) -> bool:
+    """Whether a file is by its address a record in a lineage root, among artifacts, or a copy of one."""
+    *_, folder, name = uri.split("/")
+    return is_record(uri) or name == RECORD_FILE or folder == COPIES
 
 
-def _occurrence(store: Store, name: str, content: bytes, wanted: Wanted) -> Occurrence | None:
-    found = occurrence(store.address(name), content, wanted)
-    sequence = names_its_rows_elsewhere(name) if found is None else ""
-    beside = store.read(sequence) if sequence else None
-    if beside is not None and occurrence(store.address(sequence), beside, wanted):
-        return Occurrence(kind=PROMPT)
+def _steps(store: Store, names: Iterable[str]) -> Iterator[Step]:
+    """The records among these files."""
+    for name, content in read_all(store, names).items():
+        with suppress(LineageError, ValueError):
+            yield step_of(store.address(name), content)
+
+
+def _rows_by_digest(runs: Sequence[RunAt], begun: Sequence[tuple[str, Tombstone]], rows: Rows) -> dict[str, set[str]]:
+    """Rows by digests of content that does not show them: what runs made of them, and what a killed removal meant."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        for name, made_of in MADE_OF_ROWS.items():
+            shown = [rows_shown(uri, content) or set() for uri, content in run.data_sets(made_of).items()]
+            for part in run.outputs([name]):
+                found[str(part["sha256"])] |= rows & set().union(*shown)
+    for _, tombstone in begun:
+        for item in tombstone.removed:
+            found[item["sha256"]].add(tombstone.row)
     return found
 
 
-def _cache(store: Store, name: str, wanted: Wanted) -> Holder | None:
-    """Answers that are about the row or repeat it; questions are kept as hashes only."""
+def _holder(
+    store: Store, name: str, content: bytes, rows: Rows, by_digest: Mapping[str, Collection[str]]
+) -> Holder | None:
+    """The file, if it is one of ours that holds one of the rows."""
+    if isinstance(store, FileStore) and name.endswith(CACHE_FILE):
+        contents = {key: (rows_of_answer(entry), sha256_of(entry)) for key, entry in _entries(store, name)}
+    else:
+        uri = store.address(name)
+        shown = rows_shown(uri, content)
+        if shown is None:
+            return None
+        folder, slash, file = name.rpartition("/")
+        beside = f"{folder}{slash}{BEST_SEQUENCE}" if file in PROMPT_FILES else ""
+        shown |= rows_shown(store.address(beside), store.read(beside) or b"") or set() if beside else set()
+        contents = {"": (shown, sha256_of(content))}
+    held = {key: rows & (shown | set(by_digest.get(sha256, ()))) for key, (shown, sha256) in contents.items()}
+    held = {key: found for key, found in held.items() if found}
+    return Holder(store=store, name=name, rows=held, digests={key: contents[key][1] for key in held}) if held else None
+
+
+def _entries(store: FileStore, name: str) -> list[tuple[str, bytes]]:
     path = Path(store.address(name))
     try:
-        found = {key: sha256_of(entry) for key, entry in kept_entries(path) if answers(entry, wanted)}
+        return list(kept_entries(path))
     except sqlite3.Error as error:
-        raise LineageError(f"{path} cannot be searched: {error}; mend it or move it away") from error
-    return Holder(store=store, name=name, kind="answers", rows=len(found), answers=found) if found else None
+        raise LineageError(f"{path} cannot be searched: {error}; repair it or move it away") from error
 
 
-def _publications(files: Sequence[Files]) -> list[Store]:
-    """The folders of published prompts in these places, or around them where a place is one version."""
-    found: dict[str, Store] = {}
-    for store, names in files:
-        for name in names:
-            folder, is_version, _ = store.address(name).rpartition(f"/{VERSIONS}/")
-            if is_version and name.rpartition("/")[2] == VERSION_FILE:
-                found.setdefault(folder, open_store(folder))
-    return list(found.values())
+def _shown_in(uri: str, content: bytes, queries: Sequence[RowQuery]) -> Iterator[str]:
+    """Where a file shows the rows, one line each; the reason where it cannot be searched."""
+    try:
+        for query in queries:
+            for place in places_in(uri, content, query):
+                yield f"{uri}, {place}"
+    except LineageError as error:
+        yield f"{uri}: {error}"
 
 
-def _version_of(name: str) -> str:
-    """The published version that a file is of; empty for others."""
-    parts = name.split("/")
-    return parts[-2] if len(parts) > 2 and parts[-3] == VERSIONS and parts[-1] in _OF_PROMPT else ""
-
-
-def _moved(store: Store, move: Move) -> Record:
-    after = sha256_of(move.after) if move.after is not None else None
-    return _item(store.address(LATEST_FILE), LATEST, sha256_of(move.before), after)
-
-
-def _merged(first: Sequence[Record], more: Sequence[Record]) -> list[Record]:
-    """Both, each content of an address once, as the second has it."""
-    return list({(item["uri"], item["before_sha256"]): item for item in [*first, *more]}.values())
-
-
-def _item(uri: str, kind: str, before: str, after: str | None) -> Record:
-    return {"uri": uri, "kind": kind, "before_sha256": before, "after_sha256": after}
+def _publications(addresses: Iterable[str]) -> list[Store]:
+    """The folders of published prompts that these files lie in."""
+    folders = {uri.rpartition(f"/{VERSIONS}/")[0] for uri in addresses}
+    return [open_store(folder) for folder in sorted(folders - {""})]

@@ -1,13 +1,12 @@
 """What was removed on request: `tombstones/ROW/TIME.json` in a lineage root.
 
-A tombstone is written before anything is removed, with all that shall go and the state `intended`, and again at the
-end, with what went and the state `done`. So a removal that was killed is known, can be finished, and verification says
-what is gone by it. It names content by digest, and is right wherever that content was copied or moved to.
+A tombstone is written before anything is deleted, with all that will go and the state `intended`, and again at the
+end, with what went and the state `done`. So a removal that was killed is known and can be finished, and verification
+can tell what is gone because of it. Content is named by digest, wherever it was copied or moved to.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -28,7 +27,7 @@ from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.recording import SIGNATURES
 
 FOLDER = "tombstones"
-CONTRACT = "tombstone/2"
+CONTRACT = "tombstone/3"
 INTENDED, DONE = "intended", "done"
 STAGE = "forget"
 """Named as stage by problems of tombstones themselves."""
@@ -36,11 +35,11 @@ STAGE = "forget"
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstone:
-    """A removal: of which row, and every file with its digest before and after (None: it went whole).
+    """A removal: of which row, and what went.
 
     Args:
         when: when it was begun; its name, with the row.
-        removed: `uri`, `kind`, `before_sha256` and `after_sha256` of each file, object, or answer (`FILE#KEY`).
+        removed: `uri` and `sha256` of each file, object, or answer (`FILE#KEY`); of latest.json if it went.
     """
 
     row: str
@@ -113,17 +112,17 @@ def _has_signature(
 
 @dataclass(kw_only=True)
 class Tombstones:
-    """What was removed or rewritten on request: by digest of the content before, and by place.
+    """What was removed on request: by digest of the content, and by place.
 
     Args:
-        successors: row and digest of what was left (None: nothing), by the digest before.
+        removed: the row, by the digest of what went.
         places: the same by address, for what no record has a digest of.
         unsigned: rows whose removal a tombstone without a signature says; only where signatures are looked at.
         problems: tombstones that are damaged or unfinished.
     """
 
-    successors: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(set))
-    places: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    removed: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     unsigned: set[str] = field(default_factory=set)
     problems: list[Fault] = field(default_factory=list)
 
@@ -150,12 +149,15 @@ class Tombstones:
         return found
 
     def explained(self, problem: Fault) -> Fault:
-        """The problem as a removal on request, if what is there is what the removal left."""
-        row = self._row_of(problem)
+        """The problem as a removal on request, if what is missing is what was removed."""
+        known = self.removed.get(problem.expected_sha256, "")
+        row = known if problem.expected_sha256 else self.places.get(same_place(problem.uri), "")
+        if not row or problem.what != MISSING:
+            return problem
         if row in self.unsigned:
             why = f"row {row[:12]} was removed, says a tombstone without signature"
             return replace(problem, what=UNSIGNED, why=why)
-        return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}") if row else problem
+        return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}")
 
     def _read(self, root: Store, keys: Sequence[PublicKey], moved_from: Sequence[str]) -> None:
         for below in open_store(joined(root.uri, FOLDER)).walk_names():
@@ -178,28 +180,7 @@ class Tombstones:
                 why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
                 self._fault(where, UNFINISHED, why)
             for item in tombstone.removed:
-                left = tombstone.row, item["after_sha256"]
-                self.successors[item["before_sha256"]].add(left)
-                self.places[same_place(item["uri"])] = left
+                self.removed[item["sha256"]] = self.places[same_place(item["uri"])] = tombstone.row
 
     def _fault(self, where: str, what: str, why: str) -> None:
         self.problems.append(Fault(stage=STAGE, uri=where, what=what, why=why))
-
-    def _row_of(self, problem: Fault) -> str:
-        """The row because of which something is as it is; empty where no removal left it so."""
-        found = problem.found_sha256 or None
-        if problem.what not in (MISSING, CHANGED) or (problem.what == CHANGED and found is None):
-            return ""
-        seen, digests = set(), [problem.expected_sha256]
-        while digests:  # what one removal left, another may have rewritten
-            digest = digests.pop()
-            for row, after in self.successors.get(digest, ()) if digest not in seen else ():
-                if after == found:
-                    return row
-                if after is not None:
-                    digests.append(after)
-            seen.add(digest)
-        if problem.expected_sha256 and "#" not in problem.uri:
-            return ""
-        row, after = self.places.get(same_place(problem.uri.partition("#")[0]), ("", None))
-        return row if problem.what == MISSING and (after is None or "#" in problem.uri) else ""

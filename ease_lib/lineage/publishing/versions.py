@@ -7,7 +7,7 @@ latest.json                    the version to use; moved by a conditional write,
 rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
 prompts/SHA256/VERSION         likewise for the prompt itself
 
-`ease forget` takes prompts and reports out of versions. Manifests and marks stay: they hold digests only, and say which
+`ease forget` deletes prompts and reports of versions. Manifests and marks stay: they hold digests only, and say which
 versions held the row. A version without its prompt is never the latest again.
 """
 
@@ -274,13 +274,14 @@ class Move:
     version: str | None
 
 
-def move_without(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
-    """How latest.json has to move when a row is removed; None where it can stay.
+def move_without(store: Store, rows: Collection[str], losing: Collection[str] = ()) -> Move | None:
+    """How latest.json has to move when rows are removed; None where it can stay.
 
-    The version that was the latest before takes its place, else the newest; of those with a prompt and without the row.
+    The version that was the latest before takes its place, else the newest, of those with a prompt and without the
+    rows.
 
     Args:
-        losing: versions that lose their prompt to the removal, beside those whose manifest has the row.
+        losing: versions that lose their prompt to the removal, in addition to those whose manifest has one of the rows.
     """
     content = store.read(LATEST_FILE)
     if content == WITHDRAWN:
@@ -288,18 +289,18 @@ def move_without(store: Store, row: str, losing: Collection[str] = ()) -> Move |
     latest = None
     with suppress(LineageError):  # a damaged one stays as it is; verify names it
         latest = read_latest(store)
-    if latest is None or not (row in latest.manifest["rows"] or latest.version in losing):
+    if latest is None or not (latest.version in losing or set(rows) & set(latest.manifest["rows"])):
         return None
     for version in _candidates(store, latest.manifest):
         found = read_version(store, version) if version not in losing and has_prompt(store, version) else None
-        if found and row not in found[0]["rows"]:
+        if found and not set(rows) & set(found[0]["rows"]):
             return Move(before=latest.content, after=latest_content(version, found[1]), version=version)
     return Move(before=latest.content, after=None, version=None)
 
 
-def move_latest(store: Store, row: str, losing: Collection[str] = ()) -> Move | None:
-    """Move latest.json away from a row, whoever else moves it; what was done, or None where nothing had to be."""
-    while move := move_without(store, row, losing):
+def move_latest(store: Store, rows: Collection[str], losing: Collection[str] = ()) -> Move | None:
+    """Move latest.json away from rows, whoever else moves it; what was done, or None where nothing had to be."""
+    while move := move_without(store, rows, losing):
         if store.swap(LATEST_FILE, WITHDRAWN if move.after is None else move.after, move.before):
             if move.after is None:
                 store.delete(LATEST_FILE)

@@ -1,4 +1,4 @@
-"""What of a file is a row, and what is left without it."""
+"""Which files hold a row, and where other files show it."""
 
 import csv
 import gzip
@@ -14,17 +14,32 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_exemplars, write_table
 from ease_lib.errors import LineageError
-from ease_lib.lineage.deletion.occurrences import occurrence, quotes
-from ease_lib.lineage.deletion.wanted import Wanted
-from ease_lib.lineage.record import encode
+from ease_lib.lineage.chain import MANIFEST_CONTRACT
+from ease_lib.lineage.deletion.occurrences import has_digests_only, places_in, rows_shown
+from ease_lib.lineage.deletion.row_query import RowQuery
+from ease_lib.lineage.deletion.tombstones import CONTRACT as TOMBSTONE_CONTRACT
+from ease_lib.lineage.record import CONTRACT, encode
 from ease_lib.tasks.base import Exemplar, row_hash
 
 TEXT = 'You "lost" my <parcel>, & it\'s für 猫'
 PROMPT = f"Instruction: Say what it is.\n\nInput: {TEXT}\nOutput: complaint\n\nInput: {{input}}\nOutput:"
 
 
-def found_in(name, content, row=TEXT):
-    return occurrence(name, content if isinstance(content, bytes) else content.encode(), Wanted(row_hash(row), (row,)))
+def held_in(name, content, row=TEXT):
+    """Whether a file is ours and holds the row."""
+    content = content if isinstance(content, bytes) else content.encode()
+    return row_hash(row) in (rows_shown(name, content) or ())
+
+
+def shown_in(name, content, row=TEXT, known=True):
+    """Where a file shows the row.
+
+    Args:
+        known: whether the text is, or its hash alone.
+    """
+    content = content if isinstance(content, bytes) else content.encode()
+    assert not held_in(name, content, row), "it would be deleted"
+    return places_in(name, content, RowQuery(row_hash(row), (row,) if known else ()))
 
 
 def csv_of(*rows, **style):
@@ -33,24 +48,23 @@ def csv_of(*rows, **style):
     return file.getvalue()
 
 
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
-def test_a_csv_file_loses_the_row_and_keeps_every_other_byte(end, bom):
+def test_a_row_of_a_csv_file_is_named_by_its_line(end, bom, known):
     header, other, last = f"{bom}text,label{end}", f'"a ""quoted""{end}cell, of two lines",x{end}', "local news,  y"
-    found = found_in("tickets.csv", header + other + csv_of((TEXT, "z"), lineterminator=end) + last)
-    assert (found.kind, found.rows, found.left.decode()) == ("table", 1, header + other + last)
+    content = header + other + csv_of((TEXT, "z"), lineterminator=end) + last
+    assert shown_in("tickets.csv", content, known=known) == ["line 4"]
 
 
 @pytest.mark.parametrize("delimiter", [";", "|", "\t"])
-def test_a_csv_file_with_another_delimiter_that_tasks_read_loses_the_row_too(delimiter):
+def test_a_csv_file_with_another_delimiter_that_tasks_read_shows_the_row_too(delimiter):
     rows = [("text", "label"), ("other, more", "y"), (TEXT, "x")]
-    found = found_in("t.csv", csv_of(*rows, delimiter=delimiter))
-    assert (found.rows, found.left.decode()) == (1, csv_of(*rows[:-1], delimiter=delimiter))
+    assert shown_in("t.csv", csv_of(*rows, delimiter=delimiter), known=False) == ["line 3"]
 
 
-def test_a_csv_file_without_header_loses_its_first_row_and_one_with_it_no_header():
-    assert found_in("t.csv", csv_of((TEXT, "x"), ("other", "y"))).left == b"other,y\r\n"
-    assert found_in("t.csv", "text,label\na,b\n", "text") is None
+def test_a_csv_file_without_header_shows_its_first_row():
+    assert shown_in("t.csv", csv_of((TEXT, "x"), ("other", "y"))) == ["line 1"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +81,7 @@ def test_a_csv_file_without_header_loses_its_first_row_and_one_with_it_no_header
     ],
 )
 def test_a_word_of_a_sentence_is_no_row(name, content):
-    assert found_in(name, content, "local") is None
+    assert shown_in(name, content, "local") == []
 
 
 def test_a_parameter_of_that_value_is_no_row(tmp_path):
@@ -78,66 +92,47 @@ def test_a_parameter_of_that_value_is_no_row(tmp_path):
     write_document(
         tmp_path / "best", contracts.BEST_SEQUENCE, {**document, **rest, **asked, **known, "llm_model": "local"}
     )
-    assert found_in("best", (tmp_path / "best").read_bytes(), "local") is None
+    assert shown_in("best", (tmp_path / "best").read_bytes(), "local") == []
+    assert held_in("best", (tmp_path / "best").read_bytes(), "a local shop")
 
 
-def test_json_lines_lose_the_line_and_keep_the_others_to_the_byte():
+@pytest.mark.parametrize("known", [True, False])
+def test_a_row_of_json_lines_is_named_by_its_line(known):
     other = '{"text":  "other", "n": 1.50}\n'
     for spelling in (json.dumps({"text": TEXT}), json.dumps({"deep": [{"text": TEXT}]}, ensure_ascii=False)):
-        found = found_in("tickets.jsonl", f"{other}{spelling}\n\n{other}")
-        assert (found.kind, found.rows, found.left.decode()) == ("lines", 1, f"{other}\n{other}")
+        assert shown_in("tickets.jsonl", f"{other}{spelling}\n\n{other}", known=known) == ["line 2"]
 
 
-def test_json_lists_lose_the_element_and_are_written_anew():
+def test_rows_of_json_are_named_by_line_or_item():
     elements = [{"text": "für one", "n": 1.5}, {"text": TEXT}, {"text": "two"}]
     for mark in ("", "\ufeff"):
-        found = found_in("rows.json", mark + json.dumps(elements))
-        assert (found.kind, found.rows) == ("table", 1)
-        assert found.left.decode() == mark + json.dumps([elements[0], elements[2]], ensure_ascii=False, indent=2) + "\n"
-    utf_16 = found_in("rows.json", ("\ufeff" + json.dumps(elements)).encode("utf-16-le"))
-    assert json.loads(utf_16.left.decode("utf-16")) == [elements[0], elements[2]]
-    assert json.loads(found_in("instructions.json", json.dumps(["a", TEXT, "b"])).left) == ["a", "b"]
-    assert found_in("rows.json", json.dumps([{"text": TEXT}])).left is None
-
-
-def test_objects_of_rows_lose_the_smallest_record_that_holds_it():
+        assert shown_in("rows.json", mark + json.dumps(elements, indent=1)) == ["line 7"]
+    assert shown_in("rows.json", json.dumps(elements), known=False) == ["item 2"]
+    assert shown_in("rows.json", ("\ufeff" + json.dumps(elements, indent=1)).encode("utf-16-le")) == ["line 7"]
     source = {"metadata": {"n": 2}, "examples": {"1": {"input": TEXT, "output": "x"}, "2": {"input": "b"}}}
-    found = found_in("induce.json", json.dumps(source, indent=2))
-    assert json.loads(found.left) == {"metadata": {"n": 2}, "examples": {"2": {"input": "b"}}}
-    assert json.loads(found_in("labels.json", json.dumps({TEXT: "x", "b": "y"})).left) == {"b": "y"}
-    lists = {"train": ["a", TEXT], "test": ["b"]}
-    assert json.loads(found_in("lists.json", json.dumps(lists)).left) == {"train": ["a"], "test": ["b"]}
-    assert found_in("single.json", json.dumps({"input": TEXT, "output": "x"})).left is None
+    assert shown_in("induce.json", json.dumps(source, indent=2)) == ["line 7"]
+    assert shown_in("labels.json", json.dumps({TEXT: "x", "b": "y"})) == ["line 1"]
 
 
-def test_a_pool_loses_the_row_and_stays_what_its_contract_says(tmp_path):
+def test_a_pool_with_the_row_is_ours_to_delete_and_one_without_it_stays(tmp_path):
     rows = [Exemplar(0, "a", ("x",), None), Exemplar(1, f" {TEXT} ", ("y",), True), Exemplar(2, "b", ("z",), False)]
     write_exemplars(tmp_path / "pool", contracts.EXEMPLAR_POOL, rows)
-    before = pq.read_table(tmp_path / "pool")
-    found = found_in("pool", (tmp_path / "pool").read_bytes())
-    left = pq.read_table(io.BytesIO(found.left))
-    assert (found.rows, left.schema, left.schema.metadata) == (1, before.schema, before.schema.metadata)
-    assert left.equals(before.take([0, 2]))
+    assert held_in("anywhere", (tmp_path / "pool").read_bytes())
+    assert shown_in("anywhere", (tmp_path / "pool").read_bytes(), "another one") == []
 
 
-def test_predictions_and_instructions_lose_what_repeats_it(tmp_path):
-    predictions = {
-        "sequence": ["best"] * 4,
-        "exemplar_id": [0, 1, 2, 3],
-        "prompt_sha256": ["0" * 64] * 4,
-        "prediction": ["x", TEXT, "x", f"Input: {TEXT}\nOutput: x"],
-        "outputs": [["x"], ["x"], ["y", TEXT], ["x"]],
-        "score": [1.0, 0.0, 0.0, 0.0],
-        "is_kept": [True] * 4,
-        "failure": [""] * 4,
-    }
-    write_table(tmp_path / "predictions", contracts.PREDICTIONS, predictions)
-    found = found_in("predictions", (tmp_path / "predictions").read_bytes())
-    assert pq.read_table(io.BytesIO(found.left))["exemplar_id"].to_pylist() == [0]
-    instructions = {"instruction_id": [0, 1], "text": ["", TEXT]}
-    write_table(tmp_path / "instructions", contracts.INSTRUCTIONS, instructions)
-    assert found_in("instructions", (tmp_path / "instructions").read_bytes()).rows == 1
-    assert found_in("predictions", (tmp_path / "predictions").read_bytes(), "best") is None
+def test_predictions_and_instructions_hold_what_repeats_it(tmp_path):
+    for prediction, outputs in ((TEXT, ["x"]), ("x", ["y", TEXT]), (f"Input: {TEXT}\nOutput: x", ["x"])):
+        predictions = {
+            **{"sequence": ["best"] * 2, "exemplar_id": [0, 1], "prompt_sha256": ["0" * 64] * 2},
+            **{"prediction": ["x", prediction], "outputs": [["x"], outputs]},
+            **{"score": [1.0, 0.0], "is_kept": [True] * 2, "failure": [""] * 2},
+        }
+        write_table(tmp_path / "predictions", contracts.PREDICTIONS, predictions)
+        assert held_in("predictions", (tmp_path / "predictions").read_bytes())
+        assert shown_in("predictions", (tmp_path / "predictions").read_bytes(), "best") == []
+    write_table(tmp_path / "instructions", contracts.INSTRUCTIONS, {"instruction_id": [0, 1], "text": ["", TEXT]})
+    assert held_in("instructions", (tmp_path / "instructions").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -156,73 +151,72 @@ def test_predictions_and_instructions_lose_what_repeats_it(tmp_path):
 def test_of_any_parquet_every_column_of_text_is_read(values):
     file = io.BytesIO()
     pq.write_table(pa.table({"n": [1, 2], "values": values}), file)
-    left = pq.read_table(io.BytesIO(found_in("t.parquet", file.getvalue()).left))
-    assert (left["n"].to_pylist(), left["values"].type) == ([1], values.type)
+    for known in (True, False):
+        assert shown_in("t.parquet", file.getvalue(), known=known) == ["row 2"]
 
 
-def test_a_spreadsheet_that_holds_the_row_is_named_with_its_place_and_left():
+def test_a_row_of_any_sheet_of_a_spreadsheet_is_named_with_its_place():
     book = openpyxl.Workbook()
     book.active.append(["text", "n"])
     book.create_sheet("more").append([f" {TEXT} ", 3.0])
     file = io.BytesIO()
     book.save(file)
-    with pytest.raises(
-        LineageError, match="it holds the row, in row 1 of 'more': spreadsheets are not rewritten, remove"
-    ):
-        found_in("t.xlsx", file.getvalue())
-    with pytest.raises(LineageError, match="in row 1 of 'more'"):
-        found_in("t.xlsx", file.getvalue(), row="3")
-    assert found_in("t.xlsx", file.getvalue(), row="other") is None
-    with pytest.raises(LineageError, match="no spreadsheet that can be read"):
-        found_in("t.xlsx", file.getvalue()[:-40])
+    assert shown_in("t.xlsx", file.getvalue()) == shown_in("t.xlsx", file.getvalue(), "3") == ["sheet 'more', row 1"]
+    assert shown_in("t.xlsx", file.getvalue(), "other") == []
+    with pytest.raises(LineageError, match="cannot be read as xlsx"):
+        shown_in("t.xlsx", file.getvalue()[:-40])
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "cp1252", "latin-1"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_tables_in_other_encodings_and_compressed_lose_the_row_and_keep_the_rest(encoding, packed):
+def test_a_row_of_a_table_in_another_encoding_or_compressed_is_named_by_its_line(encoding, packed):
     mark = "\ufeff" if "16" in encoding else ""
-    kept = mark + "text,label\nfür dich,x\n\x81,z\n" if encoding == "latin-1" else mark + "text,label\nfür dich,x\n"
-    content = f"{kept}für mich,y\n".encode(encoding)
-    found = found_in("t.csv.gz" if packed else "t.csv", gzip.compress(content) if packed else content, "für mich")
-    left = gzip.decompress(found.left) if packed else found.left
-    assert (found.rows, left) == (1, kept.encode(encoding))
+    other = "\x81,z\n" if encoding == "latin-1" else "andere,z\n"
+    content = f"{mark}text,label\nfür dich,x\n{other}für mich und alle,y\n".encode(encoding)
+    name, content = ("t.csv.gz", gzip.compress(content)) if packed else ("t.csv", content)
+    for known in (True, False):
+        assert shown_in(name, content, "für mich und alle", known) == ["line 4"]
 
 
-def test_a_table_that_cannot_be_read_is_named_not_skipped():
-    with pytest.raises(LineageError, match="no Parquet that can be read"):
-        found_in("pool", b"PAR1 and nothing more")
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("pool", b"PAR1 and nothing more", "cannot be read as Parquet"),
+        ("t.csv.gz", b"\x1f\x8b and nothing more", "cannot be read as gzip"),
+        ("all.zip", b"PK\x03\x04 and more", "a zip archive, which is not searched"),
+        ("other.sqlite", b"SQLite format 3\0 and more", "a SQLite database, which is not searched"),
+    ],
+)
+def test_what_cannot_be_searched_is_named_not_skipped(name, content, said):
+    with pytest.raises(LineageError, match=said):
+        shown_in(name, content)
 
 
-def test_prompts_reports_and_answers_go_whole():
+def test_prompts_reports_and_answers_are_ours_to_delete():
     page = f'<!doctype html><meta charset="utf-8"><meta name="ease-rows" content="{"0" * 64} {row_hash(TEXT)}">'
-    for name, content, kind in (
-        ("prompt.txt", PROMPT, "prompt"),
-        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2), "prompt"),
-        ("chat.json", json.dumps([{"role": "system", "content": "x"}, {"role": "user", "content": TEXT}]), "document"),
-        ("report.html", page, "page"),
-        ("cells/ab.json", json.dumps({"contract": contracts.COMPARISON_CELL.stamp, "input": ["x", TEXT]}), "document"),
-        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT}), "answer"),
-        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"}), "answer"),
+    for name, content in (
+        ("prompt.txt", PROMPT),
+        ("messages.json", json.dumps([{"role": "user", "content": PROMPT}], indent=2)),
+        ("harmful_exemplars.json", json.dumps([{"exemplar_id": 1, "input": TEXT}])),
+        ("report.html", page),
+        ("cells/ab.json", json.dumps({"contract": contracts.COMPARISON_CELL.stamp, "input": ["x", TEXT]})),
+        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": TEXT})),
+        ("ab/abc", "0" * 64 + "\n" + json.dumps({"text": f"x\n\nInput: {TEXT}\nOutput: y"})),
     ):
-        found = found_in(name, content)
-        assert (found.kind, found.rows, found.left) == (kind, 0, None), name
+        assert held_in(name, content), name
 
 
 def test_an_exemplar_of_several_paragraphs_is_found_in_its_prompt():
     text = "first line\n\nInput: not the end\nOutput: nor this\n\nlast line"
-    assert found_in("prompt.txt", f"Input: a\nOutput: b\n\nInput: {text}\nOutput: x\n\n", text).kind == "prompt"
+    assert held_in("prompt.txt", f"Input: a\nOutput: b\n\nInput: {text}\nOutput: x\n\n", text)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "store/lineage/runs/some-run/optimize-3f90e35f-99a1-4969-a471-b66717a43618.json",
         "lineage/attempts/53db9421f037e439bcd2b0c54c075e33/3f90e35f-99a1-4969-a471-b66717a43618",
-        f"lineage/tombstones/{'0' * 64}/2026-11-22T071114.332+0000.json",
         f"prompts/rows/{'0' * 64}/20261122T073935Z-bd2bfe70",
         f"prompts/prompts/{'0' * 64}/20261122T073935Z-bd2bfe70",
-        "prompts/versions/20261122T073935Z-bd2bfe70/version.json",
-        "prompts/versions/20261122T073935Z-bd2bfe70/records/report-1.json",
         "prompts/versions/20261122T073935Z-bd2bfe70/lineage.openlineage.jsonl",
         "prompts/versions/20261122T073935Z-bd2bfe70/provenance.intoto.json",
         "prompts/latest.json",
@@ -233,23 +227,26 @@ def test_an_exemplar_of_several_paragraphs_is_found_in_its_prompt():
     ],
 )
 def test_records_indices_and_journals_are_never_touched(name):
-    assert found_in(f"s3://bucket/{name}", json.dumps({"text": "local", "phase": "initial"}), "local") is None
+    assert shown_in(f"s3://bucket/{name}", json.dumps({"text": "local", "phase": "initial"}), "local") == []
 
 
-def test_a_record_is_known_by_what_it_says_wherever_it_was_copied():
-    assert found_in("copy.json", encode({"parameters": {"llm_base_url": "local"}}), "local") is None
+@pytest.mark.parametrize("contract", [CONTRACT, MANIFEST_CONTRACT, TOMBSTONE_CONTRACT])
+def test_a_record_a_manifest_and_a_tombstone_are_known_by_their_contract_wherever_they_were_copied(contract):
+    content = encode({"parameters": {"llm_base_url": "local"}}, contract)
+    assert shown_in("copy.json", content, "local") == []
+    assert has_digests_only("copy.json", content)
 
 
 def test_what_quotes_a_text_is_known_in_every_spelling():
     file = io.BytesIO()
     pq.write_table(pa.table({"text": [f"they said: {TEXT}!"]}), file)
     for content in (f"x {TEXT} x", json.dumps(f"x {TEXT} x"), html.escape(f"x {TEXT} x")):
-        assert quotes(content.encode(), TEXT)
-    assert quotes(file.getvalue(), TEXT)
-    assert not quotes(b"something else", TEXT)
+        for name in ("notes.txt", "lineage/attempts/0/3f90e35f-99a1-4969-a471-b66717a43618"):
+            assert shown_in(name, f"\n{content}") == ["line 2"]
+    assert shown_in("t.parquet", file.getvalue()) == ["row 1"]
+    assert shown_in("notes.txt", "something else") == []
 
 
 def test_of_a_page_that_is_not_ours_it_is_only_said_that_it_quotes_a_row():
-    page = f"<html><td>{html.escape(TEXT)}</td><pre>{html.escape(PROMPT)}</pre></html>"
-    assert found_in("page.html", page) is None
-    assert quotes(page.encode(), TEXT)
+    page = f"<html><td>{html.escape(TEXT)}</td>\n<pre>{html.escape(PROMPT)}</pre></html>"
+    assert shown_in("page.html", page) == ["line 1", "line 4"]

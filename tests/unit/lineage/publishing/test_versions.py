@@ -98,8 +98,8 @@ def latest_of(store):
 def test_latest_moves_to_the_version_that_was_it_before_and_does_not_hold_the_row(tmp_path):
     store = published(tmp_path, ("v1", "ab"), ("v2", "b"), ("v3", "ax"), ("v4", "a"))
     write(store, "v5", "c")  # was refused
-    assert move_latest(store, row_hash("a")).version == latest_of(store) == "v2"
-    assert move_latest(store, row_hash("a")) is None
+    assert move_latest(store, [row_hash("a")]).version == latest_of(store) == "v2"
+    assert move_latest(store, [row_hash("a")]) is None
     assert list(verify_versions(str(tmp_path))) == []
 
 
@@ -107,19 +107,19 @@ def test_latest_moves_to_the_newest_where_none_before_it_is_left(tmp_path):
     store = published(tmp_path, ("v1", "a"), ("v3", "a"))
     write(store, "v2", "b")
     write(store, "v4", "c")
-    assert move_latest(store, row_hash("a")).version == latest_of(store) == "v4"
+    assert move_latest(store, [row_hash("a")]).version == latest_of(store) == "v4"
 
 
 def test_latest_goes_where_no_version_without_the_row_has_its_prompt(tmp_path):
     store = published(tmp_path, ("v1", "b"), ("v2", "a"))
     store.delete(f"versions/v1/{PROMPT_TEXT}")
-    assert move_latest(store, row_hash("a")).after is None
+    assert move_latest(store, [row_hash("a")]).after is None
     assert (latest_of(store), store.read("latest.json")) == (None, None)
 
 
 def test_latest_stays_where_it_does_not_hold_the_row(tmp_path):
     store = published(tmp_path, ("v1", "a"), ("v2", "b"))
-    assert move_latest(store, row_hash("a")) is None
+    assert move_latest(store, [row_hash("a")]) is None
     assert latest_of(store) == "v2"
 
 
@@ -133,7 +133,7 @@ def test_a_version_published_while_latest_is_moved_is_not_lost(tmp_path, monkeyp
         return swap(name, content, expected)
 
     monkeypatch.setattr(store, "swap", late)
-    assert move_latest(store, row_hash("a")) is None
+    assert move_latest(store, [row_hash("a")]) is None
     assert latest_of(store) == "v2"
 
 
@@ -141,10 +141,10 @@ def test_nobody_publishes_while_latest_goes_and_the_removal_ends_it(tmp_path, mo
     store = published(tmp_path, ("v1", "a"))
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(FileStore, "delete", kill)
-        move_latest(store, row_hash("a"))
+        move_latest(store, [row_hash("a")])
     with pytest.raises(LineageError, match="is being removed; run the `ease forget` that did not end again"):
         read_latest(store)
-    move_latest(store, row_hash("a"))
+    move_latest(store, [row_hash("a")])
     assert read_latest(store) is None
 
 
