@@ -46,7 +46,7 @@ _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\
 _CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
 _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-KEPT_TEXTS = 4096
+KEPT_TEXTS = 1024
 """Of outputs and answers, which are compared again and again, the normal forms are kept."""
 
 

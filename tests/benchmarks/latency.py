@@ -8,6 +8,9 @@ history" compares with the same search without latency, whose answers come in an
 import argparse
 import sys
 import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
@@ -46,40 +49,59 @@ def main() -> int:
 def measured(method: str, parallel: int, arguments: argparse.Namespace) -> str:
     """A row of the table."""
     mean, spread, in_flight = arguments.latency_seconds, arguments.spread_seconds, arguments.in_flight
-    history, seconds, busy = searched(method, parallel, arguments.budget, in_flight, mean, spread)
-    at_once, *_ = searched(method, parallel, arguments.budget, in_flight, 0.0, 0.0)
-    least = len(history) * ROWS * mean / in_flight
-    same = "yes" if history == at_once else "NO"
-    evaluations = len(history)
+    values = {"validation_size": ROWS, "method": method, "budget": arguments.budget, "parallel": parallel}
+    search = searched(values, in_flight, mean, spread)
+    evaluations = len(search.history)
+    least = evaluations * ROWS * mean / in_flight
+    same = "yes" if search.history == searched(values, in_flight).history else "NO"
+    seconds, busy = search.seconds, search.under_way
     return (
         f"| {method} | {parallel} | {evaluations} | {least:.0f} s | {seconds:.0f} s | {busy / in_flight:.1%} | {same} |"
     )
 
 
-def searched(
-    method: str, parallel: int, budget: int, in_flight: int, mean: float, spread: float
-) -> tuple[list[tuple[object, object]], float, float]:
-    """Sequences with their scores, the seconds of the search, and the requests that the endpoint had under way.
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """A search that ended.
 
-    With the paper's sizes, journal and cache on local files.
+    Args:
+        history: sequences with their scores, and the rows of each.
+        seconds: of the search, as its report says; stage_seconds: until its artifacts were written.
+        under_way: requests that the endpoint had, in the mean.
     """
+
+    history: list[tuple[object, ...]]
+    seconds: float
+    stage_seconds: float
+    under_way: float
+
+
+def searched(values: Mapping[str, object], in_flight: int, mean: float = 0.0, spread: float = 0.0) -> Searched:
+    """Journal, cache and record on local files; a table of yes and no, of which the pool has a hundred rows."""
     with tempfile.TemporaryDirectory() as folder, endpoint(mean, spread) as served:
         at = Workspace(Path(folder))
         table = Path(folder, "questions.csv")
-        table.write_text("question,answer\n" + "".join(f"question {n},{('yes', 'no')[n % 2]}\n" for n in range(200)))
+        table.write_text("question,answer\n" + "".join(f"question {n},{('yes', 'no')[n % 2]}\n" for n in range(220)))
         parameters = parse_parameters(
             {
                 **{"task": "table", "task_uri": str(table), "input_columns": "question", "output_column": "answer"},
-                **{"validation_size": ROWS, "store_uri": at.store},
-                **{"llm_base_url": served.url, "llm_model": MODEL, "llm_concurrency": in_flight},
-                **{"method": method, "budget": budget, "parallel": parallel},
+                **{"pool_size": 100, "test_size": 20, "store_uri": f"{folder}/store", "max_llm_requests": 0},
+                **{"llm_base_url": served.url, "llm_model": MODEL, "llm_concurrency": in_flight, "max_zero_answers": 0},
+                **values,
             }
         )
-        run_stages(at, parameters, *modules_between("", "optimize"), optimize)
+        run_stages(at, parameters, *modules_between("", "optimize"))
+        begun = time.perf_counter()
+        run_stages(at, parameters, optimize)
+        stage_seconds = time.perf_counter() - begun
         summary = read_document(Path(at.search), contracts.SEARCH_SUMMARY)
-        table = read_table(Path(at.history), contracts.HISTORY)
-        history = [(row["exemplar_ids"], row["score"]) for row in table.to_pylist()]
-    return history, summary["seconds"]["total"], served.mean_under_way
+        rows = read_table(Path(at.history), contracts.HISTORY).to_pylist()
+    return Searched(
+        history=[(row["exemplar_ids"], row["score"], row["row_ids"]) for row in rows],
+        seconds=summary["seconds"]["total"],
+        stage_seconds=stage_seconds,
+        under_way=served.mean_under_way,
+    )
 
 
 if __name__ == "__main__":
