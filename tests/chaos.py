@@ -34,9 +34,9 @@ from unittest.mock import patch
 import pyarrow.parquet as pq
 
 from ease_lib.artifacts.store import S3Store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import FOLDER, object_name
 from ease_lib.black_box.client import Sampling
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.parsing import parse_parameters, read_by
 from ease_lib.errors import StoreError
 from ease_lib.evaluation.objective import SHORT_ANSWER_TOKENS
@@ -347,7 +347,7 @@ class _Chaos:
     def _is_stored(self, prompt: str) -> bool:
         """By the address that the client gives an answer."""
         sampling = Sampling(max_tokens=SHORT_ANSWER_TOKENS, stop="\n")
-        asked = Asked(endpoint=self._endpoint.base_url, model=faults.MODEL, api="chat", sampling=sampling)
+        asked = LLMIdentity(endpoint=self._endpoint.base_url, model=faults.MODEL, api="chat", sampling=sampling)
         return self._stored.read(object_name(asked.answer_key(prompt))) is not None
 
     def _counted(self, fault: faults.Fault, name: str) -> faults.Fault:

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store
-from ease_lib.black_box.asked import AnswerKeys, Asked
 from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.llm_identity import AnswerKeys, LLMIdentity
 from ease_lib.digests import sha256_of_text
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
@@ -193,7 +193,7 @@ class CachingClient:
         self,
         client: LLMClient,
         cache: ResponseCache,
-        asked: Asked,
+        asked: LLMIdentity,
         notes: Notes,
         left_out: Callable[[], frozenset[str]] = frozenset,
     ) -> None:

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from ease_lib.artifacts.functions import load_function
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, ResponseCache
 from ease_lib.black_box.client import (
     JUDGE_REMEDIES,
@@ -37,6 +36,7 @@ from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.failures import FailurePolicy, without_credentials
 from ease_lib.black_box.in_process import FunctionClient, OwnFunction
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.local_llm import weights_path
 from ease_lib.black_box.meter import Meter, MeteredClient
 from ease_lib.black_box.pace import PacedClient, Schedule, schedules
@@ -62,7 +62,7 @@ class Link:
     """
 
     config: EndpointConfig
-    asked: Asked
+    asked: LLMIdentity
     around: Surroundings
     schedules: tuple[Schedule | None, Schedule | None]
     left_out: Callable[[], frozenset[str]]
@@ -123,10 +123,10 @@ class Surroundings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connected:
+class ConnectedLLM:
     """One LLM behind its layers; `wire` counts the answers that this process had from it."""
 
-    asked: Asked
+    asked: LLMIdentity
     client: LLMClient
     wire: InnermostClient
 
@@ -138,14 +138,14 @@ class BlackBox:
     `meter` bounds what both may still send; `loop` is the event loop that their clients live in.
     """
 
-    answering: Connected
-    judge: Connected | None
+    answering: ConnectedLLM
+    judge: ConnectedLLM | None
     meter: Meter
     loop: asyncio.Runner
     failures: FailurePolicy
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> LLMIdentity:
         return self.answering.asked
 
     @property
@@ -164,7 +164,7 @@ class BlackBox:
 
 
 class _Wire(NamedTuple):
-    asked: Asked
+    asked: LLMIdentity
     client: InnermostClient
 
 
@@ -176,7 +176,7 @@ def connect(
     *,
     generation: str = "",
     judge: JudgeConfig | None = None,
-) -> Connected:
+) -> ConnectedLLM:
     """An LLM behind its layers, until `stack` ends; to every request it gives `llm_thinking_tokens` on top.
 
     Args:
@@ -206,7 +206,7 @@ def connect(
     client: LLMClient = wire.client
     for layer in LAYERS:
         client = layer(client, at)
-    return Connected(asked=wire.asked, client=client, wire=wire.client)
+    return ConnectedLLM(asked=wire.asked, client=client, wire=wire.client)
 
 
 def _callers(config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str) -> _Wire:
@@ -225,7 +225,9 @@ def _named(config: EndpointConfig, sampling: Sampling, around: Surroundings, gen
 def _function(
     own: OwnFunction, endpoint: str, config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str
 ) -> _Wire:
-    asked = Asked(endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra)
+    asked = LLMIdentity(
+        endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra
+    )
     asked = _of_generation(asked, generation, EndpointNotes(around.store, asked, around.sources.notes))
     return _Wire(asked, FunctionClient(own, config.llm_concurrency, around.sources.notes))
 
@@ -238,7 +240,7 @@ def _served(
     variable = JUDGE_KEY_VARIABLE if judge and judge.judge_base_url else KEY_VARIABLE
     remedies = JUDGE_REMEDIES if judge else REMEDIES
     key = "" if is_local else endpoint_key(url, variable)
-    asked = Asked(
+    asked = LLMIdentity(
         endpoint=LOCAL if is_local else without_credentials(url),
         model=around.loop.run(asked_model(config, url, key, remedies)),
         api=_api(config, sampling),
@@ -263,7 +265,7 @@ def _served(
     return _Wire(_of_generation(asked, generation, kept), client)
 
 
-def _of_generation(asked: Asked, generation: str, kept: EndpointNotes) -> Asked:
+def _of_generation(asked: LLMIdentity, generation: str, kept: EndpointNotes) -> LLMIdentity:
     return replace(asked, generation=generation or kept.read().answers)
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ease_lib.artifacts.store import Store
-from ease_lib.black_box.asked import FIRST, Asked
+from ease_lib.black_box.llm_identity import FIRST, LLMIdentity
 from ease_lib.digests import sha256_of_json
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
@@ -54,7 +54,7 @@ class EndpointNotes:
         met: notes of the stage, for its lineage record.
     """
 
-    def __init__(self, store: Store | None, asked: Asked, met: Notes) -> None:
+    def __init__(self, store: Store | None, asked: LLMIdentity, met: Notes) -> None:
         self._store = store
         self._met = met
         self._asked = asked.endpoint_identity

@@ -16,8 +16,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ease_lib.artifacts.store import Store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import EndpointError, StoreError
 
@@ -119,7 +119,9 @@ class PacedClient:
         return completion
 
 
-def schedules(config: EndpointConfig, asked: Asked, store: Store | None) -> tuple[Schedule | None, Schedule | None]:
+def schedules(
+    config: EndpointConfig, asked: LLMIdentity, store: Store | None
+) -> tuple[Schedule | None, Schedule | None]:
     """Of requests and of tokens, where they are limited; who has the same store, endpoint and model shares them."""
     limits = {"requests": config.llm_requests_per_minute, "tokens": config.llm_tokens_per_minute}
     requests, tokens = (

@@ -41,7 +41,7 @@ Cells = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class MethodRow:
     """A task at a noise ratio on an endpoint, with its finished cells by method, in order of repeats."""
 
     task: str
@@ -106,14 +106,14 @@ def paired(one: Mapping[Any, float], other: Mapping[Any, float]) -> tuple[list[f
     return [one[key] for key in keys], [other[key] for key in keys]
 
 
-def rows_of(cells: Cells) -> list[Row]:
+def rows_of(cells: Cells) -> list[MethodRow]:
     """In the order in which the cells name them first."""
     grouped: dict[tuple[str, float, str], dict[str, list[Mapping[str, Any]]]] = {}
     for cell in sorted(cells, key=lambda cell: int(cell["repeat"])):
         key = cell["task"], cell["noise_ratio"], cell["endpoint"]
         grouped.setdefault(key, {}).setdefault(cell["method"], []).append(cell)
     return [
-        Row(task=task, noise_ratio=noise, endpoint=endpoint, cells=by_method)
+        MethodRow(task=task, noise_ratio=noise, endpoint=endpoint, cells=by_method)
         for (task, noise, endpoint), by_method in grouped.items()
     ]
 
@@ -122,7 +122,7 @@ def methods_of(cells: Cells) -> list[str]:
     return list(dict.fromkeys(cell["method"] for cell in cells))
 
 
-def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[str, Any]]:
+def summarise_methods(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[dict[str, Any]]:
     """Per method: how often best or tied, its mean scores, what it asks and costs.
 
     `optimism` is what the searches expected
@@ -156,7 +156,7 @@ def summarise_methods(rows: Sequence[Row], methods: Sequence[str]) -> list[dict[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class ScoreDifference:
     """The mean test score of the method with the highest one less another's.
 
     Args:
@@ -191,7 +191,7 @@ class Difference:
         return self.p < SIGNIFICANCE and self.mean < 0
 
 
-def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]:
+def differences(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[ScoreDifference]:
     """What the method with the highest mean test score is ahead of each other one, the nearest first.
 
     The highest is that over the rows which all methods have, where there are any; a pair is compared on all that both
@@ -216,7 +216,7 @@ def differences(rows: Sequence[Row], methods: Sequence[str]) -> list[Difference]
         shared = [row for row in rows if row.cells.get(first) and row.cells.get(other)]
         requests = _requests(shared, first)
         found.append(
-            Difference(
+            ScoreDifference(
                 method=first,
                 other=other,
                 over="repeats" if len(rows) == 1 else "rows",
@@ -243,7 +243,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
     return max(repeats_needed(methods), math.ceil((reach * deviation / mean) ** 2))
 
 
-def headline(found: Sequence[Difference]) -> str:
+def headline(found: Sequence[ScoreDifference]) -> str:
     """Which method to take, in a sentence: whom it beats beyond luck, and against whom there is no evidence.
 
     Empty where there is no other method.
@@ -263,7 +263,7 @@ def headline(found: Sequence[Difference]) -> str:
     return f"No method is shown to be better: {highest} {first}; {'; '.join(filter(None, (there_is, behind)))}."
 
 
-def _listed(found: Sequence[Difference]) -> str:
+def _listed(found: Sequence[ScoreDifference]) -> str:
     """Methods with the points that the first is ahead; where they asked much more or less than it did, how much."""
     texts = []
     for each in found:
@@ -273,11 +273,11 @@ def _listed(found: Sequence[Difference]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _requests(rows: Sequence[Row], method: str) -> float:
+def _requests(rows: Sequence[MethodRow], method: str) -> float:
     return _mean(cell["llm_requests"] for row in rows for cell in row.cells.get(method, ()))
 
 
-def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
+def gaps(rows: Sequence[MethodRow], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
     """Per endpoint, the mean of `method` less `other` over tasks and repeats: how much selection matters to a model."""
     found = []
     for endpoint in dict.fromkeys(row.endpoint for row in rows):
@@ -293,7 +293,7 @@ def gaps(rows: Sequence[Row], method: str, other: str = RANDOM_SEARCH) -> list[d
     return found
 
 
-def mean_curves(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, Curve]:
+def mean_curves(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[str, Curve]:
     """Mean incumbent's validation score after every `ANSWERS_PER_POINT` answers; a search that ended keeps its last.
 
     Intervals are of a method's own part: what all methods share at a task and repeat is taken off before (Morey, 2008),
@@ -392,7 +392,7 @@ def found_by_comparison(cells: Cells) -> dict[str, Any]:
     }
 
 
-def _prompts(rows: Sequence[Row], methods: Sequence[str]) -> dict[tuple[int, str], list[Mapping[str, Any]]]:
+def _prompts(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[tuple[int, str], list[Mapping[str, Any]]]:
     """The cells whose winning prompts the page shows, by row and method; beyond `MOST_CHARACTERS` it shows no more."""
     prompts, left = {}, MOST_CHARACTERS
     for number, row in enumerate(rows):
@@ -435,7 +435,7 @@ def _shown(cells: Cells, figures: Figures | None) -> dict[str, Any]:
     }
 
 
-def _pairs(rows: Sequence[Row], one: str, other: str) -> list[tuple[float, float]]:
+def _pairs(rows: Sequence[MethodRow], one: str, other: str) -> list[tuple[float, float]]:
     """Test scores of two methods: means of each row that has both; of a single row its repeats."""
     scores = [paired(row.scores(one, "test_score"), row.scores(other, "test_score")) for row in rows]
     if len(rows) == 1:
@@ -459,7 +459,7 @@ def _name_of(cell: Mapping[str, Any], *, with_endpoint: bool) -> str:
     return f"{name}, at {cell['endpoint']}" if with_endpoint else name
 
 
-def _cell(row: Row, method: str, score: str, *, repeats: int, figures: Figures | None) -> str:
+def _cell(row: MethodRow, method: str, score: str, *, repeats: int, figures: Figures | None) -> str:
     figure = figures.of(row.task, row.noise_ratio, method) if figures and score == "test_score" else None
     published = "" if figure is None else f" [{figure:.3f}]"
     cells = row.cells.get(method)

@@ -37,7 +37,7 @@ class SearchState:
     cost_usd: float
 
 
-class Progress:
+class SearchProgress:
     """Called after every evaluation.
 
     Args:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
 from ease_lib.digests import key_of
 from ease_lib.embedding.embedder import Embedder
@@ -53,8 +53,8 @@ class Scored:
         failures: what becomes of rows that the endpoint refuses (`llm_failures`).
     """
 
-    asked: Asked
-    judge: Asked | None
+    asked: LLMIdentity
+    judge: LLMIdentity | None
     metric: str
     metric_sha256: str
     requirement: Mapping[str, Any]

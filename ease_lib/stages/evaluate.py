@@ -22,7 +22,7 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_records,
 )
-from ease_lib.black_box.asked import Asked
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.sections import JUDGE, Asks
 from ease_lib.digests import sha256_of_files, sha256_of_text
 from ease_lib.errors import CapReached
@@ -219,7 +219,9 @@ def _summary(
     }
 
 
-def _kept(evaluations: Mapping[str, Evaluation], requirement: LoadedRequirement, judge: Asked | None) -> dict[str, Any]:
+def _kept(
+    evaluations: Mapping[str, Evaluation], requirement: LoadedRequirement, judge: LLMIdentity | None
+) -> dict[str, Any]:
     """How many answers of the winner keep what is required, and the share of those to random exemplars that do."""
     winner, random = (
         [kept for name, evaluation in evaluations.items() if name.split()[0] == asked for kept in evaluation.kept]
@@ -242,7 +244,9 @@ def _less(evaluations: Mapping[str, Evaluation], rival: str) -> dict[str, Any]:
     return paired_gain(evaluations[BEST].scores, *others) if others else {}
 
 
-def _judge(judge: Asked, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]) -> dict[str, Any]:
+def _judge(
+    judge: LLMIdentity, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]
+) -> dict[str, Any]:
     """Who judged, and how often it agrees with the expected outputs about the winner's answers.
 
     Args:

@@ -34,7 +34,7 @@ from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.outcome import outcome_of
 from ease_lib.search.plan import Plan
-from ease_lib.search.progress import Progress
+from ease_lib.search.progress import SearchProgress
 from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
 from ease_lib.search.task import SearchTask, read_search_task
 from ease_lib.search.warm_start import open_memory
@@ -100,7 +100,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
                 caps=plan.caps,
                 parallel=settings.under_way,
                 ahead=plan.ahead(black_box),
-                on_record=Progress(optimizer, settings, problem, prices_of(config), run.host.progress.searched, known),
+                on_record=SearchProgress(
+                    optimizer, settings, problem, prices_of(config), run.host.progress.searched, known
+                ),
             )
         outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
         if outcome is None:

@@ -17,7 +17,7 @@ from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_p
 from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.rows import passes_of_test_set
-from ease_lib.running.comparison.left import Left, place_of
+from ease_lib.running.comparison.comparison_store import ComparisonStore, place_of
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import (
@@ -74,7 +74,7 @@ def execute(
             place = place_of(places[0], host.context.run_id)
             document = {"place": place, "cells": [cell.document for cell in cells]}
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
-            Left.at(place).keep_plan(planned)
+            ComparisonStore.at(place).keep_plan(planned)
         logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
         return [{"place": place, "number": number} for number in range(len(cells))]
 

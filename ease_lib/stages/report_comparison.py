@@ -16,7 +16,7 @@ from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison import finished_of, found_by_comparison, render_comparison_page, render_markdown
 from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.cells import failed
-from ease_lib.running.comparison.left import Left, cells_of
+from ease_lib.running.comparison.comparison_store import ComparisonStore, cells_of
 from ease_lib.running.run import open_host, open_run
 from ease_lib.running.stage import (
     Artifact,
@@ -67,7 +67,7 @@ def execute(
         open_run(host, "", "") as unkept,
     ):
         planned = read_document(Path(plan.path), contracts.COMPARISON_PLAN)
-        left = Left.at(planned["place"])
+        left = ComparisonStore.at(planned["place"])
         found = [(cell, left.result(number, Path(folder))) for number, cell in enumerate(cells_of(planned))]
         cells = [result for _, result in found if result]
         made = {"page": page, "results": results}

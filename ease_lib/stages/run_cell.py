@@ -15,7 +15,7 @@ from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_document
 from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.running.comparison.cells import attempted, failed
-from ease_lib.running.comparison.left import Left
+from ease_lib.running.comparison.comparison_store import ComparisonStore
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host, open_run, run_of
 from ease_lib.running.run_context import how_earlier_attempts_died, is_last_attempt
@@ -55,7 +55,7 @@ def execute(
         tempfile.TemporaryDirectory() as folder,
         open_host(patience_seconds=PATIENCE_SECONDS) as host,
     ):
-        left = Left.at(str(cell["place"]))
+        left = ComparisonStore.at(str(cell["place"]))
         wanted = left.cells()[number]
         parameters = parse_parameters(wanted.parameters)
         work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))

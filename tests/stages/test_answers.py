@@ -8,9 +8,9 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box import retries
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import StoreError
 from ease_lib.lineage.verification import verify_place
@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 @pytest.fixture
 def notes(tmp_path):
-    asked = Asked(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
+    asked = LLMIdentity(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
     return EndpointNotes(open_store(str(tmp_path)), asked, Notes())
 
 

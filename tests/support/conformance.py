@@ -26,9 +26,9 @@ import openai  # noqa: F401 loaded here, once, and not in each of the processes 
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
@@ -48,7 +48,7 @@ KILLED_BUDGET = 9
 """Of searches that are killed: a process for each evaluation."""
 MOST_ATTEMPTS = 4 * KILLED_BUDGET
 KEY = "key"
-ASKED = Asked(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
+ASKED = LLMIdentity(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
 _fork_or_look = threading.Lock()
 """A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 

@@ -99,13 +99,13 @@ def _work(waiting: Any, finished: Any, jobs: int, folder: str) -> None:
     tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
     torch.set_num_threads(max(1, available_cores() // jobs))
     with open_host(patience_seconds=PATIENCE_SECONDS) as host:
-        worker = _Worker(host, Path(folder))
+        worker = _CellWorker(host, Path(folder))
         while (numbered := waiting.get()) is not None:
             number, cell = numbered
             finished.put((number, worker.done(cell)))
 
 
-class _Worker:
+class _CellWorker:
     """Runs cells, and keeps the artifacts of the last one for the next."""
 
     def __init__(self, host: Host, folder: Path) -> None:

@@ -241,14 +241,14 @@ class AnswerModel:
         self._own = variances.components["own"]
         self._level, self._level_variance = level
         self._codes: dict[str, tuple[int, tuple[Ints, Ints, Ints]]] = {}
-        self.kernels = {name: Grown(kernel) for name, kernel in kernels.items()}
+        self.kernels = {name: GrowingMatrix(kernel) for name, kernel in kernels.items()}
         prior = self._level_variance + self._own * np.eye(len(prompts))
         for name, kernel in kernels.items():
             prior += self.weight_variances[name] * kernel
         posterior = _Posterior.of(prior, table, variances)
-        self._root = _GrownRoot(_root(prior))
-        self._mean = Grown(posterior.mean)
-        self._covariance = Grown(posterior.covariance)
+        self._root = _GrowingRoot(_root(prior))
+        self._mean = GrowingMatrix(posterior.mean)
+        self._covariance = GrowingMatrix(posterior.covariance)
         self._row_places = {row: place for place, row in enumerate(rows.tolist())}
         self._told = [(table.prompt, table.row, table.score)]
         self._known_rows: _Rows | None = None
@@ -450,7 +450,7 @@ class _Rows:
 
     mean: Floats
     covariance: Floats
-    with_prompts: Grown
+    with_prompts: GrowingMatrix
 
     @classmethod
     def of(cls, table: AnswerTable, variances: Variances, posterior: _Posterior) -> _Rows:
@@ -458,10 +458,10 @@ class _Rows:
         given = -(table.counts / precision).T / variances.noise
         with_prompts = posterior.covariance @ given.T
         mean = table.row_sums / variances.noise / precision + given @ posterior.mean
-        return cls(mean, np.diag(1 / precision) + given @ with_prompts, Grown(with_prompts, columns=False))
+        return cls(mean, np.diag(1 / precision) + given @ with_prompts, GrowingMatrix(with_prompts, columns=False))
 
 
-class Grown:
+class GrowingMatrix:
     """A matrix or vector to which rows, and columns, are added without copying it each time."""
 
     def __init__(self, values: Floats, *, columns: bool = True) -> None:
@@ -493,7 +493,7 @@ class Grown:
         return room
 
 
-class _GrownRoot:
+class _GrowingRoot:
     """A lower triangular matrix to which rows are added; below it there is a part of the identity, so that systems are
     solved without copying it."""
 

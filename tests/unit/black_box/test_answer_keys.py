@@ -5,10 +5,10 @@ from contextlib import contextmanager
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.client import Completion, Sampling
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.in_process import OwnFunction
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.sections import EndpointConfig, JudgeConfig
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import Chat
@@ -63,7 +63,7 @@ def keys(monkeypatch, tmp_path):
             black_box.loop.run(client.complete(prompt))
         return kept.asked[-1]
 
-    asked = Asked(endpoint=URL, model=MODEL, api="chat", sampling=SAMPLING)
+    asked = LLMIdentity(endpoint=URL, model=MODEL, api="chat", sampling=SAMPLING)
     ask.kept = kept
     ask.notes = EndpointNotes(open_store(str(tmp_path)), asked, Notes())
     return ask

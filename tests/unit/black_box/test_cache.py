@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import FILE, FOLDER, CachingClient, kept_entries, open_cache, remove_entries
 from ease_lib.black_box.client import Completion, Sampling
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.errors import Overloaded, StoreError
 from ease_lib.notes import Notes
 
-ASKED = Asked(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
+ASKED = LLMIdentity(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
 
 
 class CountingClient:

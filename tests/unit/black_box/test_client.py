@@ -12,9 +12,9 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of, estimated_tokens
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import Chat
@@ -270,7 +270,7 @@ def test_what_a_request_says_beside_its_prompt_is_known(tmp_path):
 
 def test_answers_with_other_extras_are_other_answers():
     sampling = Sampling(max_tokens=8, stop="\n")
-    plain = Asked(endpoint="u", model="m", api="chat", sampling=sampling)
+    plain = LLMIdentity(endpoint="u", model="m", api="chat", sampling=sampling)
     assert replace(plain, extra={}).sent == plain.sent
     assert replace(plain, extra={"seed": 1}).answer_key("hi") != plain.answer_key("hi")
 
@@ -324,7 +324,7 @@ def test_what_was_refused_is_kept_for_the_next_run_and_tells_its_answers_apart(t
                 completion = black_box.loop.run(black_box.client.complete("hi"))
                 assert black_box.answering.wire.left_out == {"temperature"}
     assert (completion.cached, len(server.sent)) == (True, 2)
-    asked = Asked(endpoint=server.base_url, model=MODEL, api="chat", sampling=sampling)
+    asked = LLMIdentity(endpoint=server.base_url, model=MODEL, api="chat", sampling=sampling)
     with open_cache(open_store(str(tmp_path))) as cache:
         assert asyncio.run(cache.get(asked.answer_key("hi"), Notes())) is None
         assert asyncio.run(cache.get(asked.answer_key("hi", ["temperature"]), Notes()))

@@ -10,11 +10,11 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.asked import Asked
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.failures import FailurePolicy
+from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.meter import Allowance, Meter, MeteredClient
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.config.sections import EndpointConfig
@@ -40,7 +40,7 @@ from tests.support.faulty_endpoint import MODEL, faulty_endpoint, status
 ROWS = [Exemplar(number, f"query {number}", (str(number),)) for number in range(10)]
 SEQUENCE = [Exemplar(100, "a", ("b",))]
 
-ASKED = Asked(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
+ASKED = LLMIdentity(endpoint="e", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
 
 
 def query_number(prompt):

@@ -17,7 +17,7 @@ FIRST = "first"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class LLMIdentity:
     """An LLM as it is asked.
 
     Args:

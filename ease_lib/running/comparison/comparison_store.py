@@ -26,7 +26,7 @@ def place_of(store_uri: str, run_id: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Left:
+class ComparisonStore:
     """The plan of a comparison and what its cells have left.
 
     Args:
@@ -36,7 +36,7 @@ class Left:
     store: Store
 
     @classmethod
-    def at(cls, place: str) -> Left:
+    def at(cls, place: str) -> ComparisonStore:
         """At a place that `place_of` gave; a store that is away is waited for."""
         return cls(store=open_store(place, patience_seconds=PATIENCE_SECONDS))
 
