@@ -9,7 +9,7 @@ from ease_lib.config.sections import OptimizerConfig
 from ease_lib.evaluation.usage import Usage
 from ease_lib.search import progress
 from ease_lib.search.optimizers.history import Candidate, History, Observation
-from ease_lib.search.progress import Progress
+from ease_lib.search.progress import SearchProgress
 
 ROWS = 10
 
@@ -28,7 +28,7 @@ def followed(evaluations, *, seconds=0.0, known=(), monkeypatch, caplog):
     states, history = [], History()
     planned = SimpleNamespace(answers=evaluations * ROWS)
     settings = OptimizerConfig(method="ease", budget=evaluations)
-    told = Progress(object(), settings, planned, {"prompt_usd": 2.0}, states.append, known)
+    told = SearchProgress(object(), settings, planned, {"prompt_usd": 2.0}, states.append, known)
     with caplog.at_level(logging.INFO, logger="ease"):
         for iteration in range(len(known), evaluations):
             now[0] += seconds
