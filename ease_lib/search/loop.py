@@ -4,7 +4,7 @@ while budget and caps allow it and the incumbent is not perfect:
     candidate = optimizer.ask()                 Alg. 1: argmax of the acquisition over the shortlist
     record durably what will be evaluated
     score     = F(candidate)                    through the black-box, on the validation set
-    record it durably, then tell the optimizer
+    record it, then tell the optimizer
 return the incumbent, or what the method recommends
 
 Methods that choose the rows of every evaluation (`RowAllocating`) know themselves when their rows are spent.

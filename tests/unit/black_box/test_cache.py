@@ -96,6 +96,35 @@ def test_equal_questions_at_once_are_asked_once(store):
     assert sorted(answer.cached for answer in answers) == [False] + [True] * 19
 
 
+def test_of_equal_questions_another_is_asked_where_the_first_gives_up(store):
+    client = CountingClient()
+
+    async def first_gives_up(cache):
+        asking = CachingClient(client, cache, ASKED, Notes())
+        askers = [asyncio.create_task(asking.complete("hi")) for _ in range(3)]
+        await asyncio.sleep(0.005)
+        askers[0].cancel()
+        return await asyncio.gather(*askers, return_exceptions=True)
+
+    with open_cache(open_store(store)) as cache:
+        given_up, *answers = asyncio.run(first_gives_up(cache))
+    assert isinstance(given_up, asyncio.CancelledError)
+    assert [each.text for each in answers] == ["answer to hi"] * 2
+    assert client.calls == 2
+
+
+def test_a_failure_is_one_of_all_who_asked_the_same(store):
+    client = CountingClient(failures=1)
+
+    async def three_at_once(cache):
+        asking = CachingClient(client, cache, ASKED, Notes())
+        return await asyncio.gather(*(asking.complete("hi") for _ in range(3)), return_exceptions=True)
+
+    with open_cache(open_store(store)) as cache:
+        assert [type(each) for each in asyncio.run(three_at_once(cache))] == [Overloaded] * 3
+    assert client.calls == 1
+
+
 def test_failures_are_not_stored(store):
     client = CountingClient(failures=1)
     with pytest.raises(Overloaded):

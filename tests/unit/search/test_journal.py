@@ -119,7 +119,7 @@ def test_a_search_that_is_under_way_or_damaged_is_not_continued_and_the_next_few
             assert spread(store, 210) == [record(0)]
 
 
-def test_a_record_is_durable_when_append_returns(store):
+def test_a_record_is_safe_from_a_kill_when_append_returns(store):
     """The writer is killed right after, without closing anything."""
     code = (
         "import os, signal, sys\n"

@@ -1,4 +1,6 @@
+import threading
 from dataclasses import replace
+from typing import ClassVar
 from unittest.mock import ANY
 
 import pytest
@@ -137,6 +139,36 @@ def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
 def test_times_of_the_records_add_up_to_what_the_search_took(tmp_path):
     study = run(tmp_path, [0.1, 0.2, 0.3], budget=3, parallel=3)
     assert 0 < study.usage.seconds <= study.seconds
+
+
+class InOneThread(BestOfN):
+    """Notes the threads that call it; needs every score, and prepares."""
+
+    one_threaded = True
+    threads: ClassVar[set[int]] = set()
+
+    def ask(self, iteration, pending=()):
+        self.threads.add(threading.get_ident())
+        return super().ask(iteration, pending)
+
+    def tell(self, observation):
+        self.threads.add(threading.get_ident())
+        super().tell(observation)
+
+    def prepare(self, iterations, pending):
+        self.threads.add(threading.get_ident())
+
+
+def test_an_optimizer_that_must_stay_in_one_thread_is_called_and_prepares_in_one(tmp_path):
+    run(tmp_path, [0.1] * 9, budget=9, parallel=4, optimizer=InOneThread)
+    assert len(InOneThread.threads) == 1
+    assert threading.get_ident() not in InOneThread.threads, "while it computes, answers come"
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_incumbents_are_the_best_scores_until_then(tmp_path, parallel):
+    study = run(tmp_path, [0.2, 0.5, 0.1, 0.6, 0.6], budget=5, parallel=parallel)
+    assert study.incumbents == (0.2, 0.5, 0.5, 0.6, 0.6)
 
 
 # --- caps -------------------------------------------------------------------------------------------------------------
