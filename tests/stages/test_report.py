@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -29,6 +30,8 @@ def test_the_command_sends_the_request_as_it_is():
         command = forms(endpoint.base_url)["curl"]
         done = subprocess.run(["sh", "-c", f"{command} --silent"], capture_output=True, check=True)
         assert json.loads(done.stdout)["choices"], done.stdout
+        while not endpoint.script.finished:  # curl may end before the endpoint has taken note; pytest ends what hangs
+            time.sleep(0.01)
         (prompt,) = endpoint.script.finished
     assert '"$HOME" `date`' in str(prompt)
 
