@@ -11,7 +11,7 @@ continues a search, and why a lower one does not end in the middle of another's.
 
     folder   one JSON Lines file per search, locked while a search runs. Killing a process loses nothing; what is
              proposed is written through to the disk, with all before it, so a power cut may lose the last observations,
-             whose answers are in the cache. A last line that was cut is dropped and evaluated again.
+             which are made again. A last line that was cut is dropped and evaluated again.
     s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
              later one is refused.
 """
