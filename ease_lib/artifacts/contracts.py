@@ -8,14 +8,16 @@ row has its columns from the type of its rows. An embedding file's vectors have 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pyarrow as pa
+from typing_extensions import TypedDict
 
+from ease_lib.documents import Misfit, check
 from ease_lib.errors import ContractError
 
-NUMBER = (int, float)
+Document = dict[str, Any]
 TableCheck = Callable[[pa.Table], str | None]
 """Says what is wrong with a table, or None."""
 
@@ -36,11 +38,11 @@ class TableContract:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentContract:
-    """A JSON file with at least these fields and types; dots walk into objects."""
+    """A JSON file with the fields of a `TypedDict`; others may stand beside them."""
 
     name: str
     version: int
-    fields: dict[str, type | tuple[type, ...]] = field(default_factory=dict)
+    fields: type[Any]
 
     @property
     def stamp(self) -> str:
@@ -48,14 +50,10 @@ class DocumentContract:
 
     def check(self, document: dict[str, Any], where: str) -> None:
         """Raises `ContractError` naming the file, the field, expected and found."""
-        for path, expected in self.fields.items():
-            value: Any = document
-            for step in path.split("."):
-                if not isinstance(value, dict) or step not in value:
-                    raise ContractError(f"{where} ({self.stamp}): field {path} is missing")
-                value = value[step]
-            if not isinstance(value, expected):
-                raise ContractError(f"{where} ({self.stamp}): field {path} should be {expected}, found {value!r}")
+        try:
+            check(self.fields, document)
+        except Misfit as error:
+            raise ContractError(f"{where} ({self.stamp}): {error}") from None
 
 
 _COLUMN_TYPES = {
@@ -225,145 +223,189 @@ EXEMPLAR_EMBEDDINGS = TableContract(
 
 HISTORY = TableContract(name="history", version=3, schema=schema_of(HistoryRow), checks=(_not_empty,))
 
+COMPARISON = TableContract(name="comparison", version=6, schema=schema_of(ComparisonRow), checks=(_not_empty,))
 PREDICTIONS = TableContract(name="predictions", version=3, schema=schema_of(PredictionRow), checks=(_not_empty,))
 
-DATASET_SUMMARY = DocumentContract(
-    name="dataset_summary",
-    version=5,
-    fields={
-        "task": str,
-        "metric": str,
-        "metric_sha256": str,
-        "pool": int,
-        "validation": int,
-        "test": int,
-        "noisy": (int, type(None)),
-        "unused": int,
-        "classes": dict,
-        "notices": list,
-        "template": dict,
-        "baseline": dict,
-        "rubric": dict,
-        "requirement": dict,
-    },
-)
-BEST_SEQUENCE = DocumentContract(
-    name="best_sequence",
-    version=3,
-    fields={
-        "exemplars": list,
-        "exemplar_ids": list,
-        "instruction": str,
-        "validation_score": NUMBER,
-        "estimate": NUMBER,
-        "estimate_interval": list,
-        "validation_rows": int,
-        "k": int,
-        "metric": str,
-        "task": str,
-        "template": str,
-        "prompt": dict,
-        "llm_model": str,
-        "llm_endpoint": str,
-        "llm_api": str,
-        "request": dict,
-    },
-)
-SEARCH_SUMMARY = DocumentContract(
-    name="search_summary",
-    version=5,
-    fields={
-        "method": str,
-        "seed": int,
-        "evaluations": int,
-        "stopped": str,
-        "token_front": list,
-        "share_as_good": NUMBER,
-        "harmful_exemplars": list,
-        "mislabelled_exemplars": list,
-        "resumed": bool,
-        "answered_by_function": bool,
-        "seconds.total": NUMBER,
-        "seconds.llm": NUMBER,
-        "seconds.search": NUMBER,
-        "llm.requests": int,
-        "llm.new_requests": int,
-        "llm.cost_usd": NUMBER,
-        "planned": dict,
-    },
-)
-TEST_SUMMARY = DocumentContract(
-    name="test_summary",
-    version=5,
-    fields={
-        "best": dict,
-        "random": dict,
-        "zero_shot": dict,
-        "baseline": dict,
-        "judge": dict,
-        "requirement": dict,
-        "llm.requests": int,
-    },
-)
-GATE = DocumentContract(
-    name="gate",
-    version=1,
-    fields={"latest": str, "refusal": str, "measured": dict, "oldest_answer": str, "llm.requests": int},
-)
-REPORT = DocumentContract(
-    name="report",
-    version=5,
-    fields={
-        "method": str,
-        "task": str,
-        "seed": int,
-        "best.validation_score": NUMBER,
-        "best.test_score": NUMBER,
-        "best.estimate": NUMBER,
-        "best.estimate_interval": list,
-        "verdict": dict,
-        "baseline": dict,
-        "published": dict,
-        "judge": dict,
-        "requirement": dict,
-        "planned": dict,
-        "best.exemplar_ids": list,
-        "evaluations": int,
-        "llm.requests": int,
-        "llm.cached": int,
-        "llm.prompt_tokens": int,
-        "llm.completion_tokens": int,
-        "llm.cost_usd": NUMBER,
-        "seconds.total": NUMBER,
-        "seconds.llm": NUMBER,
-        "seconds.search": NUMBER,
-        "answered_by_function": bool,
-        "resumed": bool,
-    },
-)
 
-PUBLICATION = DocumentContract(
-    name="publication",
-    version=1,
-    fields={"state": str, "reason": str, "version": str, "uri": str, "gate": (dict, type(None))},
-)
+class _DatasetSummary(TypedDict):
+    task: str
+    metric: str
+    metric_sha256: str
+    pool: int
+    validation: int
+    test: int
+    noisy: int | None
+    unused: int
+    classes: Document
+    notices: list[str]
+    template: Document
+    baseline: Document
+    rubric: Document
+    requirement: Document
 
-COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=1, fields={"place": str, "cells": list})
-COMPARISON_CELL = DocumentContract(  # of a cell that failed there is no more than this
-    name="comparison_cell",
-    version=3,
-    fields={
-        "task": str,
-        "noise_ratio": NUMBER,
-        "endpoint": str,
-        "method": str,
-        "repeat": int,
-        "seed": int,
-        "failure": str,
-        "parameters": dict,
-    },
-)
-COMPARISON = TableContract(name="comparison", version=6, schema=schema_of(ComparisonRow), checks=(_not_empty,))
 
-TABLES = {each.name: each for each in list(globals().values()) if isinstance(each, TableContract)}
-DOCUMENTS = {each.name: each for each in list(globals().values()) if isinstance(each, DocumentContract)}
+class _BestSequence(TypedDict):
+    exemplars: list[Document]
+    exemplar_ids: list[int]
+    instruction: str
+    validation_score: float
+    estimate: float
+    estimate_interval: list[float]
+    validation_rows: int
+    k: int
+    metric: str
+    task: str
+    template: str
+    prompt: Document
+    llm_model: str
+    llm_endpoint: str
+    llm_api: str
+    request: Document
+
+
+class _Seconds(TypedDict):
+    total: float
+    llm: float
+    search: float
+
+
+class _Requests(TypedDict):
+    requests: int
+
+
+class _SearchRequests(_Requests):
+    new_requests: int
+    cost_usd: float
+
+
+class _SearchSummary(TypedDict):
+    method: str
+    seed: int
+    evaluations: int
+    stopped: str
+    token_front: list[Document]
+    share_as_good: float
+    harmful_exemplars: list[Document]
+    mislabelled_exemplars: list[Document]
+    resumed: bool
+    answered_by_function: bool
+    seconds: _Seconds
+    llm: _SearchRequests
+    planned: Document
+
+
+class _TestSummary(TypedDict):
+    best: Document
+    random: Document
+    zero_shot: Document
+    baseline: Document
+    judge: Document
+    requirement: Document
+    llm: _Requests
+
+
+class _Gate(TypedDict):
+    latest: str
+    refusal: str
+    measured: Document
+    oldest_answer: str
+    llm: _Requests
+
+
+class _Winner(TypedDict):
+    validation_score: float
+    test_score: float
+    estimate: float
+    estimate_interval: list[float]
+    exemplar_ids: list[int]
+
+
+class _RunRequests(_Requests):
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+
+
+class _Report(TypedDict):
+    method: str
+    task: str
+    seed: int
+    best: _Winner
+    verdict: Document
+    baseline: Document
+    published: Document
+    judge: Document
+    requirement: Document
+    planned: Document
+    evaluations: int
+    llm: _RunRequests
+    seconds: _Seconds
+    answered_by_function: bool
+    resumed: bool
+
+
+class _Publication(TypedDict):
+    state: str
+    reason: str
+    version: str
+    uri: str
+    gate: Document | None
+
+
+class _ComparisonPlan(TypedDict):
+    place: str
+    cells: list[Document]
+
+
+class _ComparisonCell(TypedDict):
+    """Of a cell that failed there is no more than this."""
+
+    task: str
+    noise_ratio: float
+    endpoint: str
+    method: str
+    repeat: int
+    seed: int
+    failure: str
+    parameters: Document
+
+
+DATASET_SUMMARY = DocumentContract(name="dataset_summary", version=5, fields=_DatasetSummary)
+BEST_SEQUENCE = DocumentContract(name="best_sequence", version=3, fields=_BestSequence)
+SEARCH_SUMMARY = DocumentContract(name="search_summary", version=5, fields=_SearchSummary)
+TEST_SUMMARY = DocumentContract(name="test_summary", version=5, fields=_TestSummary)
+GATE = DocumentContract(name="gate", version=1, fields=_Gate)
+REPORT = DocumentContract(name="report", version=5, fields=_Report)
+PUBLICATION = DocumentContract(name="publication", version=1, fields=_Publication)
+COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=1, fields=_ComparisonPlan)
+COMPARISON_CELL = DocumentContract(name="comparison_cell", version=3, fields=_ComparisonCell)
+
+TABLES = {
+    each.name: each
+    for each in (
+        EXEMPLAR_POOL,
+        POOL_TOPS,
+        VALIDATION_SET,
+        TEST_SET,
+        INSTRUCTIONS,
+        EXEMPLAR_EMBEDDINGS,
+        HISTORY,
+        PREDICTIONS,
+        COMPARISON,
+    )
+}
+DOCUMENTS = {
+    each.name: each
+    for each in (
+        DATASET_SUMMARY,
+        BEST_SEQUENCE,
+        SEARCH_SUMMARY,
+        TEST_SUMMARY,
+        GATE,
+        REPORT,
+        PUBLICATION,
+        COMPARISON_PLAN,
+        COMPARISON_CELL,
+    )
+}

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ease_lib.artifacts.store import Store
 from ease_lib.black_box.llm_identity import FIRST, LLMIdentity
 from ease_lib.digests import sha256_of_json
+from ease_lib.documents import Misfit, parsed
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 
@@ -45,6 +46,13 @@ class Known:
     since: str = ""
     revision: str = ""
     probe: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Note(Known):
+    """As it is kept; older versions kept no digest."""
+
+    digest: str | None = None
 
 
 class EndpointNotes:
@@ -87,21 +95,26 @@ class EndpointNotes:
 
     def _read(self) -> tuple[Known, bytes | None]:
         content = self._store.read(self._name) if self._store else None
+        if content is None:
+            return Known(), None
         try:
-            found = json.loads(content) if content else asdict(Known())
-            if content and "digest" not in found:
-                logger.info(
-                    "notice: %s in store_uri has no digest: an older version of EASE wrote it, or somebody", self._name
-                )
-            elif content and not is_whole(content):
-                raise ValueError
-            self._goes_by(content)
-            notes = Known(**{name: found[name] for name in asdict(Known())})
-            return replace(notes, left_out=tuple(notes.left_out)), content
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise StoreError(
-                f"{self._name} in store_uri is damaged, or was changed by hand; remove it, and the endpoint is met anew"
-            ) from error
+            found = parsed(_Note, content)
+        except Misfit as error:
+            raise self._damaged(str(error)) from None
+        if found.digest is None:
+            logger.info(
+                "notice: %s in store_uri has no digest: an older version of EASE wrote it, or somebody", self._name
+            )
+        elif not is_whole(content):
+            raise self._damaged("it does not have the digest that it carries")
+        self._goes_by(content)
+        return Known(**{each.name: getattr(found, each.name) for each in fields(Known)}), content
+
+    def _damaged(self, why: str) -> StoreError:
+        return StoreError(
+            f"{self._name} in store_uri is damaged, or was changed by hand ({why}); remove it, and the endpoint is met "
+            "anew"
+        )
 
     def _change(self, change: Callable[[Known], Known]) -> Known:
         """Change what is there now, whoever else changes it at the same time."""

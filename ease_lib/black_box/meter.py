@@ -3,60 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from ease_lib import errors
+from ease_lib.black_box.budget import Budget
 from ease_lib.black_box.client import Completion, LLMClient, Paid
-
-
-@dataclass(frozen=True, kw_only=True)
-class Allowance:
-    """What may still be sent.
-
-    Args:
-        requests, cost_usd: infinite where there is no cap.
-        request_cap, cost_cap: the caps as `name=value`, for messages.
-        cost: of an answer, with or without text, in USD; true where it is the judge's.
-    """
-
-    requests: float = math.inf
-    cost_usd: float = math.inf
-    request_cap: str = ""
-    cost_cap: str = ""
-    cost: Callable[[Paid, bool], float] = lambda paid, judged: 0.0
+from ease_lib.black_box.usage import Usage
 
 
 class Meter:
     """Counts what is really sent, retries included; LLM and judge share it.
 
     The cost of an answer is known afterwards, so what is in flight when that cap is reached may go beyond it.
+
+    Args:
+        budget: with the caps; without one, all may be sent.
+        spent: of it, before anything is sent.
     """
 
-    def __init__(self, allowance: Allowance | None = None) -> None:
-        self.allow(allowance or Allowance())
+    def __init__(self, budget: Budget | None = None, spent: Usage | None = None) -> None:
+        self._budget = budget or Budget()
+        self.allow_beside(spent or Usage())
 
-    def allow(self, allowance: Allowance) -> None:
-        """From now on no more than this."""
-        self._allowance = allowance
-        self._requests, self._cost_usd = allowance.requests, allowance.cost_usd
+    def allow_beside(self, spent: Usage) -> None:
+        """From now on no more than the budget leaves once so much is spent."""
+        self._requests, self._cost_usd = self._budget.requests_left(spent), self._budget.cost_left(spent)
 
     @property
     def is_capped(self) -> bool:
-        return min(self._requests, self._cost_usd) < math.inf
+        return self._budget.is_capped
 
     @property
     def reached(self) -> str:
         """The cap that allows no further request, as `name=value`; empty where none does."""
         if self._requests < 1:
-            return self._allowance.request_cap
-        return self._allowance.cost_cap if self._cost_usd <= 0 else ""
+            return self._budget.request_cap
+        return self._budget.cost_cap if self._cost_usd <= 0 else ""
 
     def count(self) -> None:
         """One more request is sent.
 
         Raises:
-            CapReached: where the allowance does not cover it.
+            CapReached: where the budget does not cover it.
         """
         if self.reached:
             raise errors.CapReached(self.reached)
@@ -64,7 +51,8 @@ class Meter:
 
     def pay(self, paid: Paid, *, judged: bool) -> None:
         """For an answer, with or without text; `judged` where it is the judge's."""
-        self._cost_usd -= self._allowance.cost(paid, judged)
+        if self._cost_usd < math.inf:
+            self._cost_usd -= self._budget.cost(Usage.of(paid, judged=judged))
 
 
 class MeteredClient:

@@ -7,7 +7,7 @@ will take is said by `ease run`, once the endpoint has answered a first question
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ease_lib.cli.options import add_parameters, add_set, given_values, run_values
@@ -17,7 +17,7 @@ from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.words import grouped
 
 if TYPE_CHECKING:
-    from ease_lib.running.planning import Estimate
+    from ease_lib.black_box.usage import Usage
 
 EXAMPLES = """examples:
   ease plan --params demo
@@ -58,9 +58,9 @@ def comparison_text(values: Mapping[str, object]) -> str:
     """A table of the methods of a comparison over its tasks; repeats are taken to cost what the first one does."""
     from tqdm import tqdm
 
+    from ease_lib.black_box.usage import Usage
     from ease_lib.config.comparison import plan
-    from ease_lib.evaluation.usage import Usage
-    from ease_lib.running.planning import Estimate, planned, total
+    from ease_lib.running.planning import planned, total
     from ease_lib.running.run import open_host, open_run, run_of
     from ease_lib.running.task_data import load_data
 
@@ -79,27 +79,25 @@ def comparison_text(values: Mapping[str, object]) -> str:
                     data_of = parameters.task, parameters.run.seed
                     data = load_data(parameters.task, parameters.run.seed, run.sources, run.caller.metric)
                 methods[cell.method] += total(planned(parameters, run, data)).share(repeats)
-    parts = [Estimate(name=method, usage=usage) for method, usage in methods.items()]
     tasks = len({(cell.task, cell.noise_ratio, cell.endpoint) for cell in cells})
     runs = (
         f"{len(cells)} runs: {len(methods)} methods x {tasks} tasks x {repeats} repeats, as if they shared no answers"
     )
-    return "\n".join([*_table(parts, prices), runs, "nothing was sent"])
+    return "\n".join([*_table(methods, prices), runs, "nothing was sent"])
 
 
-def _table(parts: Sequence[Estimate], prices: Mapping[str, float]) -> Iterable[str]:
+def _table(parts: Mapping[str, Usage], prices: Mapping[str, float]) -> Iterable[str]:
     """Lines: of each part, and of all together."""
-    from ease_lib.running.planning import Estimate, total
+    from ease_lib.running.planning import total
 
     priced = any(prices.values())
-    width = max(18, *(len(part.name) + 1 for part in parts))
+    width = max(18, *(len(part) + 1 for part in parts))
     yield f"{'':<{width}}{'requests':>12}{'prompt tokens':>16}{'answer tokens':>16}{'USD':>10}"
-    for part in (*parts, Estimate(name="at most", usage=total(parts))):
-        usage = part.usage
+    for part, usage in (*parts.items(), ("at most", total(parts))):
         prompt = usage.prompt_tokens + usage.judge_prompt_tokens
         answer = usage.completion_tokens + usage.judge_completion_tokens
         shown = [grouped(count) for count in (usage.requests, prompt, answer)]
         cost = f"{usage.cost_usd(**prices):.2f}" if priced else "–"
-        yield f"{part.name:<{width}}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}"
+        yield f"{part:<{width}}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}"
     if not priced:
         yield "without llm_prompt_usd and llm_completion_usd there is no price"

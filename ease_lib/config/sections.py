@@ -685,7 +685,7 @@ class EndpointConfig(Section):
 
     @property
     def prices(self) -> dict[str, float]:
-        """USD for a million tokens, by the names that `Usage` and `Caps` take."""
+        """USD for a million tokens, by the names that `Usage.cost_usd` takes."""
         return {"prompt_usd": self.llm_prompt_usd, "completion_usd": self.llm_completion_usd}
 
     def problems(self) -> Iterator[str]:

@@ -11,10 +11,10 @@ from functools import partial
 from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import STOP, FailurePolicy
+from ease_lib.black_box.usage import Usage, usage_of
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.requirement import LoadedRequirement
-from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.messages import as_text
 from ease_lib.prompts.template import PromptTemplate

@@ -17,15 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ease_lib import errors
 from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
+from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of_json
+from ease_lib.documents import Misfit, restored
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import final_number
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.messages import Chat
 from ease_lib.prompts.template import INPUT, OUTPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
@@ -63,6 +67,16 @@ DEFAULT: dict[str, Any] = {
 }
 
 
+class _Message(TypedDict):
+    role: Literal["system", "user", "assistant"]
+    content: Annotated[str, Field(min_length=1)]
+
+
+class _Document(TypedDict):
+    messages: list[_Message]
+    scale: NotRequired[Annotated[list[str | int | float], Field(min_length=2)]]
+
+
 @dataclass(frozen=True)
 class Rubric(MessageTemplate):
     """See above.
@@ -82,20 +96,18 @@ class Rubric(MessageTemplate):
         Raises:
             DataError: naming what is wrong.
         """
-        unknown = sorted(set(document) - {"scale", "messages"})
-        if unknown:
-            raise DataError(f"judge_rubric: no entry is called {unknown[0]}; there are messages and scale")
-        scale, messages = document.get("scale", DEFAULT["scale"]), document.get("messages")
-        if not isinstance(scale, list) or len(scale) < 2 or len({str(step).lower() for step in scale}) < len(scale):
+        try:
+            restored(_Document, document)
+        except Misfit as error:
             raise DataError(
-                f"judge_rubric: scale is {scale!r}; write [worst, best] numbers, or words from worst to best"
-            )
-        if not isinstance(messages, list) or not all(
-            isinstance(each, dict) and each.get("role") in ("system", "user", "assistant") and each.get("content")
-            for each in messages
-        ):
-            raise DataError("judge_rubric: messages is a list of {role: system or user, content: text}")
-        rubric = cls(tuple((each["role"], str(each["content"])) for each in messages), tuple(map(str, scale)))
+                f"judge_rubric: {error}; write messages, a list of {{role: system or user, content: text}}, and "
+                "perhaps scale, [worst, best] numbers or words from worst to best"
+            ) from None
+        scale = document.get("scale", DEFAULT["scale"])
+        if len({str(step).lower() for step in scale}) < len(scale):
+            raise DataError(f"judge_rubric: scale is {scale!r}, where a step stands twice")
+        messages = tuple((message["role"], message["content"]) for message in document["messages"])
+        rubric = cls(messages, tuple(map(str, scale)))
         if ANSWER not in rubric.fields:
             raise DataError("judge_rubric: no field {answer} stands in it, so the judge would not see what it grades")
         if rubric._numbers and rubric._numbers[0] >= rubric._numbers[1]:

@@ -12,11 +12,11 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from ease_lib.black_box.client import Sampling, cancelled, estimated_tokens
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Rubric, estimated_verdicts
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.tasks.base import Exemplar

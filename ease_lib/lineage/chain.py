@@ -7,7 +7,6 @@ was moved is missing. A published version holds copies of all records of its cha
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +17,11 @@ from pathlib import Path
 
 from ease_lib.artifacts.store import Store, joined, open_file, open_store, read_all
 from ease_lib.digests import sha256_of
+from ease_lib.documents import Misfit, parsed
 from ease_lib.errors import LineageError, StoreError
 from ease_lib.lineage.faults import CHANGED, MISSING, UNRECORDED, Fault
 from ease_lib.lineage.record import Record, decode
+from ease_lib.lineage.shapes import LatestShape
 from ease_lib.notes import PACKAGE
 
 
@@ -370,11 +371,11 @@ def _latest_version(uri: str, store: Store, chain: Chain) -> str:
     folder = joined(uri, VERSIONS)
     where = joined(uri, LATEST_FILE)
     try:
-        latest = json.loads(content or b"")
+        latest = parsed(LatestShape, content)
         version = latest["version"] if latest["version"] in versions else None
         manifest = store.read(f"{VERSIONS}/{version}/{VERSION_FILE}") or b""
         is_whole = not manifest or sha256_of(manifest) == latest["sha256"] or _is_damaged(manifest)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except Misfit:
         version, is_whole = None, False
     if not (version and is_whole):
         kind, state = (MISSING, "missing") if content in (None, WITHDRAWN) else (CHANGED, "not as it was written")

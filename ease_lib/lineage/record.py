@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ease_lib.digests import sha256_of, sha256_of_file
+from ease_lib.documents import Misfit, check
 from ease_lib.errors import LineageError
-from ease_lib.lineage.shapes import SHAPES, misfit
+from ease_lib.lineage.shapes import SHAPES
 
 CONTRACT = "lineage_record/1"
 Record = dict[str, Any]
@@ -49,9 +50,11 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
         raise LineageError(f"{where} is damaged: {error}") from error
     if not is_same:
         raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
-    if wrong := misfit(record, SHAPES[contract.partition("/")[0]]):
-        raise LineageError(f"{where} is damaged: {wrong}")
-    return record
+    try:
+        check(SHAPES[contract.partition("/")[0]], record)
+    except Misfit as error:
+        raise LineageError(f"{where} is damaged: {error}") from None
+    return dict(record)
 
 
 def now() -> str:

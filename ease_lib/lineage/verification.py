@@ -6,7 +6,6 @@ What follows from a fault is not reported again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from ease_lib.artifacts.store import Store, joined, open_store
 from ease_lib.black_box import endpoint_notes
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.digests import sha256_of
+from ease_lib.documents import Misfit, parsed
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import PublicKey
 from ease_lib.lineage.chain import (
@@ -43,6 +43,7 @@ from ease_lib.lineage.publishing.versions import (
 )
 from ease_lib.lineage.record import Record, digest_of_files
 from ease_lib.lineage.recording import mark_content, mark_name
+from ease_lib.lineage.shapes import LatestShape
 from ease_lib.lineage.signatures import Signatures
 from ease_lib.lineage.summary import summary_page
 from ease_lib.progress import Told, nobody
@@ -214,8 +215,8 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
 
 def _named_latest(store: Store) -> str:
     """The version that latest.json names; empty where it names none."""
-    with suppress(ValueError, KeyError, TypeError, RecursionError):
-        return str(json.loads(store.read(LATEST_FILE) or b"")["version"])
+    with suppress(Misfit):
+        return parsed(LatestShape, store.read(LATEST_FILE))["version"]
     return ""
 
 

@@ -10,19 +10,32 @@ one message of the user. Its own examples, if it has any, stand in it as they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ease_lib.artifacts.sources import Sources
+from ease_lib.documents import Misfit, check
 from ease_lib.errors import DataError
 from ease_lib.prompts.messages import Chat
 from ease_lib.prompts.template import INPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
 
-ROLES = ("system", "developer", "user", "assistant")
+
+class _Message(TypedDict):
+    """Without a role it is a prompt that is one text."""
+
+    role: NotRequired[Literal["system", "developer", "user", "assistant", ""]]
+    content: str
+
+
+class _Document(TypedDict):
+    messages: Annotated[list[_Message], Field(min_length=1)]
 
 
 class Baseline(MessageTemplate):
-    """See above; it is asked in place of a `PromptTemplate`. A message without a role is a prompt that is one text."""
+    """See above; it is asked in place of a `PromptTemplate`."""
 
     parameter = "baseline"
     own_fields = (INPUT,)
@@ -34,16 +47,11 @@ class Baseline(MessageTemplate):
         Raises:
             DataError: naming the message.
         """
-        messages = document.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise DataError("baseline: a text, or a list of messages with role and content, is needed")
-        found = []
-        for number, message in enumerate(messages, 1):
-            role, content = (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", "")
-            if role not in (*ROLES, "") or not isinstance(content, str):
-                raise DataError(f"baseline: message {number} needs a content, and a role of {', '.join(ROLES)}")
-            found.append((role, content))
-        baseline = cls(tuple(found))
+        try:
+            check(_Document, document)
+        except Misfit as error:
+            raise DataError(f"baseline: {error}; write a text, or a list of messages with role and content") from None
+        baseline = cls(tuple((message.get("role", ""), message["content"]) for message in document["messages"]))
         if not baseline.columns and INPUT not in baseline.fields:
             raise DataError("baseline: no field of the query stands in it; write {input}, or columns of the row")
         return baseline

@@ -24,10 +24,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import StringConstraints
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.digests import sha256_of_json
+from ease_lib.documents import Misfit, restored
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.prompts.messages import Chat
 from ease_lib.tasks.base import Exemplar
@@ -52,7 +55,7 @@ class PromptTemplate:
     answer: str = " {output}"
     between: str = "\n\n"
     after: str = ""
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PromptTemplate:
@@ -61,21 +64,13 @@ class PromptTemplate:
         Raises:
             ConfigError: naming the entry.
         """
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(map(str, document)) - known)
-        if unknown:
-            raise ConfigError(f"prompt: no entry is called {unknown[0]}; there are {', '.join(sorted(known))}")
-        given = dict(document)
-        if given.get("exemplars", "text") not in ("text", "turns"):
-            raise ConfigError(f"prompt: exemplars is {given['exemplars']!r}; write text or turns")
-        if given.get("exemplars") == "turns":
-            given = BY_TURNS | given
+        given = dict(BY_TURNS if document.get("exemplars") == "turns" else {}) | dict(document)
         stop = given.get("stop") or ()
-        given["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
-        wrong = [name for name, value in given.items() if name != "stop" and not isinstance(value, str)]
-        if wrong or not all(isinstance(text, str) and text for text in given["stop"]):
-            raise ConfigError(f"prompt: {(wrong or ['stop'])[0]} is no text; put it in quotes")
-        template = cls(**given)
+        try:
+            template = restored(cls, {**given, "stop": [stop] if isinstance(stop, str) else stop})
+        except Misfit as error:
+            known = ", ".join(field.name for field in fields(cls))
+            raise ConfigError(f"prompt: {error}; the fields are {known}, with texts in quotes") from None
         template._check()
         return template
 

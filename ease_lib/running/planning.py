@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.black_box.local_llm import worker_count
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import read_rubric
 from ease_lib.evaluation.rows import passes_of_test_set
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.instructions import PROPOSAL_TOKENS, proposal_prompts
 from ease_lib.prompts.template import exemplar_text, read_template
 from ease_lib.reporting.summary import few_answers
@@ -26,21 +25,13 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
 from ease_lib.words import grouped
 
-SEARCH, TEST_SET = "search", "test set"
+TRIALS, SEARCH, TEST_SET, GATE = "trial questions", "search", "test set", "gate"
 PROPOSALS = 20
 """Prompts that ask for instructions, whose mean length stands for all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A part of a run, and about what it costs at most: answers that are kept already cost nothing."""
-
-    name: str
-    usage: Usage
-
-
-def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> list[Estimate]:
-    """The parts of a run in their order.
+def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> dict[str, Usage]:
+    """The parts of a run in their order, and about what each costs at most: answers that are kept cost nothing.
 
     Args:
         data: the run's, where they are known.
@@ -62,10 +53,12 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
-    parts = [Estimate(name="trial questions", usage=_trials(parameters))]
+    parts = {TRIALS: _trials(parameters)}
+    before = 0
     if parameters.instructions.instructions:
-        parts.append(Estimate(name="instructions", usage=_proposals(parameters, data)))
-    cap, before = parameters.caps.max_llm_requests, sum(part.usage.requests for part in parts[1:])
+        parts["instructions"] = _proposals(parameters, data)
+        before = parts["instructions"].requests
+    cap = parameters.caps.max_llm_requests
     each = 2 if judged else 1
     others = before + (passes + orders) * each
     affordable = max(0, cap - others) // each if cap else math.inf
@@ -77,15 +70,14 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
             f"{others + least * each}, or lower test_size"
         )
     searched = planned_answers(settings, len(data.validation), affordable)
-    parts.append(Estimate(name=SEARCH, usage=typical.usage(searched, space)))
+    parts[SEARCH] = typical.usage(searched, space)
     if orders:
-        parts.append(Estimate(name="order report", usage=typical.usage(orders, space)))
-    bare = typical.usage(len(data.test), None)
-    parts.append(Estimate(name=TEST_SET, usage=typical.usage(passes - len(data.test), space) + bare))
+        parts["order report"] = typical.usage(orders, space)
+    parts[TEST_SET] = typical.usage(passes - len(data.test), space) + typical.usage(len(data.test), None)
     if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
-        parts.append(Estimate(name="gate", usage=typical.usage(len(data.test), space)))
+        parts[GATE] = typical.usage(len(data.test), space)
     dear, prices = parameters.caps.max_cost_usd, parameters.endpoint.prices | parameters.judge.prices
-    fixed = sum(part.usage.cost_usd(**prices) for part in parts[1:] if part.name not in (SEARCH, "gate"))
+    fixed = sum(usage.cost_usd(**prices) for part, usage in parts.items() if part not in (TRIALS, SEARCH, GATE))
     wanted = fixed + typical.usage(least, space).cost_usd(**prices)
     if dear and dear < wanted:
         raise ConfigError(
@@ -95,11 +87,11 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> l
     return parts
 
 
-def total(parts: Sequence[Estimate]) -> Usage:
-    return sum((part.usage for part in parts), start=Usage())
+def total(parts: Mapping[str, Usage]) -> Usage:
+    return sum(parts.values(), start=Usage())
 
 
-def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) -> str:
+def in_words(parameters: Parameters, parts: Mapping[str, Usage], seconds: float) -> str:
     """A line: requests, tokens, cost, time.
 
     Args:
@@ -120,18 +112,17 @@ def in_words(parameters: Parameters, parts: Sequence[Estimate], seconds: float) 
     )
 
 
-def shares_of_cap(parameters: Parameters, parts: Sequence[Estimate]) -> str:
+def shares_of_cap(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
     """For what `max_llm_requests` is; empty without that cap."""
-    of, cap = {part.name: part.usage.requests for part in parts}, parameters.caps.max_llm_requests
-    rest = sum(of.values()) - of[SEARCH] - of[TEST_SET] - of[parts[0].name]
-    said = f"of max_llm_requests={cap}, {of[TEST_SET]} are for the test set and {of[SEARCH]} for the search"
+    cap, search, test = parameters.caps.max_llm_requests, parts[SEARCH].requests, parts[TEST_SET].requests
+    rest = total(parts).requests - search - test - parts[TRIALS].requests
+    said = f"of max_llm_requests={cap}, {test} are for the test set and {search} for the search"
     return said + f", {rest} for what else is asked" * bool(rest) if cap else ""
 
 
-def warning_of_few(parameters: Parameters, parts: Sequence[Estimate]) -> str:
+def warning_of_few(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
     """Where the default method has too few answers to be sure of anything; else empty."""
-    requests = next(part.usage.requests for part in parts if part.name == SEARCH)
-    answers = requests // (2 if parameters.task.is_judged else 1)
+    answers = parts[SEARCH].requests // (2 if parameters.task.is_judged else 1)
     few = few_answers(parameters.optimizer.method, answers)
     return f"notice: {few}; raise budget" if few else ""
 

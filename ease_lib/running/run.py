@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store, open_store
+from ease_lib.black_box.budget import Budget, ledger_below
 from ease_lib.black_box.cache import ResponseCache, open_cache
 from ease_lib.black_box.chain import BlackBox, Surroundings, connect
 from ease_lib.black_box.child import child_endpoint
@@ -26,13 +27,12 @@ from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import OwnFunction
 from ease_lib.black_box.meter import Meter
-from ease_lib.config.sections import Asks, ContinuationConfig, EndpointConfig, JudgeConfig, Parameters
+from ease_lib.config.sections import Asks, EndpointConfig, JudgeConfig, Parameters
 from ease_lib.evaluation.own_metric import LoadedMetric, load_metric
 from ease_lib.lineage.recording import Attempt, RunContext, Work, recording
 from ease_lib.machine import few_collections
 from ease_lib.notes import Notes
 from ease_lib.running.run_context import run_context
-from ease_lib.search.budget import Ledger, Limits, open_ledger
 from ease_lib.signals import cancel_all, open_event_loop
 
 if TYPE_CHECKING:  # it imports the search, which few who open a run need
@@ -178,9 +178,15 @@ class Run:
         """A metric by its name, of a file, or the caller's function; messages say which parameter names it."""
         return load_metric(name, self.sources, sha256=sha256, own=self.caller.metric, parameter=parameter)
 
-    def ledger(self, continuation: ContinuationConfig) -> Ledger:
-        """What the stages of the run have spent, where its caps need to know."""
-        return open_ledger(self.store, continuation.ledger)
+    def budget(self, config: Asks) -> Budget:
+        """The caps of the run, with what its stages have spent."""
+        caps = config.caps
+        return Budget(
+            requests=caps.max_llm_requests,
+            cost_usd=caps.max_cost_usd,
+            prices=prices_of(config),
+            store=ledger_below(self.store, config.continuation.ledger),
+        )
 
     @contextmanager
     def llm(self, config: Asks, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
@@ -193,8 +199,8 @@ class Run:
         Raises:
             EndpointError, ConfigError: when the endpoint cannot be reached or does not say which model to use.
         """
-        spent = self.ledger(config.continuation).spent(without=[part])
-        meter = Meter(limits_of(config).allowance(spent))
+        budget = self.budget(config)
+        meter = Meter(budget, budget.spent(without=[part]))
         judge = config.judge if judged else None
         generation = config.continuation.answers
         with self._connected(config.endpoint, sampling, judge, meter, generation=generation, keeps=True) as black_box:
@@ -264,12 +270,6 @@ def run_of(parameters: Parameters) -> tuple[str, str]:
 
 def replace_name(context: RunContext, run_name: str) -> RunContext:
     return replace(context, run_name=run_name) if run_name else context
-
-
-def limits_of(config: Asks) -> Limits:
-    """The caps of a configuration, with its prices."""
-    caps = config.caps
-    return Limits(requests=caps.max_llm_requests, cost_usd=caps.max_cost_usd, prices=prices_of(config))
 
 
 def prices_of(config: Asks) -> dict[str, float]:

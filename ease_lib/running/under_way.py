@@ -11,12 +11,13 @@ import json
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from ease_lib.artifacts.store import Store
 from ease_lib.config.parsing import changed_parameters, parameters_of
 from ease_lib.config.sections import ContinuationConfig, Parameters
 from ease_lib.digests import key_of
+from ease_lib.documents import Misfit, parsed
 
 FOLDER = "under_way"
 
@@ -37,14 +38,14 @@ def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str
         return parameters  # nothing is kept, or a generation was asked for by name
     capped = parameters.caps.max_llm_requests or parameters.caps.max_cost_usd
     if not capped and parameters.endpoint.llm_refresh == "never":
-        return _continuing(parameters, ledger="", answers=answers())
+        return replace(parameters, continuation=ContinuationConfig(answers=answers()))
     store, name = store.below(FOLDER), _digest(parameters)
     found = _read(store, name)
     if not found:
-        found = {"ledger": f"{name}-{uuid.uuid4().hex[:8]}", "answers": answers()}
-        if not store.create(name, json.dumps(found).encode()):  # another attempt was faster
+        found = ContinuationConfig(ledger=f"{name}-{uuid.uuid4().hex[:8]}", answers=answers())
+        if not store.create(name, json.dumps(asdict(found)).encode()):  # another attempt was faster
             found = _read(store, name) or found
-    return _continuing(parameters, **found)
+    return replace(parameters, continuation=found)
 
 
 def ended(store: Store | None, continuation: ContinuationConfig) -> None:
@@ -54,15 +55,10 @@ def ended(store: Store | None, continuation: ContinuationConfig) -> None:
         store.below(FOLDER).delete(name)
 
 
-def _continuing(parameters: Parameters, *, ledger: str, answers: str) -> Parameters:
-    return replace(parameters, continuation=ContinuationConfig(ledger=ledger, answers=answers))
-
-
-def _read(store: Store, name: str) -> dict[str, str]:
-    with suppress(ValueError, KeyError, TypeError):  # a damaged one is begun anew
-        found = json.loads(store.read(name) or b"")
-        return {"ledger": str(found["ledger"]), "answers": str(found["answers"])}
-    return {}
+def _read(store: Store, name: str) -> ContinuationConfig | None:
+    with suppress(Misfit):  # a damaged one is begun anew
+        return parsed(ContinuationConfig, store.read(name))
+    return None
 
 
 def _digest(parameters: Parameters) -> str:

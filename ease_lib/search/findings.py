@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.rows import row_order
-from ease_lib.evaluation.usage import Usage
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.optimizers.history import History

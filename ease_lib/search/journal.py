@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
+from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of
+from ease_lib.documents import restored
 from ease_lib.errors import JournalError
-from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
 from ease_lib.search.optimizers.history import Candidate, Observation
 
@@ -388,25 +389,10 @@ def _decoded(line: bytes, where: str) -> Evaluated | dict[int, Candidate]:
         if content["sha256"] != sha256_of(_json(fields)):
             raise _damaged(where)
         if kind == PROPOSED:
-            return {int(iteration): _candidate(each) for iteration, each in fields.items()}
-        observation = fields["observation"]
-        return Evaluated(
-            iteration=fields["iteration"],
-            observation=_observation(observation),
-            usage=Usage(**fields["usage"]),
-            seconds=fields["seconds"],
-        )
+            return {int(iteration): restored(Candidate, each) for iteration, each in fields.items()}
+        return restored(Evaluated, fields)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(where) from error
-
-
-def _observation(fields: dict[str, Any]) -> Observation:
-    rows = {name: tuple(fields[name]) for name in ("rows", "scores")}
-    return Observation(**{**fields, **rows, "candidate": _candidate(fields["candidate"])})
-
-
-def _candidate(fields: dict[str, Any]) -> Candidate:
-    return Candidate(**{**fields, **{name: tuple(fields[name]) for name in ("sequence", "rows")}})
 
 
 def _parsed(line: bytes, where: str) -> dict[str, Any]:

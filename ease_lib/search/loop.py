@@ -28,11 +28,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
+from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.usage import Usage
-from ease_lib.search.budget import SEARCH, Caps
 from ease_lib.search.journal import Evaluated, Journal, usage_of_records
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import (
@@ -45,6 +45,7 @@ from ease_lib.search.optimizers.problem import (
     PreparingOptimizer,
     RowAllocating,
 )
+from ease_lib.search.plan import Plan
 from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")
@@ -130,19 +131,16 @@ def search(
     optimizer: ExemplarOptimizer,
     evaluations: Evaluations,
     journal: Journal,
+    plan: Plan,
     *,
-    rows: Sequence[int],
-    budget: int,
     parallel: int = 1,
     ahead: int = 1,
     latest_of_equals: bool = False,
-    caps: Caps | None = None,
     on_record: Callable[[Evaluated, History], None] = lambda record, history: None,
 ) -> Study:
-    """Run until the budget is spent, a cap is reached, the incumbent is perfect, or nothing is left to propose.
+    """Run until the plan's evaluations are made, one of its caps is reached, the incumbent is perfect, or all is tried.
 
     Args:
-        rows: positions of the validation rows that candidates are evaluated on which name none themselves.
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
         parallel: b, evaluations under way at most.
         latest_of_equals: as `History` takes it.
@@ -153,14 +151,12 @@ def search(
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
         JournalError: when the journal cannot be written.
     """
-    purse = _Purse(caps or Caps())
-    attempt = _Attempt(optimizer, evaluations, journal, purse, tuple(rows), budget, parallel, ahead, on_record)
+    attempt = _Attempt(optimizer, evaluations, journal, plan, parallel, ahead, on_record)
     attempt.history.latest_of_equals = latest_of_equals
     try:
         stopped = attempt.run()
     finally:
         unused = attempt.close()
-        purse.close(unused)
     replayed = sum(record.iteration in attempt.known for record in attempt.records)
     return Study(
         history=attempt.history,
@@ -180,9 +176,7 @@ class _Attempt:
         optimizer: ExemplarOptimizer,
         evaluations: Evaluations,
         journal: Journal,
-        purse: _Purse,
-        rows: tuple[int, ...],
-        budget: int,
+        plan: Plan,
         parallel: int,
         ahead: int,
         on_record: Callable[[Evaluated, History], None],
@@ -190,9 +184,10 @@ class _Attempt:
         self._optimizer = optimizer
         self._evaluations = evaluations
         self._journal = journal
-        self._purse = purse
-        self._rows = rows
-        self._budget = budget
+        self._plan = plan
+        self._budget = plan.evaluations
+        self._spent = Usage()
+        self._seconds = 0.0
         self._group = max(1, parallel // 2)
         self._lag = parallel - self._group
         self._ahead = ahead
@@ -200,7 +195,7 @@ class _Attempt:
         self._clock = _Clock()
         self._proposed = journal.proposed()
         self._beside = _Beside(optimizer, evaluations)
-        self.known = {record.iteration: record for record in journal.replay() if record.iteration < budget}
+        self.known = {record.iteration: record for record in journal.replay() if record.iteration < plan.evaluations}
         self._approved = max(self.known, default=-1)
         self._scored = dict(self.known)
         self._under_way: dict[int, Candidate] = {}
@@ -234,11 +229,13 @@ class _Attempt:
         return BUDGET
 
     def close(self) -> Usage:
-        """End what is under way; what it and all that was not told have cost."""
+        """End what is under way, and book what was spent; what that and all that was not told have cost."""
         given_up = self._evaluations.stop()
         self._beside.close()
         told = {record.iteration for record in self.records}
-        return given_up + usage_of_records(record for number, record in self._scored.items() if number not in told)
+        unused = given_up + usage_of_records(record for number, record in self._scored.items() if number not in told)
+        self._plan.budget.book(SEARCH, self._spent + unused)
+        return unused
 
     def _ask(self) -> str:
         """Begin as many evaluations as may be under way; why no more can follow when those are told."""
@@ -249,8 +246,8 @@ class _Attempt:
             pending = tuple(self._under_way.values())
             if isinstance(self._optimizer, RowAllocating) and self._optimizer.left(pending) <= 0:
                 break
-            if iteration > self._approved and not self._purse.allows_one_more(pending):
-                ended = self._purse.cap or ended
+            if iteration > self._approved and (cap := self._cap_of_one_more(pending)):
+                ended = cap
                 break
             candidate = self._found(iteration) or self._proposal(iteration, pending)
             if candidate is None:
@@ -265,6 +262,12 @@ class _Attempt:
         self._prepare()
         return ended
 
+    def _cap_of_one_more(self, pending: Iterable[Candidate]) -> str | None:
+        """That another evaluation beside these would break."""
+        plan = self._plan
+        requests = sum(len(each.rows) * plan.answer_requests or plan.evaluation.requests for each in pending)
+        return plan.reached(self._spent, self._seconds, requests)
+
     def _with_rows(self, candidate: Candidate) -> Candidate:
         """With those that it is evaluated on.
 
@@ -272,7 +275,7 @@ class _Attempt:
             ValueError: when a method that chooses rows has chosen none.
         """
         if not isinstance(self._optimizer, RowAllocating):
-            return replace(candidate, rows=self._rows)
+            return replace(candidate, rows=self._plan.rows)
         if not candidate.rows:
             raise ValueError(f"no rows were chosen for the prompt {candidate.prompt}")
         return candidate
@@ -333,7 +336,8 @@ class _Attempt:
             record = self._scored[iteration]
             del self._under_way[iteration]
             self.records.append(record)
-            self._purse.pay(record)
+            self._spent += record.usage
+            self._seconds += record.seconds
             self.history.add(record.observation)
             self._beside.compute("tell", partial(self._optimizer.tell, record.observation))
             self.incumbents.append(self._incumbent(record.observation))
@@ -415,30 +419,6 @@ class _Beside:
 def _submitted(thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
     """In a context by which its lines are told from those of another run."""
     return thread.submit(copy_context().run, work)
-
-
-class _Purse:
-    """What was spent, against the caps; `cap` is the one that was reached."""
-
-    def __init__(self, caps: Caps) -> None:
-        self._caps = caps
-        self._spent = Usage()
-        self._seconds = 0.0
-        self.cap: str | None = None
-
-    def pay(self, record: Evaluated) -> None:
-        self._spent += record.usage
-        self._seconds += record.seconds
-
-    def close(self, unused: Usage) -> None:
-        """Book what was spent, and no more than that."""
-        self._caps.ledger.book(SEARCH, self._spent + unused)
-
-    def allows_one_more(self, under_way: Iterable[Candidate]) -> bool:
-        caps = self._caps
-        requests = sum(len(each.rows) * caps.answer_requests or caps.evaluation.requests for each in under_way)
-        self.cap = self._caps.reached(self._spent, self._seconds, requests)
-        return self.cap is None
 
 
 class _Clock:

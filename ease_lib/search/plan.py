@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ease_lib.black_box.budget import SEARCH, TEST, Budget
 from ease_lib.black_box.chain import BlackBox
-from ease_lib.config.sections import CapsConfig, EndpointConfig, OptimizerConfig
+from ease_lib.black_box.usage import Usage
+from ease_lib.config.sections import EndpointConfig, OptimizerConfig
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import estimated_usage
 from ease_lib.evaluation.rows import row_order
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.template import PromptTemplate
-from ease_lib.search.budget import SEARCH, TEST, Caps, Ledger, Limits
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
 from ease_lib.search.optimizers.halving import FIRST_ROWS
@@ -23,6 +23,7 @@ from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.search.task import SearchTask
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
+from ease_lib.words import grouped
 
 logger = logging.getLogger("ease")
 
@@ -32,83 +33,64 @@ ESTIMATED_SEQUENCES, ESTIMATED_ROWS = 40, 40
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What lies ahead of a search.
+    """What lies ahead of a search, and the caps that end it before they are broken.
+
+    Each cap stops it before the evaluation that would break it, and leaves the test set its part. Requests that fail
+    and are tried again may use one up within an evaluation, which ends there.
 
     Args:
         rows: positions of the validation rows that a candidate is evaluated on which names none itself.
-        answers: that the search plans for, where the method chooses rows.
         evaluations: at most.
-        caps: with the ledger of the run, what an evaluation costs, and what the test set and the orders will take.
-        test_requests: of the test set alone.
-        usage: what search and test set cost at most, by the texts of the data alone, whatever was kept or retried.
+        chooses_rows: whether the method does, of every evaluation.
+        answers: that such a search plans for.
+        budget: of the run.
+        max_seconds: duration of the search at most, over all attempts; 0 is no cap.
+        evaluation: about what one evaluation costs, `requests` at most (of a method that chooses rows: a row); once
+            something is spent, that tells better what a request costs.
+        answer_requests: requests of one answer: 2 where a judge scores it.
+        test_requests, order_requests: what the test set and the orders will take.
+        usage: what search, orders and test set cost at most, by the texts of the data alone, whatever was kept or
+            retried.
+        concurrency: requests in flight.
     """
 
     rows: tuple[int, ...]
-    answers: int
     evaluations: int
-    caps: Caps
-    usage: Usage
-    test_requests: int
-    chooses_rows: bool
-    concurrency: int
+    chooses_rows: bool = False
+    answers: int = 0
+    budget: Budget = field(default_factory=Budget)
+    max_seconds: float = 0.0
+    evaluation: Usage = field(default_factory=lambda: Usage(requests=1))
+    answer_requests: int = 1
+    test_requests: int = 0
+    order_requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    concurrency: int = 1
 
-    @classmethod
-    def of(
-        cls,
-        task: SearchTask,
-        space: SequenceSpace,
-        ledger: Ledger,
-        *,
-        optimizer: OptimizerConfig,
-        endpoint: EndpointConfig,
-        caps: CapsConfig,
-        limits: Limits,
-        seed: int,
-    ) -> Plan:
-        rows = row_order([row.output for row in task.validation], seed)[: optimizer.evaluation_rows or None]
-        each, orders = task.asked.answer_requests, optimizer.order_report
-        order_requests = (orders + 1) * len(rows) * each if orders else 0  # its own order too, where it has other rows
-        test_requests = task.asked.test_requests + order_requests
+    def reached(self, spent: Usage, seconds: float, under_way: int = 0) -> str | None:
+        """The cap that the next evaluation would break, as `name=value`, or None; what it will cost is booked.
 
-        def affordable(spent: Usage) -> float:
-            if not caps.max_llm_requests:
-                return math.inf
-            return (caps.max_llm_requests - test_requests - spent.requests - spent.retries) // each
+        Args:
+            spent: by all evaluations so far.
+            seconds: that the search has taken.
+            under_way: requests of evaluations that are proposed and will be paid for before.
+        """
+        if self.max_seconds and seconds >= self.max_seconds:
+            return f"max_seconds={self.max_seconds:g}"
+        if not self.budget.is_capped:
+            return None
+        coming = _expected(self.evaluation, self.evaluation.requests + under_way, spent)
+        self.budget.book(SEARCH, spent + coming)
+        self.budget.book(TEST, _expected(self.evaluation, self.reserved_requests, spent))
+        cap = self.budget.broken()
+        if cap:
+            self.budget.book(SEARCH, spent)
+        return cap
 
-        answers = optimizer.answers(len(task.validation), affordable(ledger.spent(without=[SEARCH, TEST])))
-        chooses_rows = optimizer.chooses_rows
-        spent_by_none = optimizer.answers(len(task.validation), affordable(Usage()))
-        searched = (
-            spent_by_none
-            if chooses_rows
-            else planned_answers(optimizer, len(task.validation), spent_by_none or math.inf)
-        )
-        typical = TypicalAnswers(
-            template=task.asked.template,
-            pool=task.pool,
-            validation=task.validation,
-            rubric=task.asked.rubric,
-            thinking_tokens=endpoint.llm_thinking_tokens,
-            seed=seed,
-        )
-        held = Caps(
-            limits=limits,
-            seconds=caps.max_seconds,
-            evaluation=typical.usage(1 if chooses_rows else len(rows), space),
-            answer_requests=each,
-            test_requests=test_requests,
-            ledger=ledger,
-        )
-        return cls(
-            rows=rows,
-            answers=answers,
-            evaluations=max(1, answers) if chooses_rows else optimizer.budget,
-            caps=held,
-            usage=task.instructions.usage + held.expected(searched * each + test_requests, Usage()),
-            test_requests=task.asked.test_requests,
-            chooses_rows=chooses_rows,
-            concurrency=endpoint.llm_concurrency,
-        )
+    @property
+    def reserved_requests(self) -> int:
+        """Behind the search."""
+        return self.test_requests + self.order_requests
 
     def ahead(self, black_box: BlackBox) -> int:
         """Evaluations that keep the endpoint busy while the oldest of them waits for its slowest answer.
@@ -120,18 +102,21 @@ class Plan:
         return 1 + math.ceil(2 * self.concurrency / (FIRST_ROWS if self.chooses_rows else len(self.rows)))
 
     def begin(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
-        """Say what lies ahead, and allow what the caps leave for it.
+        """Say what lies ahead, and allow what others have not spent, nor earlier attempts, nor the test set will take.
+
+        What that will cost is estimated anew before each evaluation; here a first guess would bind the whole search.
 
         Args:
             known: what the journal holds.
         """
         self._announce(known, settings, black_box)
-        black_box.meter.allow(self.caps.allowance(own=usage_of_records(known)))
+        others = self.budget.spent(without=[SEARCH, TEST])
+        own = usage_of_records(known)
+        black_box.meter.allow_beside(others + own + Usage(requests=self.reserved_requests))
 
-    def allow_orders(self, black_box: BlackBox, ledger: Ledger) -> None:
+    def allow_orders(self, black_box: BlackBox) -> None:
         """What may be sent behind the search: what the run has spent and the test set's requests are not for it."""
-        others = ledger.spent(without=[TEST]) + Usage(requests=self.test_requests)
-        black_box.meter.allow(self.caps.limits.allowance(others))
+        black_box.meter.allow_beside(self.budget.spent(without=[TEST]) + Usage(requests=self.test_requests))
 
     def _announce(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
         done = sum(len(record.observation.rows) for record in known) if self.chooses_rows else len(known)
@@ -145,7 +130,7 @@ class Plan:
                 settings.scaled_design,
                 budget,
             )
-        left, rows = max(0, budget - done), self.caps.evaluation.requests
+        left, rows = max(0, budget - done), self.evaluation.requests
         logger.info(
             "%s asks %s (%s): at most %s%d requests, %s; then %d for the test set",
             settings.method,
@@ -153,16 +138,78 @@ class Plan:
             black_box.asked.endpoint,
             "" if self.chooses_rows else f"{left} x {rows} = ",
             left * rows,
-            self.caps.described(left * rows),
-            self.caps.test_requests,
+            self._described(left * rows),
+            self.reserved_requests,
         )
+
+    def _described(self, requests: int) -> str:
+        """About what so many requests cost, in words."""
+        coming = _expected(self.evaluation, requests)
+        prompt = _rounded(coming.prompt_tokens + coming.judge_prompt_tokens)
+        completion = _rounded(coming.completion_tokens + coming.judge_completion_tokens)
+        cost = self.budget.cost(coming)
+        text = f"about {prompt} prompt and {completion} completion tokens"
+        return f"{text}, about ${cost:.2f}" if cost else text
 
     def refuse(self, stopped: str) -> ConfigError:
         """Where not a single evaluation was possible."""
         return ConfigError(
-            f"{stopped} does not allow a single evaluation of {self.caps.evaluation.requests} requests beside the "
-            f"{self.caps.test_requests} of the test set; raise it, or lower validation_size and test_size"
+            f"{stopped} does not allow a single evaluation of {self.evaluation.requests} requests beside the "
+            f"{self.reserved_requests} of the test set; raise it, or lower validation_size and test_size"
         )
+
+
+def plan_search(
+    task: SearchTask,
+    space: SequenceSpace,
+    budget: Budget,
+    *,
+    optimizer: OptimizerConfig,
+    endpoint: EndpointConfig,
+    max_seconds: float,
+    seed: int,
+) -> Plan:
+    """The plan of a search, judged by the texts of its data.
+
+    Args:
+        budget: in which other parts of the run have booked what they spent.
+    """
+    validation_size, each = len(task.validation), task.asked.answer_requests
+    rows = row_order([row.output for row in task.validation], seed)[: optimizer.evaluation_rows or None]
+    orders = optimizer.order_report
+    order_requests = (orders + 1) * len(rows) * each if orders else 0  # its own order too, where it has other rows
+    reserved = task.asked.test_requests + order_requests
+
+    def planned(spent: Usage) -> int:
+        affordable = (budget.requests_left(spent) - reserved) // each if budget.requests else math.inf
+        return optimizer.answers(validation_size, affordable)
+
+    answers, spent_by_none = planned(budget.spent(without=[SEARCH, TEST])), planned(Usage())
+    chooses_rows = optimizer.chooses_rows
+    searched = spent_by_none if chooses_rows else planned_answers(optimizer, validation_size, spent_by_none or math.inf)
+    typical = TypicalAnswers(
+        template=task.asked.template,
+        pool=task.pool,
+        validation=task.validation,
+        rubric=task.asked.rubric,
+        thinking_tokens=endpoint.llm_thinking_tokens,
+        seed=seed,
+    )
+    evaluation = typical.usage(1 if chooses_rows else len(rows), space)
+    return Plan(
+        rows=rows,
+        evaluations=max(1, answers) if chooses_rows else optimizer.budget,
+        chooses_rows=chooses_rows,
+        answers=answers,
+        budget=budget,
+        max_seconds=max_seconds,
+        evaluation=evaluation,
+        answer_requests=each,
+        test_requests=task.asked.test_requests,
+        order_requests=order_requests,
+        usage=task.instructions.usage + _expected(evaluation, searched * each + reserved),
+        concurrency=endpoint.llm_concurrency,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,3 +238,14 @@ class TypicalAnswers:
             self.template, sequences, rows, rubric=self.rubric, thinking_tokens=self.thinking_tokens
         )
         return usage.share(answers / len(rows))
+
+
+def _expected(evaluation: Usage, requests: int, spent: Usage | None = None) -> Usage:
+    """About what so many requests cost, by what was spent, or by what an evaluation costs where nothing was."""
+    example = spent if spent and spent.requests else evaluation
+    return example.share(requests / example.requests)
+
+
+def _rounded(number: float) -> str:
+    """Two digits that mean something."""
+    return grouped(float(f"{number:.2g}"))

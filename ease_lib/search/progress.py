@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.evaluation.usage import Usage
 from ease_lib.search.journal import Evaluated
 from ease_lib.search.optimizers.history import History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,10 @@ from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.llm_identity import LLMIdentity
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
 from ease_lib.digests import key_of
+from ease_lib.documents import parsed
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.errors import ConfigError
@@ -28,7 +29,6 @@ from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.own_metric import LoadedMetric
 from ease_lib.evaluation.requirement import LoadedRequirement, load_requirement
 from ease_lib.evaluation.rows import passes_of_test_set
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.baseline import Baseline, baseline_of
 from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.search.candidates.prompts import Prompt
@@ -206,7 +206,7 @@ def read_instructions(path: Path) -> Instructions:
     metadata = table.schema.metadata or {}
     return Instructions(
         texts=table["text"].to_pylist(),
-        usage=Usage(**json.loads(metadata[b"usage"])),
+        usage=parsed(Usage, metadata[b"usage"]),
         new_requests=int(metadata[b"new_requests"]),
     )
 

@@ -16,10 +16,13 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from typing_extensions import TypedDict
 
 from ease_lib.artifacts.store import Store
 from ease_lib.digests import key_of, sha256_of
+from ease_lib.documents import Misfit, parsed
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes
 from ease_lib.search.candidates.prompts import Prompt
@@ -28,6 +31,7 @@ from ease_lib.tasks.base import Exemplar
 
 logger = logging.getLogger("ease")
 
+Kept = TypeVar("Kept")
 FOLDER = "searches"
 LATEST = "latest.json"
 CONTRACT = "search_answers/1"
@@ -76,6 +80,19 @@ class _Latest:
     recalled: str
 
 
+class _Entry(TypedDict):
+    """Answers to a prompt: digests of its texts and of the rows."""
+
+    instruction: str
+    exemplars: list[str]
+    rows: list[str]
+    scores: list[float | None]
+
+
+class _Answers(TypedDict):
+    answers: list[_Entry]
+
+
 class Memory:
     """What searches of a subject were answered.
 
@@ -104,7 +121,9 @@ class Memory:
             return Recalled()
         sha256 = sha256_of(content)
         self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
-        recalled = Recalled(source=source, sha256=sha256, answers=tuple(_known(self._parsed(source, content), names)))
+        recalled = Recalled(
+            source=source, sha256=sha256, answers=tuple(_known(self._parsed(_Answers, source, content), names))
+        )
         if recalled.count:
             logger.info("recalled %d answers of an earlier search", recalled.count)
         return recalled
@@ -130,14 +149,14 @@ class Memory:
 
     def _latest(self) -> _Latest | None:
         content = self._store.read(LATEST)
-        return _Latest(**self._parsed(LATEST, content)) if content else None
+        return self._parsed(_Latest, LATEST, content) if content else None
 
-    def _parsed(self, name: str, content: bytes) -> dict[str, Any]:
+    def _parsed(self, kind: type[Kept], name: str, content: bytes) -> Kept:
         try:
-            parsed: dict[str, Any] = json.loads(content)
-        except ValueError as error:
-            raise StoreError(f"{self._store.uri}{name} is damaged; remove it, and no answers are recalled") from error
-        return parsed
+            return parsed(kind, content)
+        except Misfit as error:
+            where = self._store.address(name)
+            raise StoreError(f"{where} is damaged ({error}); remove it, and no answers are recalled") from None
 
 
 class NoMemory:
@@ -155,7 +174,7 @@ def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoM
     return Memory(store, subject, notes) if store else NoMemory()
 
 
-def _known(document: dict[str, Any], names: Names) -> Iterator[Answered]:
+def _known(document: _Answers, names: Names) -> Iterator[Answered]:
     """The answers whose exemplars, row and instruction there still are; of texts that stand there twice, one by one."""
     exemplars, rows, instructions = map(_Places, (names.exemplars, names.rows, names.instructions))
     taken: set[tuple[Prompt, int]] = set()

@@ -22,7 +22,9 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_records,
 )
+from ease_lib.black_box.budget import TEST
 from ease_lib.black_box.llm_identity import LLMIdentity
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import JUDGE, Asks
 from ease_lib.digests import sha256_of_files, sha256_of_text
 from ease_lib.errors import CapReached
@@ -32,13 +34,11 @@ from ease_lib.evaluation.objective import Objective
 from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.rows import RANDOM_DRAWS
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
-from ease_lib.evaluation.usage import Usage
 from ease_lib.progress import Counted
 from ease_lib.reporting.answers import labels_of
 from ease_lib.reporting.summary import verdict
 from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import Confusion, StageReport, logger, makes, output_path, reads
-from ease_lib.search.budget import TEST
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.task import ScoredTask, read_task
 from ease_lib.seeding import rng
@@ -90,7 +90,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         if not evaluations[BEST].scored_rows:
             raise CapReached(cap)
         logger.warning("%s left %d of %d answers about the test set unasked; raise it to have all", cap, unasked, every)
-    run.ledger(config.continuation).book(
+    run.budget(config).book(
         TEST, _usage(evaluations)
     )  # until now the search's estimate stands there, for others to see
     _write_predictions(output_path(outputs.predictions), evaluations, test)

@@ -13,18 +13,18 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
+from ease_lib.black_box.budget import GATE
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import Asks, PublishingConfig
 from ease_lib.errors import EaseError, EndpointError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
-from ease_lib.evaluation.usage import Usage
 from ease_lib.lineage.publishing import gate
 from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.prompts.winner import exemplar_of
 from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.budget import GATE
 from ease_lib.search.task import read_task
 from ease_lib.stages.evaluate import BEST
 from ease_lib.tasks.base import Exemplar
@@ -153,20 +153,20 @@ def _measured(
         whole=True,
         up_to_cap=True,
     )
-    ledger = run.ledger(config.continuation)
+    budget = run.budget(config)
     with run.llm(config, task.sampling(config.endpoint, asked.template), GATE, judged=task.rubric) as black_box:
         objective = task.objective(black_box, [row for _, row in rows], asked.template)
         try:
             evaluation = objective.evaluate(question)
         except EndpointError as error:
             usage = objective.stop()
-            ledger.book(GATE, usage)
+            budget.book(GATE, usage)
             if error.time_may_cure:
                 raise
             logger.warning("%s: %s", latest.version, error)  # it may quote a row, which no result should hold
             refusal = f"{latest.version} could not be evaluated ({type(error).__name__}, see the log)"
             return _Compared(latest=latest.version, refusal=refusal, usage=usage, answered=black_box.answered)
-        ledger.book(GATE, evaluation.usage)
+        budget.book(GATE, evaluation.usage)
         answered, cap = black_box.answered, black_box.meter.reached
     found = _Compared(latest=latest.version, usage=evaluation.usage, answered=answered)
     if evaluation.unasked_rows and evaluation.scored_rows < FEWEST_ROWS:

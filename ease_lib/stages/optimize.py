@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
+from ease_lib.black_box.budget import PROPOSALS, SEARCH
 from ease_lib.config.sections import (
     LATEST,
     Asks,
@@ -21,9 +22,8 @@ from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.opening import open_embedder
 from ease_lib.machine import resolve_device
 from ease_lib.notes import Notes
-from ease_lib.running.run import Run, limits_of, prices_of
+from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.budget import PROPOSALS, SEARCH, Ledger
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import ask_orders
 from ease_lib.search.identity import search_key
@@ -33,7 +33,7 @@ from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.outcome import outcome_of
-from ease_lib.search.plan import Plan
+from ease_lib.search.plan import Plan, plan_search
 from ease_lib.search.progress import SearchProgress
 from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
 from ease_lib.search.task import SearchTask, read_search_task
@@ -71,10 +71,18 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         ConfigError: when k exceeds the pool, or the caps do not allow a single evaluation.
     """
     task = read_search_task(**asdict(inputs), metric_of=run.metric)
-    settings, ledger = config.optimizer, run.ledger(config.continuation)
+    settings, budget = config.optimizer, run.budget(config)
     space = task.space(settings)
-    ledger.book(PROPOSALS, task.instructions.usage)
-    plan = _plan(config, task, space, ledger)
+    budget.book(PROPOSALS, task.instructions.usage)
+    plan = plan_search(
+        task,
+        space,
+        budget,
+        optimizer=settings,
+        endpoint=config.endpoint,
+        max_seconds=config.caps.max_seconds,
+        seed=config.run.seed,
+    )
     with run.llm(config, task.asked.sampling(config.endpoint), SEARCH, judged=task.asked.rubric) as black_box:
         scored = task.asked.scored(black_box)
         key = search_key(task, scored, settings, config.embedding, seed=config.run.seed)
@@ -83,7 +91,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         spread = plan.answers if plan.chooses_rows else None
         searched_as = recalled.key_of(key)
         journal_key = journal_name(searched_as, spread)
-        selection = Selection(black_box, f"{journal_key}/selection", ledger)
+        selection = Selection(black_box, f"{journal_key}/selection", budget)
         problem = _problem(config, task, space, plan, selection, run)
         optimizer = create_optimizer(settings, problem, recalled.answers)
         objective = task.asked.objective(black_box, task.validation, most_zeros=config.caps.max_zero_answers)
@@ -94,10 +102,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
                 optimizer,
                 EvaluationsOn(objective, task, journal_key),
                 journal,
-                rows=plan.rows,
-                budget=plan.evaluations,
+                plan,
                 latest_of_equals=settings.ties == LATEST,
-                caps=plan.caps,
                 parallel=settings.under_way,
                 ahead=plan.ahead(black_box),
                 on_record=SearchProgress(
@@ -107,7 +113,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
         if outcome is None:
             raise plan.refuse(study.stopped)
-        plan.allow_orders(black_box, ledger)
+        plan.allow_orders(black_box)
         order = ask_orders(
             outcome,
             problem,
@@ -118,7 +124,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
             most_rows=len(plan.rows),
             account=f"{journal_key}/order",
         )
-        ledger.book(SEARCH, study.usage + order.usage)
+        budget.book(SEARCH, study.usage + order.usage)
     memory.keep(journal_key, key, recalled, outcome.answers, task.names)
     write_best_sequence(output_path(outputs.best_sequence), outcome, settings, task, black_box)
     write_history(output_path(outputs.history), study, task, prices_of(config))
@@ -139,19 +145,6 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     write_document(output_path(outputs.search), contracts.SEARCH_SUMMARY, {**summary, **findings})
     logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
     return StageReport(metrics={"validation_score": outcome.score, "evaluations": len(study.history)})
-
-
-def _plan(config: Config, task: SearchTask, space: SequenceSpace, ledger: Ledger) -> Plan:
-    return Plan.of(
-        task,
-        space,
-        ledger,
-        optimizer=config.optimizer,
-        endpoint=config.endpoint,
-        caps=config.caps,
-        limits=limits_of(config),
-        seed=config.run.seed,
-    )
 
 
 def _problem(

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
+from ease_lib.black_box.budget import PROPOSALS
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Completion, Paid, Sampling, all_answers
+from ease_lib.black_box.usage import Usage, usage_of
 from ease_lib.config.sections import (
     Asks,
     InstructionConfig,
 )
 from ease_lib.errors import ConfigError, EndpointError
-from ease_lib.evaluation.usage import Usage, usage_of
 from ease_lib.prompts.instructions import (
     PROPOSAL_TEMPERATURE,
     PROPOSAL_TOKENS,
@@ -31,7 +32,6 @@ from ease_lib.prompts.instructions import (
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.budget import PROPOSALS
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
 
@@ -107,7 +107,7 @@ def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str]
     answered = [prompt for prompt, each in zip(prompts, answers, strict=True) if isinstance(each, Completion)]
     usage = usage_of(answered, proposed, time.perf_counter() - start)
     usage = sum(map(Usage.of, refused), start=usage)
-    run.ledger(config.continuation).book(PROPOSALS, usage)
+    run.budget(config).book(PROPOSALS, usage)
     if refused and not proposed:
         raise refused[0]
     if refused:

@@ -22,6 +22,8 @@ from scipy.stats import spearmanr
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
+from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import Parameters
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
 from ease_lib.embedding.opening import open_embedder
@@ -30,12 +32,10 @@ from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.judge import Judge, rubric_of
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.template import PromptTemplate, exemplar_text, instruction_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.run import Run, limits_of, open_host, open_run, run_of
-from ease_lib.search.budget import SEARCH
+from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
 from ease_lib.search.optimizers.halving import Halving, components_of
@@ -132,7 +132,7 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
     metric = run.metric(data.dataset["metric"], data.dataset["metric_sha256"]).score
     sampling = answer_sampling(data.pool, parameters.endpoint, template)
     with run.llm(parameters, sampling, SEARCH, judged=rubric) as black_box:
-        black_box.meter.allow(limits_of(parameters).allowance(Usage()))
+        black_box.meter.allow_beside(Usage())
         judge = Judge(black_box.judge.client, rubric) if black_box.judge and rubric else None
         evaluator = Evaluator(
             black_box.client, asked, metric=metric, failures=black_box.failures, template=template, judge=judge

@@ -38,6 +38,7 @@ from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.loop import EvaluationsOn, Study, search
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
+from ease_lib.search.plan import Plan
 from ease_lib.signals import open_event_loop
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
@@ -63,6 +64,10 @@ class Prompts:
         return Question(exemplars=[self._pool[position] for position in prompt[1]], account=account, rows=rows)
 
 
+def plan_of(evaluations: int) -> Plan:
+    return Plan(rows=tuple(range(ROWS)), evaluations=evaluations)
+
+
 class OptimizerConformance:
     """Determinism, budget, no repetition, batches, exhaustion, resume after SIGKILL.
 
@@ -80,7 +85,7 @@ class OptimizerConformance:
     def run(self, objective: OrderedSum, folder: Path, budget: int = BUDGET, parallel: int = 1) -> Study:
         with open_journal(open_store(str(folder)), KEY, Notes()) as journal:
             optimizer = self.create(objective.problem)
-            return search(optimizer, objective.at_once, journal, rows=range(ROWS), budget=budget, parallel=parallel)
+            return search(optimizer, objective.at_once, journal, plan_of(budget), parallel=parallel)
 
     def test_equal_seeds_give_equal_histories(self, tmp_path: Path) -> None:
         first, second = (self.run(ordered_sum(), tmp_path / name) for name in "ab")
@@ -127,9 +132,7 @@ class OptimizerConformance:
         with open_journal(open_store(str(tmp_path / "last")), KEY, Notes()) as journal:
             optimizer = self.create(last.problem)
             evaluations = AtOnce(lambda iteration, candidate: last.of(candidate), choose=max)
-            study = search(
-                optimizer, evaluations, journal, rows=range(ROWS), budget=BUDGET, parallel=parallel, ahead=ahead
-            )
+            study = search(optimizer, evaluations, journal, plan_of(BUDGET), parallel=parallel, ahead=ahead)
         assert study.history == self.run(first, tmp_path / "first", parallel=parallel).history
 
     def test_a_batch_depends_on_nothing_that_is_not_told(self) -> None:
@@ -233,8 +236,7 @@ class OptimizerConformance:
                 self.create(problem),
                 EvaluationsOn(objective, Prompts(pool), KEY),
                 journal,
-                rows=range(ROWS),
-                budget=KILLED_BUDGET,
+                plan_of(KILLED_BUDGET),
                 parallel=parallel,
                 on_record=on_record,
             )

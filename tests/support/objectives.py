@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from ease_lib.black_box.usage import Usage
 from ease_lib.evaluation.evaluator import Evaluation
-from ease_lib.evaluation.usage import Usage
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace
 from ease_lib.search.optimizers.history import Candidate
 from ease_lib.search.optimizers.problem import Problem

@@ -48,17 +48,17 @@ def findings(*parameters):
 class _Asking:
     """The sections of a stage that asks."""
 
-    def __init__(self, endpoint, judge, answers):
-        self.endpoint, self.judge, self.caps = endpoint, judge or JudgeConfig(), CapsConfig()
+    def __init__(self, endpoint, judge, answers, caps):
+        self.endpoint, self.judge, self.caps = endpoint, judge or JudgeConfig(), caps
         self.continuation = ContinuationConfig(answers=answers)
 
 
 @contextmanager
-def open_black_box(config, *, sampling, store_uri="", answers="", judge=None, **more):
+def open_black_box(config, *, sampling, store_uri="", answers="", judge=None, caps=None, **more):
     """The black-box of a configuration, with the answers that lie in a store."""
     with (
         open_host() as host,
         open_run(host, store_uri, "", **more) as run,
-        run.llm(_Asking(config, judge, answers), sampling, "test", judged=judge) as black_box,
+        run.llm(_Asking(config, judge, answers, caps or CapsConfig()), sampling, "test", judged=judge) as black_box,
     ):
         yield black_box

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters
 from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.objective import Objective, answer_sampling
 from ease_lib.evaluation.rows import row_order
-from ease_lib.evaluation.usage import Usage
 from ease_lib.prompts.template import PromptTemplate
-from ease_lib.running.run import Run, limits_of, open_host, open_run, run_of
+from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import logger
-from ease_lib.search.budget import SEARCH
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
 from ease_lib.seeding import rng
 from ease_lib.tasks.splits import classes_of
@@ -76,7 +76,7 @@ def recorded(parameters: Parameters, run: Run) -> dict[str, Any]:
     order = row_order([row.output for row in data.validation], parameters.run.seed)
     answers: list[Answer] = []
     with run.llm(parameters, answer_sampling(data.pool, parameters.endpoint, template), SEARCH) as black_box:
-        black_box.meter.allow(limits_of(parameters).allowance(Usage()))
+        black_box.meter.allow_beside(Usage())
         objective = Objective(
             Evaluator(black_box.client, data.validation, metric=metric, template=template), black_box.loop
         )

@@ -24,6 +24,7 @@ from typing import Any
 from ease_lib.artifacts.result_files import BEST_SEQUENCE, PROMPT_TEXT
 from ease_lib.artifacts.store import Store, open_store, read_all, side_by_side
 from ease_lib.digests import sha256_of
+from ease_lib.documents import Misfit, parsed
 from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import (
     ENVELOPE_FILE,
@@ -35,6 +36,7 @@ from ease_lib.lineage.attestation import (
 )
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT, VERSION_FILE, VERSIONS, WITHDRAWN, versions_in
 from ease_lib.lineage.record import Record, decode, encode
+from ease_lib.lineage.shapes import LatestShape
 from ease_lib.notes import Notes
 from ease_lib.progress import Told, nobody
 from ease_lib.tasks.base import row_hash
@@ -66,12 +68,12 @@ def read_latest(store: Store) -> Latest | None:
     content = store.read(LATEST_FILE)
     if content is None:
         return None
-    try:
-        version = str(json.loads(content)["version"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LineageError(f"{store.uri}/{LATEST_FILE} is damaged; `ease lineage verify` has more") from error
     if content == WITHDRAWN:
         raise LineageError(f"{store.uri}/{LATEST_FILE} is being removed; run the `ease forget` that did not end again")
+    try:
+        version = parsed(LatestShape, content)["version"]
+    except Misfit as error:
+        raise LineageError(f"{store.uri}/{LATEST_FILE} is damaged: {error}; `ease lineage verify` has more") from None
     found = read_version(store, version)
     if found is None:
         raise LineageError(f"{store.uri}/{VERSIONS}/{version} is missing, though {LATEST_FILE} names it")

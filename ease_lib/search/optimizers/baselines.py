@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ease_lib.black_box.budget import SELECTION, Budget
 from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import complete_all
-from ease_lib.evaluation.usage import Usage, usage_of
-from ease_lib.search.budget import SELECTION, Ledger
+from ease_lib.black_box.usage import Usage, usage_of
 from ease_lib.search.candidates.optimal_transport import shortlist
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.history import Candidate, History, Observation
@@ -207,17 +207,17 @@ def llm_select(problem: Problem) -> OneProposal:
 class Selection:
     """Asks the black-box the one question of `llm_select`, paid for by the run; `usage` is what it cost."""
 
-    def __init__(self, black_box: BlackBox, account: str, ledger: Ledger) -> None:
+    def __init__(self, black_box: BlackBox, account: str, budget: Budget) -> None:
         self._black_box = black_box
         self._account = account
-        self._ledger = ledger
+        self._budget = budget
         self.usage = Usage()
 
     def ask(self, prompt: str) -> str:
         start = time.perf_counter()
         answers = self._black_box.loop.run(complete_all(self._black_box.client, [prompt], self._account))
         self.usage += usage_of([prompt], answers, time.perf_counter() - start)
-        self._ledger.book(SELECTION, self.usage)
+        self._budget.book(SELECTION, self.usage)
         return answers[0].text
 
 

@@ -6,12 +6,10 @@ from ease_lib import errors
 from ease_lib.black_box.cache import kept_entries
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.in_process import OwnFunction
-from ease_lib.black_box.meter import Allowance
-from ease_lib.config.sections import EndpointConfig
+from ease_lib.config.sections import CapsConfig, EndpointConfig
 from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
-from ease_lib.evaluation.usage import Usage
 from ease_lib.running.run import Caller
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, body, faulty_endpoint, message, status
@@ -184,15 +182,10 @@ def test_what_was_thought_counts_also_where_it_stands_in_the_total_alone():
 
 def test_empty_answers_use_up_the_cap_on_cost_and_the_tokens_of_lineage():
     with faulty_endpoint(lambda prompt: "fine", EMPTY["null"], *[REFUSALS["in a field"]] * 5) as server:
-        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, llm_failures="skip")
-        with open_black_box(config, sampling=SAMPLING) as black_box:
-            black_box.meter.allow(
-                Allowance(
-                    cost_usd=1.2,
-                    cost_cap="max_cost_usd=1.2",
-                    cost=lambda paid, judged: Usage.of(paid).cost_usd(prompt_usd=0, completion_usd=1000),
-                )
-            )
+        config = EndpointConfig(
+            llm_base_url=server.base_url, llm_model=MODEL, llm_failures="skip", llm_completion_usd=1000
+        )
+        with open_black_box(config, sampling=SAMPLING, caps=CapsConfig(max_cost_usd=1.2)) as black_box:
             with pytest.raises(errors.ContentRefused):
                 black_box.loop.run(black_box.client.complete("a"))  # an empty one, then a refusal: 1 USD
             with pytest.raises(errors.ContentRefused):

@@ -29,7 +29,7 @@ SMALL = {
 
 
 def requests(**values):
-    return {part.name: part.usage.requests for part in planned(parse_parameters({**SMALL, **values}))}
+    return {part: usage.requests for part, usage in planned(parse_parameters({**SMALL, **values})).items()}
 
 
 def test_a_run_asks_what_was_planned(tmp_path):
@@ -66,8 +66,7 @@ def test_methods_caps_and_stages_change_what_is_asked(tmp_path):
 
 def test_longer_prompts_and_thinking_cost_more_tokens():
     def search(**values):
-        parts = planned(parse_parameters({**SMALL, "method": "best_of_n", **values}))
-        return next(part.usage for part in parts if part.name == "search")
+        return planned(parse_parameters({**SMALL, "method": "best_of_n", **values}))["search"]
 
     assert search(k=5).prompt_tokens > 2 * search(k=1).prompt_tokens
     assert search(llm_thinking_tokens=100).completion_tokens == search().completion_tokens + 100 * 60
@@ -89,7 +88,7 @@ def test_requests_to_the_local_llm_wait_for_cores():
     for url, at_once in {SIMULATED: 20, "local": worker_count()}.items():
         parameters = parse_parameters({**SMALL, "llm_base_url": url})
         parts = planned(parameters)
-        asked = sum(part.usage.requests for part in parts)
+        asked = sum(usage.requests for usage in parts.values())
         assert f"; {math.ceil(asked / at_once)} s at 1 s an answer and {at_once} at once" in in_words(
             parameters, parts, 1.0
         )

@@ -73,13 +73,14 @@ def test_the_judge_sees_task_expected_outputs_answer_and_columns_and_no_brace_of
     ("document", "message"),
     [
         ({"messages": [{"role": "user", "content": "Grade this."}]}, "no field {answer}"),
-        ({"messages": [{"role": "judge", "content": "{answer}"}]}, "messages is a list"),
+        ({"messages": [{"role": "judge", "content": "{answer}"}]}, r"messages\[0\].role should be 'system', 'user'"),
         ({"messages": []}, "no field {answer}"),
-        ({"messages": "{answer}"}, "messages is a list"),
+        ({"messages": [{"content": "{answer}"}]}, r"messages\[0\].role is missing"),
+        ({"messages": "{answer}"}, "messages should be a valid list"),
         ({"scale": [5, 1], "messages": DEFAULT["messages"]}, "the worst number comes first"),
-        ({"scale": [1], "messages": DEFAULT["messages"]}, "write \\[worst, best\\]"),
-        ({"scale": ["good", "Good"], "messages": DEFAULT["messages"]}, "write \\[worst, best\\]"),
-        ({"rubric": "x", "messages": DEFAULT["messages"]}, "no entry is called rubric"),
+        ({"scale": [1], "messages": DEFAULT["messages"]}, r"scale should have at least 2 items.*\[worst, best\]"),
+        ({"scale": ["good", "Good"], "messages": DEFAULT["messages"]}, "a step stands twice"),
+        ({"rubric": "x", "messages": DEFAULT["messages"]}, "field rubric is unknown"),
     ],
 )
 def test_a_rubric_that_cannot_grade_is_refused(document, message):

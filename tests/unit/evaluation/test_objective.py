@@ -10,13 +10,15 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.budget import Budget
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.llm_identity import LLMIdentity
-from ease_lib.black_box.meter import Allowance, Meter, MeteredClient
+from ease_lib.black_box.meter import Meter, MeteredClient
 from ease_lib.black_box.retries import RetryingClient
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import (
     AuthenticationFailed,
@@ -340,8 +342,7 @@ def test_no_more_is_sent_than_a_cap_allows_retries_included():
 
     async def ask():
         flaky = Flaky()
-        meter = Meter()
-        meter.allow(Allowance(requests=3, request_cap="max_llm_requests=50"))
+        meter = Meter(Budget(requests=50), spent=Usage(requests=40, retries=7))
 
         async def no_wait(seconds):
             pass

@@ -26,10 +26,10 @@ def test_a_record_is_read_back_as_it_was_written():
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({"row": 1}, "row is int"),
-        ({"removed": [None]}, r"removed\[\] is NoneType"),
-        ({"removed": [{"uri": "a"}]}, r"removed\[\].sha256 is missing"),
-        ({"reason": True}, "reason is bool"),
+        ({"row": 1}, "field row should be a valid string, found 1"),
+        ({"removed": [None]}, r"field removed\[0\] should be a valid dictionary, found None"),
+        ({"removed": [{"uri": "a"}]}, r"field removed\[0\].sha256 is missing"),
+        ({"reason": True}, "field reason should be a valid string, found True"),
     ],
 )
 def test_a_record_of_another_shape_is_damaged_whatever_its_digest(changes, wrong):

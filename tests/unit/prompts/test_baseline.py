@@ -50,8 +50,12 @@ def test_none_is_none():
         ("now.txt", "Sort mail.", "no field of the query stands in it"),
         ("now.txt", "Answer {team: 1}: {input}", r"message 1: \{team...\} is more or less than a field's name"),
         ("now.txt", "{input", "write {{ and }} for braces that are text"),
-        ("now.yaml", "- {role: boss, content: '{input}'}", "message 1 needs a content, and a role of system"),
-        ("now.yaml", "[]", "a text, or a list of messages"),
+        (
+            "now.yaml",
+            "- {role: boss, content: '{input}'}",
+            r"messages\[0\].role should be 'system', 'developer', ",
+        ),
+        ("now.yaml", "[]", "write a text, or a list of messages"),
         ("now.yaml", "- [", "is not YAML or JSON"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_template_is_named_by_its_content():
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"querry": "x"}, "no entry is called querry"),
+        ({"querry": "x"}, "field querry is unknown; the fields are exemplars, system"),
         ({"query": "Q:"}, "query names no field"),
         ({"query": "{input} {output}"}, "give the answer away"),
         ({"answer": "A:"}, "answer lacks the field {output}"),
@@ -116,9 +116,9 @@ def test_a_template_is_named_by_its_content():
         ({"query": "{input"}, "expected '}'"),
         ({"query": "{input.upper}"}, "more or less than a field's name"),
         ({"query": "{}"}, "more or less than a field's name"),
-        ({"exemplars": "chat"}, "write text or turns"),
-        ({"system": 3}, "system is no text"),
-        ({"stop": [1]}, "stop is no text"),
+        ({"exemplars": "chat"}, "exemplars should be 'text' or 'turns', found 'chat'"),
+        ({"system": 3}, "system should be a valid string, found 3; .* in quotes"),
+        ({"stop": [1]}, r"stop\[0\] should be a valid string"),
     ],
 )
 def test_a_broken_template_says_which_entry_is_wrong(entries, message):

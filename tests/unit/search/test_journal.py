@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.usage import Usage
 from ease_lib.errors import JournalError
-from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
 from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.optimizers.history import Candidate, Observation

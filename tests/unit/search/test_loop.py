@@ -6,14 +6,15 @@ from unittest.mock import ANY
 import pytest
 
 from ease_lib.artifacts.store import open_store
+from ease_lib.black_box.budget import Budget
+from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached, Overloaded
 from ease_lib.evaluation.evaluator import Evaluation
-from ease_lib.evaluation.usage import Usage
 from ease_lib.notes import Notes
-from ease_lib.search.budget import Caps, Ledger, Limits
 from ease_lib.search.journal import open_journal
 from ease_lib.search.loop import search
 from ease_lib.search.optimizers.baselines import BestOfN
+from ease_lib.search.plan import Plan
 from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20
@@ -33,8 +34,16 @@ def scored(score, *, rows=ROWS):
     )
 
 
-def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **settings):
-    """A search on evaluations that score as listed, by iteration; an exception in the list is raised."""
+def plan_of(evaluations, **caps):
+    return Plan(rows=tuple(range(ROWS)), evaluations=evaluations, evaluation=Usage(requests=ROWS), **caps)
+
+
+def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, caps=None, **settings):
+    """A search on evaluations that score as listed, by iteration; an exception in the list is raised.
+
+    Args:
+        caps: of the plan.
+    """
 
     def evaluate(iteration, candidate):
         result = scores[iteration]
@@ -44,9 +53,8 @@ def run(tmp_path, scores, budget, *, seed=0, optimizer=BestOfN, choose=min, **se
 
     with open_journal(open_store(str(tmp_path)), "key", Notes()) as journal:
         evaluations = AtOnce(evaluate, choose)
-        return search(
-            optimizer(ordered_sum(seed=seed).problem), evaluations, journal, rows=range(ROWS), budget=budget, **settings
-        )
+        plan = plan_of(budget, **(caps or {}))
+        return search(optimizer(ordered_sum(seed=seed).problem), evaluations, journal, plan, **settings)
 
 
 def test_stops_at_a_perfect_score(tmp_path):
@@ -55,21 +63,21 @@ def test_stops_at_a_perfect_score(tmp_path):
 
 
 def test_what_was_under_way_at_a_perfect_score_is_paid_for_and_no_part_of_the_history(tmp_path):
-    ledger = Ledger()
+    spending = Budget()
     scores = [0.2, 1.0, 0.5, 0.6, 0.7, 0.8]
-    study = run(tmp_path, scores, budget=6, ahead=4, choose=max, caps=Caps(ledger=ledger))
+    study = run(tmp_path, scores, budget=6, ahead=4, choose=max, caps={"budget": spending})
     assert (study.history.scores.tolist(), study.stopped) == ([0.2, 1.0], "perfect score")
     assert study.unused.requests == 2 * ROWS  # iterations 2 and 3 were scored before 0; 4 was begun and asked nothing
-    assert study.usage.requests == ledger.spent().requests == 4 * ROWS
+    assert study.usage.requests == spending.spent().requests == 4 * ROWS
     again = run(tmp_path, [], budget=6, ahead=4)
     assert (again.history, again.replayed, again.usage.requests) == (study.history, 2, study.usage.requests)
 
 
 def test_evaluations_ahead_are_those_of_a_search_without_and_obey_the_cap(tmp_path):
-    caps = Caps(limits=Limits(requests=5 * ROWS + 3), evaluation=Usage(requests=ROWS))
+    cap = 5 * ROWS + 3
     scores = [0.1, 0.3, 0.2, 0.4, 0.3, None, None]
-    one_by_one = run(tmp_path / "one", scores, budget=7, caps=caps)
-    ahead = run(tmp_path / "ahead", scores, budget=7, caps=caps, ahead=4, choose=max)
+    one_by_one = run(tmp_path / "one", scores, budget=7, caps={"budget": Budget(requests=cap)})
+    ahead = run(tmp_path / "ahead", scores, budget=7, caps={"budget": Budget(requests=cap)}, ahead=4, choose=max)
     assert (ahead.history, ahead.stopped) == (one_by_one.history, one_by_one.stopped) == (ANY, "max_llm_requests=103")
     assert ahead.unused.requests == 0
 
@@ -132,7 +140,7 @@ def test_a_candidate_is_durable_before_it_is_evaluated(tmp_path):
             assert any(iteration in proposed for proposed in written)
             return scored(0.1)
 
-        search(BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, rows=range(ROWS), budget=4, parallel=2)
+        search(BestOfN(ordered_sum().problem), AtOnce(evaluate), journal, plan_of(4), parallel=2)
     assert written == [[0, 1], [2], [3]]
 
 
@@ -175,28 +183,27 @@ def test_incumbents_are_the_best_scores_until_then(tmp_path, parallel):
 
 
 def test_requests_are_capped_before_the_evaluation_that_would_exceed_them(tmp_path):
-    caps = Caps(limits=Limits(requests=100), evaluation=Usage(requests=ROWS), test_requests=30)
+    caps = {"budget": Budget(requests=100), "test_requests": 30}
     study = run(tmp_path, [0.1] * 10, budget=10, caps=caps)
     assert (study.usage.requests, study.stopped) == (60, "max_llm_requests=100")
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 8])
 def test_a_batch_is_cut_to_what_the_cap_allows(tmp_path, parallel):
-    caps = Caps(limits=Limits(requests=5 * ROWS + 3), evaluation=Usage(requests=ROWS))
+    caps = {"budget": Budget(requests=5 * ROWS + 3)}
     study = run(tmp_path, [0.1] * 10, budget=10, parallel=parallel, caps=caps)
     assert (len(study.history), study.stopped) == (5, "max_llm_requests=103")
 
 
 def test_cost_is_capped_by_what_requests_really_cost(tmp_path):
-    """An evaluation costs 20 x 100 prompt tokens: 0.002 USD at 1 USD a million; the first estimate is far off."""
-    limits = Limits(cost_usd=0.0121, prices={"prompt_usd": 1.0, "completion_usd": 0.0})
-    caps = Caps(limits=limits, evaluation=Usage(requests=ROWS, prompt_tokens=5), test_requests=ROWS)
-    study = run(tmp_path, [0.1] * 10, budget=10, caps=caps)
+    """An evaluation costs 20 x 100 prompt tokens: 0.002 USD at 1 USD a million; it is first thought to cost nothing."""
+    spending = Budget(cost_usd=0.0121, prices={"prompt_usd": 1.0, "completion_usd": 0.0})
+    study = run(tmp_path, [0.1] * 10, budget=10, caps={"budget": spending, "test_requests": ROWS})
     assert (len(study.history), study.stopped) == (5, "max_cost_usd=0.0121")
 
 
 def test_seconds_are_capped(tmp_path):
-    study = run(tmp_path, [0.1] * 10, budget=10, caps=Caps(seconds=1e-9))
+    study = run(tmp_path, [0.1] * 10, budget=10, caps={"max_seconds": 1e-9})
     assert (len(study.history), study.stopped) == (1, "max_seconds=1e-09")
 
 
@@ -208,20 +215,19 @@ def test_retries_that_use_up_the_cap_end_the_search_with_what_it_has(tmp_path):
 
 
 def test_a_cap_below_one_evaluation_stops_before_any_request(tmp_path):
-    study = run(tmp_path, [], budget=10, caps=Caps(limits=Limits(requests=10), evaluation=Usage(requests=ROWS)))
+    study = run(tmp_path, [], budget=10, caps={"budget": Budget(requests=10)})
     assert (len(study.history), study.history.incumbent) == (0, None)
 
 
 def test_a_higher_cap_continues_the_search(tmp_path):
-    caps = Caps(limits=Limits(requests=2 * ROWS), evaluation=Usage(requests=ROWS))
-    run(tmp_path, [0.1, 0.2], budget=4, caps=caps)
-    study = run(tmp_path, [None, None, 0.3, 0.4], budget=4, caps=replace(caps, limits=Limits()))
+    run(tmp_path, [0.1, 0.2], budget=4, caps={"budget": Budget(requests=2 * ROWS)})
+    study = run(tmp_path, [None, None, 0.3, 0.4], budget=4)
     assert (study.replayed, study.stopped) == (2, "budget")
 
 
 def test_a_lower_cap_on_a_batch_that_was_cut_keeps_what_was_paid(tmp_path):
     with pytest.raises(Overloaded):
         run(tmp_path, [0.1, 0.2, Overloaded("gone")], budget=4, parallel=4)
-    caps = Caps(limits=Limits(requests=1), evaluation=Usage(requests=ROWS))
+    caps = {"budget": Budget(requests=1)}
     study = run(tmp_path, [], budget=4, parallel=4, caps=caps)
     assert (study.history.scores.tolist(), study.stopped) == ([0.1, 0.2], "max_llm_requests=1")

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.evaluation.usage import Usage
 from ease_lib.search import progress
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.progress import SearchProgress

@@ -1,6 +1,6 @@
 import pytest
 
-from ease_lib.evaluation.usage import Usage
+from ease_lib.black_box.usage import Usage
 
 
 def test_costs_add_up_and_have_a_price():
