@@ -75,7 +75,7 @@ class Provider(BaseHTTPRequestHandler):
 def provider():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     server.asked = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
 

@@ -71,8 +71,18 @@ class Parameter:
     only: Only | None = None
 
 
-def declared_parameters(config: type = Parameters) -> dict[str, Parameter]:
+def declared_parameters(config: type = Parameters) -> Mapping[str, Parameter]:
     """The parameters of `config` (a dataclass of sections) by flat name, in order of declaration."""
+    if config not in _DECLARED:
+        _DECLARED[config] = _declared(config)
+    return _DECLARED[config]
+
+
+_DECLARED: dict[type, Mapping[str, Parameter]] = {}
+"""A comparison of a thousand cells asks for them thousands of times."""
+
+
+def _declared(config: type) -> dict[str, Parameter]:
     declared: dict[str, Parameter] = {}
     for section in get_type_hints(config).values():
         types = get_type_hints(section)

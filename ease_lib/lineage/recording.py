@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -205,17 +206,23 @@ def _secrets(context: RunContext) -> tuple[str, ...]:
 
 
 def _software(context: RunContext) -> Record:
-    versions = {}
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
     return {
         "ease": __version__,
         "revision": context.revision,
         "image": context.image,
         "python": platform.python_version(),
-        "packages": versions,
+        "packages": dict(_versions()),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Of the packages that decide results; reading them takes longer than many a stage."""
+    versions = {}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return versions
 
 
 def _met(observed: Notes) -> Record:

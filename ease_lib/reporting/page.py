@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -208,6 +209,12 @@ def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator
 
 def page_template(name: str) -> Template:
     """A template of this package; every value that one of HTML shows is escaped."""
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
+    """Once for all pages: to compile a template takes longer than to fill it."""
     environment = Environment(
         loader=PackageLoader("ease_lib.reporting"),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
@@ -220,4 +227,4 @@ def page_template(name: str) -> Template:
     environment.filters["in_pre"] = lambda text: Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704
     environment.filters["usd"] = usd
     environment.filters["whole"] = grouped
-    return environment.get_template(name)
+    return environment

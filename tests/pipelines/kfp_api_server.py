@@ -164,6 +164,7 @@ def _expect(condition, place, wanted, found):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # the body, a write of its own, would wait 40 ms for an acknowledgement
     server: "KfpApiServer"
 
     def do_GET(self):

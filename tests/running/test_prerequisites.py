@@ -41,7 +41,7 @@ def healthy_service(port=0):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", port), Healthy) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -30,8 +30,10 @@ def started(tmp_path):
 
     def start(*, first=(), **values):
         prompts = {"publish_uri": str(tmp_path / "prompts"), "test_size": 40, "store_uri": str(tmp_path / "store")}
-        RecordedRun(tmp_path / "first", **prompts | dict(first))()
-        return RecordedRun(tmp_path / "run", **prompts | {"publish_if": "better", "seed": 1} | values)(*BEFORE)
+        RecordedRun(tmp_path / "first", **prompts | dict(first)).remembered()
+        return RecordedRun(tmp_path / "run", **prompts | {"publish_if": "better", "seed": 1} | values).remembered(
+            *BEFORE
+        )
 
     return start
 
@@ -150,7 +152,7 @@ def test_a_prompt_that_became_the_latest_meanwhile_is_named_and_not_replaced(sta
     run = started()
     run(gate, report)
     refused = document(run, "gate")
-    other = RecordedRun(tmp_path / "other", publish_uri=run.parameters.publishing.publish_uri, seed=2)()
+    other = RecordedRun(tmp_path / "other", publish_uri=run.parameters.publishing.publish_uri, seed=2).remembered()
     run(publish)
     said = document(run, "publication")
     assert refused["latest"] != version_of(other) == latest_of(run)
@@ -159,8 +161,8 @@ def test_a_prompt_that_became_the_latest_meanwhile_is_named_and_not_replaced(sta
 
 def test_a_first_prompt_that_another_run_publishes_meanwhile_is_not_replaced(tmp_path):
     prompts = str(tmp_path / "prompts")
-    run = RecordedRun(tmp_path / "run", publish_uri=prompts, publish_if="better", seed=1)(*STAGES[:-1])
-    other = RecordedRun(tmp_path / "other", publish_uri=prompts)()
+    run = RecordedRun(tmp_path / "run", publish_uri=prompts, publish_if="better", seed=1).remembered(*STAGES[:-1])
+    other = RecordedRun(tmp_path / "other", publish_uri=prompts).remembered()
     run(publish)
     assert document(run, "publication")["state"] == "kept"
     assert version_of(other) in document(run, "publication")["reason"]

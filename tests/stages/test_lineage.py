@@ -49,7 +49,7 @@ from tests.tamper import TAMPERINGS, Scene, made_table, tamper_all
 def published(tmp_path_factory):
     """A run with noise and a prefilter, published; its folder must not be changed."""
     folder = tmp_path_factory.mktemp("published")
-    return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts"))()
+    return RecordedRun(folder / "run", noise_ratio=0.2, publish_uri=str(folder / "prompts")).remembered()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def restored(made):
 
 
 def published_in(folder):
-    return RecordedRun(folder / "run", publish_uri=str(folder / "prompts"))()
+    return RecordedRun(folder / "run", publish_uri=str(folder / "prompts")).remembered()
 
 
 class Killed(BaseException):
@@ -149,7 +149,7 @@ def test_of_every_object_each_tampering_is_named_with_its_stage_and_nothing_else
 
 
 def test_a_run_that_was_moved_as_a_whole_still_verifies(tmp_path):
-    run = RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts"))()
+    run = RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts")).remembered()
     shutil.move(tmp_path / "old", tmp_path / "new")
     assert follow(str(tmp_path / "new" / "run" / "store" / "lineage"), run.run_id).head.stage == "publish"
     assert verify_place(str(tmp_path / "new")).problems == ()
@@ -172,8 +172,8 @@ def test_a_stage_that_failed_leaves_its_error_and_the_next_attempt_links_to_it(t
 
 
 def test_attempts_at_equal_work_are_linked_across_runs(tmp_path):
-    first = RecordedRun(tmp_path / "first", store_uri=str(tmp_path / "store"))(build_dataset)
-    again = RecordedRun(tmp_path / "again", store_uri=str(tmp_path / "store"))(build_dataset)
+    first = RecordedRun(tmp_path / "first", store_uri=str(tmp_path / "store")).remembered(build_dataset)
+    again = RecordedRun(tmp_path / "again", store_uri=str(tmp_path / "store")).remembered(build_dataset)
     root = open_store(again.parameters.lineage_root)
     (name,) = (name for name in root.walk_names() if again.run_id in name)
     (earlier,) = json.loads(root.read(name))["attempt"]["earlier"]
@@ -181,7 +181,7 @@ def test_attempts_at_equal_work_are_linked_across_runs(tmp_path):
 
 
 def test_without_a_root_the_artifacts_carry_the_records(tmp_path):
-    run = RecordedRun(tmp_path / "run", store_uri="")()
+    run = RecordedRun(tmp_path / "run", store_uri="").remembered()
     chain = follow(str(tmp_path / "run"))
     assert (chain.head.stage, chain.steps[-1].stage) == ("publish", "build_dataset")
     assert verify_place(str(tmp_path / "run")).problems == ()
@@ -203,7 +203,7 @@ def test_what_was_never_recorded_is_not_called_whole(tmp_path):
 def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path, capfd):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SystemExit):
-        RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file"))(build_dataset)
+        RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file")).remembered(build_dataset)
     assert "cannot be written: Not a directory; check that the folder is there" in capfd.readouterr().err
 
 
@@ -220,7 +220,7 @@ def test_events_are_sent_as_stages_start_and_end(tmp_path):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Catalogue) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/api/v1/lineage"
         RecordedRun(tmp_path, openlineage_url=url)(build_dataset)
         server.shutdown()
@@ -265,7 +265,7 @@ def test_where_a_row_stands_in_its_file_is_known_to_the_end(published):
 
 
 def test_explain_says_what_is_gone(tmp_path):
-    run = RecordedRun(tmp_path / "run")()
+    run = RecordedRun(tmp_path / "run").remembered()
     run.path("history").unlink()
     with pytest.raises(LineageError, match="history, which optimize made, is gone"):
         explain(follow(str(tmp_path / "run")))
@@ -273,14 +273,14 @@ def test_explain_says_what_is_gone(tmp_path):
 
 def test_explain_counts_what_went_on_as_it_was_recorded(tmp_path):
     """A row of the pool was removed on request since then."""
-    run = RecordedRun(tmp_path / "run", prefilter="none")()
+    run = RecordedRun(tmp_path / "run", prefilter="none").remembered()
     kept = pq.read_table(run.path("kept"))
     pq.write_table(kept.slice(0, kept.num_rows - 1).replace_schema_metadata(kept.schema.metadata), run.path("kept"))
     assert f"Prefilter. none: all {kept.num_rows} exemplars went on." in explain(follow(str(tmp_path / "run")))
 
 
 def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
-    other = RecordedRun(tmp_path / "run", noise_ratio=0.2, seed=5)()
+    other = RecordedRun(tmp_path / "run", noise_ratio=0.2, seed=5).remembered()
     text = difference_text(difference(follow(prompts_of(published)), follow(str(other.folder))))
     assert "seed: 0 → 5" in text
     assert "The first difference is in build_dataset" in text
@@ -288,7 +288,7 @@ def test_diff_names_the_cause_of_another_prompt(published, tmp_path):
 
 
 def test_diff_shows_both_prompts_and_scores_as_text_and_as_a_page(tmp_path, capsys):
-    one, other = (RecordedRun(tmp_path / str(seed), seed=seed)() for seed in (0, 5))
+    one, other = (RecordedRun(tmp_path / str(seed), seed=seed).remembered() for seed in (0, 5))
     places = [str(run.folder) for run in (one, other)]
     winners = [json.loads(run.path("best_sequence").read_text()) for run in (one, other)]
     inputs = [[exemplar["input"] for exemplar in winner["exemplars"]] for winner in winners]
@@ -309,7 +309,7 @@ def test_diff_shows_both_prompts_and_scores_as_text_and_as_a_page(tmp_path, caps
 
 
 def test_diff_says_where_a_run_has_no_prompt_that_can_be_read(tmp_path):
-    one, other = (RecordedRun(tmp_path / str(seed), seed=seed)() for seed in (0, 5))
+    one, other = (RecordedRun(tmp_path / str(seed), seed=seed).remembered() for seed in (0, 5))
     other.path("best_sequence").unlink()
     found = difference(follow(str(one.folder)), follow(str(other.folder)))
     assert "prompt: one of the runs has one that can be read" in difference_text(found)
@@ -323,7 +323,7 @@ def test_diff_says_where_a_run_has_no_prompt_that_can_be_read(tmp_path):
 def test_what_a_row_holds_does_not_steer_the_terminal_and_every_change_is_marked(tmp_path, capsys):
     places = []
     for number, text in enumerate(("red \x1b[31m line", "red \x1b[31m  line")):
-        run = RecordedRun(tmp_path / str(number))()
+        run = RecordedRun(tmp_path / str(number)).remembered()
         best = json.loads(run.path("best_sequence").read_text())
         best["exemplars"][0]["input"] = text
         run.path("best_sequence").write_text(json.dumps(best))
@@ -340,7 +340,7 @@ def test_what_a_row_holds_does_not_steer_the_terminal_and_every_change_is_marked
 
 
 def test_diff_says_in_which_stage_a_run_ended(tmp_path):
-    one = RecordedRun(tmp_path / "one")()
+    one = RecordedRun(tmp_path / "one").remembered()
     with faulty_endpoint(lambda prompt: "x", *[status(401)] * 9) as server:
         failed = RecordedRun(tmp_path / "failed", llm_base_url=server.base_url)
         with pytest.raises(SystemExit):
@@ -351,8 +351,8 @@ def test_diff_says_in_which_stage_a_run_ended(tmp_path):
 
 def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_that_limited_nothing(tmp_path):
     """The metric, and a baseline that is messages, are read where the data are made, and change no data."""
-    one = RecordedRun(tmp_path / "one")()
-    other = RecordedRun(tmp_path / "other", metric="edit_similarity", llm_prompt_usd=2.0)()
+    one = RecordedRun(tmp_path / "one").remembered()
+    other = RecordedRun(tmp_path / "other", metric="edit_similarity", llm_prompt_usd=2.0).remembered()
     text = difference_text(difference(follow(str(one.folder)), follow(str(other.folder))))
     assert "llm_prompt_usd: 0.0 → 2.0" in text
     because = "because of: metric 'auto' → 'edit_similarity'."
@@ -360,14 +360,16 @@ def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_t
 
 
 def test_diff_names_another_speed_for_it_decides_how_far_a_search_gets_in_its_time(tmp_path):
-    one, other = (RecordedRun(tmp_path / str(limit), llm_requests_per_minute=limit)() for limit in (10**6, 10**7))
+    one, other = (
+        RecordedRun(tmp_path / str(limit), llm_requests_per_minute=limit).remembered() for limit in (10**6, 10**7)
+    )
     text = difference_text(difference(follow(str(one.folder)), follow(str(other.folder))))
     assert "llm_requests_per_minute: 1000000 → 10000000" in text
 
 
 def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):
     """What decides anything is equal to the byte; times and costs stand in few files, and only in named fields."""
-    one, other = (RecordedRun(tmp_path / name)() for name in ("one", "other"))
+    one, other = (RecordedRun(tmp_path / name).remembered() for name in ("one", "other"))
     equal = ("pool", "validation", "test", "summary", "tops", "kept", "instructions", "embeddings", "best_sequence")
     for name in (*equal, "predictions", "publication"):
         assert one.path(name).read_bytes() == other.path(name).read_bytes(), name
@@ -432,12 +434,12 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     prompts = str(tmp_path / "prompts")
     common = {"publish_uri": prompts, "publish_if": "better", "test_size": 60, "store_uri": str(tmp_path / "store")}
     noisy = {**common, "noise_ratio": 1.0, "budget": 4, "initial_design": 3}
-    first = RecordedRun(tmp_path / "first", **noisy | {"publish_if": "always"})()
+    first = RecordedRun(tmp_path / "first", **noisy | {"publish_if": "always"}).remembered()
     assert json.loads(first.path("publication").read_text())["state"] == "published"
-    same = RecordedRun(tmp_path / "same", **noisy)()
+    same = RecordedRun(tmp_path / "same", **noisy).remembered()
     kept = json.loads(same.path("publication").read_text())
     assert (kept["state"], "is the same prompt" in kept["reason"]) == ("kept", True)
-    better = RecordedRun(tmp_path / "better", **common, k=8, budget=30, initial_design=10)()
+    better = RecordedRun(tmp_path / "better", **common, k=8, budget=30, initial_design=10).remembered()
     said = json.loads(better.path("publication").read_text())
     assert said["gate"]["rows"] <= 60
     assert (said["state"] == "published") == said["gate"]["evidence"]
@@ -474,7 +476,7 @@ def test_of_two_that_publish_at_once_one_wins_and_the_other_says_so(where, reque
 
 
 def test_a_retry_of_publishing_finds_what_the_first_attempt_wrote(tmp_path):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     before = {path: path.read_bytes() for path in (tmp_path / "prompts").rglob("*") if path.is_file()}
     run(publish)
     assert {path: path.read_bytes() for path in (tmp_path / "prompts").rglob("*") if path.is_file()} == before
@@ -547,7 +549,7 @@ def records_of(run):
 
 
 def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     text = json.loads(run.path("best_sequence").read_text())["exemplars"][0]["input"]
     arguments = ["forget", "--row", text, "--in", str(run.folder), "--in", prompts_of(run)]
     assert cli.main(arguments) == 0
@@ -560,7 +562,7 @@ def test_a_row_is_forgotten_everywhere_and_verification_says_so(tmp_path, capsys
         "removed on request"
     }
     again = {"publish_uri": prompts_of(run), "publish_if": "better", "exclude_rows": row_hash(text)}
-    without = RecordedRun(tmp_path / "without", **again)()
+    without = RecordedRun(tmp_path / "without", **again).remembered()
     assert text not in pq.read_table(without.path("pool"))["input"].to_pylist()
     said = json.loads(without.path("publication").read_text())
     assert said["gate"] is None, "there is no latest to beat any more"
@@ -605,7 +607,7 @@ def test_a_row_is_removed_from_prompts_that_are_written_in_another_way(tmp_path)
         "exemplars: turns\nquery: 'A customer said {input}, which is'", encoding="utf-8"
     )
     values = {"prompt": str(tmp_path / "prompt.yaml"), "publish_uri": str(tmp_path / "prompts")}
-    run = RecordedRun(tmp_path / "run", **values)()
+    run = RecordedRun(tmp_path / "run", **values).remembered()
     text = texts_of(run)[0]
     shown = [path for path in tmp_path.rglob("*") if path.is_file() and text in path.read_text(errors="ignore")]
     assert {"prompt.txt", "messages.json", "request.json", "report.html"} <= {path.name for path in shown}
@@ -614,7 +616,7 @@ def test_a_row_is_removed_from_prompts_that_are_written_in_another_way(tmp_path)
 
 
 def test_a_removal_by_relative_paths_is_verified_by_any(tmp_path, monkeypatch):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     shutil.copytree(run.path("results"), run.folder, dirs_exist_ok=True)  # as `ease run` does
     shutil.copyfile(run.folder / "evaluate" / "lineage" / "report.json", run.folder / "lineage.json")
     monkeypatch.chdir(tmp_path)
@@ -629,7 +631,9 @@ def test_a_removal_by_relative_paths_is_verified_by_any(tmp_path, monkeypatch):
 
 def test_every_run_that_is_affected_gets_the_tombstone_and_its_own_command(tmp_path, capsys):
     common = {"publish_uri": str(tmp_path / "prompts"), "pool_size": 5, "validation_size": 3, "test_size": 3}
-    runs = [RecordedRun(tmp_path / str(seed), **common, seed=seed, k=2, prefilter="none")() for seed in (1, 2, 3)]
+    runs = [
+        RecordedRun(tmp_path / str(seed), **common, seed=seed, k=2, prefilter="none").remembered() for seed in (1, 2, 3)
+    ]
     tombstones = [Path(run.parameters.lineage_root) / "tombstones" for run in runs]
     text = next(text for text in texts_of(runs[0]) if all(text not in texts_of(run) for run in runs[1:]))
     capsys.readouterr()
@@ -654,14 +658,16 @@ def test_every_run_that_is_affected_gets_the_tombstone_and_its_own_command(tmp_p
 def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_compares_with_that(tmp_path, capsys):
     prompts = str(tmp_path / "prompts")
     common = {"publish_uri": prompts, "test_size": 60, "store_uri": str(tmp_path / "store")}
-    first = RecordedRun(tmp_path / "first", **common, seed=1)()
-    second = RecordedRun(tmp_path / "second", **common, seed=2)()
+    first = RecordedRun(tmp_path / "first", **common, seed=1).remembered()
+    second = RecordedRun(tmp_path / "second", **common, seed=2).remembered()
     versions = [json.loads(run.path("publication").read_text())["version"] for run in (first, second)]
     text = next(text for text in texts_of(second)[:3] if text not in texts_of(first)[:3])
     assert forget(text, second.folder, prompts) == LEFT_ELSEWHERE
     assert read_latest(open_store(prompts)).version == versions[0]
     assert verify_place(str(prompts), all_versions=True).is_whole
-    third = RecordedRun(tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better")()
+    third = RecordedRun(
+        tmp_path / "third", **common, seed=1, exclude_rows=row_hash(text), publish_if="better"
+    ).remembered()
     assert versions[0] in json.loads(third.path("publication").read_text())["reason"]
     capsys.readouterr()
     assert cli.main(["lineage", "find", prompts, "--row", text]) == 0
@@ -672,7 +678,7 @@ def test_a_row_of_the_latest_prompt_gives_way_to_the_one_before_and_the_gate_com
 
 
 def test_a_retry_of_publishing_does_not_bring_back_a_prompt_that_was_removed(tmp_path):
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     kept = shutil.copytree(run.folder, tmp_path / "kept")
     assert (
         forget(texts_of(run)[0], prompts_of(run), more=("--remove", "--root", run.parameters.lineage_root))
@@ -721,7 +727,7 @@ def test_a_continued_removal_ends_what_the_killed_one_meant_in_other_places_too(
 
 
 def test_what_was_tampered_with_before_or_after_a_removal_is_not_excused_by_it(tmp_path):
-    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    run = RecordedRun(tmp_path / "run").remembered(*STAGES[:3])
     text = pq.read_table(run.path("pool"))["input"].to_pylist()[0]
     table = pq.read_table(run.path("pool"))
     pq.write_table(table.slice(0, 10), run.path("pool"))
@@ -731,7 +737,7 @@ def test_what_was_tampered_with_before_or_after_a_removal_is_not_excused_by_it(t
 
 
 def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
-    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    run = RecordedRun(tmp_path / "run").remembered(*STAGES[:3])
     for name in ("pool", "test"):
         assert forget(pq.read_table(run.path(name))["input"].to_pylist()[0], run.folder) == 0
     assert not run.path("pool").exists()
@@ -742,7 +748,7 @@ def test_two_rows_are_forgotten_one_after_the_other(tmp_path):
 def test_a_file_that_somebody_deletes_or_replaces_meanwhile_is_deleted_by_the_next_command(
     tmp_path, monkeypatch, capsys
 ):
-    run = RecordedRun(tmp_path / "run")(*STAGES[:3])
+    run = RecordedRun(tmp_path / "run").remembered(*STAGES[:3])
     text = pq.read_table(run.path("kept"))["input"].to_pylist()[0]
     carry_out = Removal.carry_out
 
@@ -766,7 +772,7 @@ def test_your_own_table_is_never_changed_and_named_with_its_lines(tmp_path, caps
     raw.write_text("\n".join(["text,label", *rows, "they wrote: text number 7,bad"]))
     before = raw.read_bytes()
     table = {"task": "table", "task_uri": str(raw), "input_columns": "text", "output_column": "label"}
-    run = RecordedRun(tmp_path / "run", **table)(*STAGES[:2])
+    run = RecordedRun(tmp_path / "run", **table).remembered(*STAGES[:2])
     assert forget("text number 7", run.folder) == LEFT_ELSEWHERE
     assert f"not searched: {raw}; add --in {raw}" in capsys.readouterr().out
     assert forget("text number 7", raw, more=("--remove", "--root", run.parameters.lineage_root)) == LEFT_ELSEWHERE
@@ -816,7 +822,7 @@ def tickets(folder):
         )
     where = {"task": "table", "task_uri": str(folder / "tickets.csv"), "publish_uri": str(folder / "prompts")}
     columns = {"input_columns": "subject,body", "output_column": "team", "method": "best_of_n"}
-    return RecordedRun(folder / "run", **where, **columns)()
+    return RecordedRun(folder / "run", **where, **columns).remembered()
 
 
 def held_in(folder, *texts):
@@ -926,7 +932,7 @@ def test_the_command_line_answers_and_has_exit_codes(published, tmp_path, capsys
 
 def test_a_restart_of_all_that_concludes_a_run_publishes_no_second_version(tmp_path):
     """The pod of tests, report and publication died behind its last write: its records are made anew."""
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     before = json.loads(run.path("publication").read_text())
     run(evaluate, gate, report, publish)
     after = json.loads(run.path("publication").read_text())
@@ -1004,7 +1010,7 @@ def test_killed_at_any_write_the_next_attempt_publishes_one_version_that_holds(s
     if signs:
         monkeypatch.setenv("EASE_SIGNING_KEY", KeyPair(tmp_path).private)
     prompts, folder = tmp_path / "prompts", tmp_path / "run"
-    run = RecordedRun(folder, publish_uri=str(prompts))(*STAGES[:-1])
+    run = RecordedRun(folder, publish_uri=str(prompts)).remembered(*STAGES[:-1])
     shutil.copytree(folder, tmp_path / "before")
     for reached in itertools.count():
         attempt = copy.deepcopy(run)  # with what it knows of its artifacts

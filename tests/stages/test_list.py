@@ -22,8 +22,8 @@ BEFORE_THE_SEARCH = (build_dataset, rank_pool, prefilter, propose_instructions, 
 def runs(tmp_path_factory):
     """Three runs below one folder, which must not be changed: done, begun, and failed, in this order."""
     folder = tmp_path_factory.mktemp("runs")
-    RecordedRun(folder / "done", llm_prompt_usd=1.0)()
-    RecordedRun(folder / "begun", seed=1)(*BEFORE_THE_SEARCH)
+    RecordedRun(folder / "done", llm_prompt_usd=1.0).remembered()
+    RecordedRun(folder / "begun", seed=1).remembered(*BEFORE_THE_SEARCH)
     failed = RecordedRun(folder / "failed", seed=2)
     failed(*BEFORE_THE_SEARCH, optimize)
     Path(failed.path("test")).unlink()

@@ -63,7 +63,7 @@ def signed(tmp_path_factory, pair):
 def one(tmp_path, pair, monkeypatch):
     """A signed version that a test may change."""
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    return RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    return RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
 
 
 def verified(place, *keys, required=True, more=()):
@@ -89,7 +89,7 @@ def test_a_signed_run_holds_wherever_it_is_asked_for(signed, pair, capsys):
 
 def test_unsigned_and_wrongly_signed_are_told_apart(tmp_path, pair, capsys):
     """Unsigned is no fault unless a signature is asked for."""
-    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     assert verified(tmp_path / "prompts", pair, required=False) == 0
     assert "not signed: " in capsys.readouterr().out
     assert verified(tmp_path / "prompts", pair) == SIGNATURE_MISSING
@@ -112,7 +112,10 @@ def test_a_signature_cannot_be_required_without_a_key(signed, capsys):
 def test_versions_signed_by_an_old_key_and_a_new_one_hold_together(one, pair, tmp_path, monkeypatch):
     new = KeyPair(tmp_path, "new", "ecdsa-p256")
     monkeypatch.setenv("EASE_SIGNING_KEY", new.private)
-    later = [RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts_of(one)))() for seed in (2, 3)]
+    later = [
+        RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts_of(one))).remembered()
+        for seed in (2, 3)
+    ]
     assert verified(prompts_of(one), pair, new, more=["--all"]) == 0
     assert verified(prompts_of(one), new, more=["--all"]) == NOT_AS_SIGNED
     versions = [json.loads(run.path("publication").read_text())["version"] for run in (one, *later)]
@@ -134,7 +137,7 @@ def test_the_first_signature_names_all_unsigned_versions_before_it(tmp_path, pai
         if seed == 3:
             monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
         in_the_next_second()
-        RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts))()
+        RecordedRun(tmp_path / f"run{seed}", seed=seed, publish_uri=str(prompts)).remembered()
     assert verified(prompts, pair) == 0
     assert verified(prompts, pair, more=["--all"]) == SIGNATURE_MISSING
     first, *_ = sorted((prompts / "versions").iterdir())
@@ -158,7 +161,7 @@ def test_a_version_that_an_earlier_attempt_signed_is_taken_over_and_no_other(one
 def test_a_killed_publication_is_signed_by_the_next_attempt(written, pair, tmp_path, monkeypatch):
     """Killed before or after the signature of the version, or before that of the record."""
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))(*STAGES[:-1])
+    run = RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered(*STAGES[:-1])
     names = ("version.dsse.json", "version.json", "latest.json", "signatures/runs")
     whole = FileStore.write, FileStore.swap
 
@@ -182,7 +185,7 @@ def test_a_killed_publication_is_signed_by_the_next_attempt(written, pair, tmp_p
 
 def test_a_run_that_publishes_nothing_is_signed_too(pair, tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    run = RecordedRun(tmp_path / "run")()
+    run = RecordedRun(tmp_path / "run").remembered()
     (envelope,) = (tmp_path / "run" / "store" / "lineage" / "signatures" / "runs" / run.run_id).iterdir()
     assert f"runs/{run.run_id}/{envelope.name}" in read(envelope, pair).files
     assert verified(tmp_path / "run", pair) == 0
@@ -195,14 +198,14 @@ def test_a_run_whose_records_lie_nowhere_but_in_its_own_folders_is_not_signed_an
     pair, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    RecordedRun(tmp_path / "run", store_uri="")()
+    RecordedRun(tmp_path / "run", store_uri="").remembered()
     assert envelopes_in(tmp_path) == []
     assert "[ease] not signed: nothing of this run outlives it; set store_uri" in capsys.readouterr().err
 
 
 def test_a_signed_run_that_was_moved_as_a_whole_holds(pair, tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts"))()
+    RecordedRun(tmp_path / "old" / "run", publish_uri=str(tmp_path / "old" / "prompts")).remembered()
     shutil.move(tmp_path / "old", tmp_path / "new")
     assert verified(tmp_path / "new", pair) == NOT_AS_SIGNED, "nobody said that it was moved"
     moved = ["--moved-from", str(tmp_path / "old")]
@@ -214,7 +217,7 @@ def test_a_signed_run_that_was_moved_as_a_whole_holds(pair, tmp_path, monkeypatc
 
 def test_a_signed_version_in_a_folder_where_it_was_never_published_is_none(pair, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts-a"))()
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts-a")).remembered()
     shutil.copytree(tmp_path / "prompts-a", tmp_path / "prompts-b")
     assert verified(tmp_path / "prompts-a", pair) == 0
     capsys.readouterr()
@@ -243,7 +246,7 @@ def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefi
 
 
 def test_without_a_key_nothing_is_signed(tmp_path):
-    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts"))()
+    RecordedRun(tmp_path / "run", publish_uri=str(tmp_path / "prompts")).remembered()
     assert envelopes_in(tmp_path) == list(tmp_path.rglob("*.dsse.json")) == list(tmp_path.rglob("signatures")) == []
 
 
@@ -255,13 +258,13 @@ def test_publication_is_refused_without_the_key_it_asks_for_before_anything_is_a
     wanted = {"publish_uri": str(tmp_path / "prompts"), "publish_signed": "true"}
     for stages in ((), (*STAGES[:-1], publish)):
         with pytest.raises(SystemExit):
-            RecordedRun(tmp_path / "run", **wanted)(*stages)
+            RecordedRun(tmp_path / "run", **wanted).remembered(*stages)
         said = capsys.readouterr().err
         assert "publish_signed=true and there is no key to sign with: set EASE_SIGNING_KEY" in said
         assert "the Secret ease-signing" in said
     assert not (tmp_path / "prompts" / "versions").exists()
     with patch.dict("os.environ", EASE_SIGNING_KEY=pair.private):
-        run = RecordedRun(tmp_path / "again", **wanted)()
+        run = RecordedRun(tmp_path / "again", **wanted).remembered()
     assert verified(tmp_path / "prompts", pair) == 0
     assert "publish-signed" not in rerun_commands(follow(run.parameters.lineage_root))
 

@@ -150,16 +150,13 @@ def test_the_question_of_llm_select_has_tokens_to_think_too(tmp_path):
 def test_what_is_thought_is_in_the_estimate_of_every_part(tmp_path):
     with thinking_endpoint(said) as server:
         values = {"instructions": 3, "metric": "judge", "judge_base_url": server.base_url, "judge_model": MODEL}
-        parts = zip(
-            planned(parameters_of(tmp_path, server, **values)),
-            planned(parameters_of(tmp_path, server, llm_thinking_tokens=100, **values)),
-            strict=True,
-        )
-    for without, thinking in parts:
-        answers = thinking.usage.requests - thinking.usage.judge_requests
-        assert thinking.usage.completion_tokens == without.usage.completion_tokens + 100 * answers
-        judged = thinking.usage.judge_completion_tokens - without.usage.judge_completion_tokens
-        assert judged == 100 * thinking.usage.judge_requests
+        plain = planned(parameters_of(tmp_path, server, **values))
+        thoughtful = planned(parameters_of(tmp_path, server, llm_thinking_tokens=100, **values))
+    for without, thinking in zip(plain.values(), thoughtful.values(), strict=True):
+        answers = thinking.requests - thinking.judge_requests
+        assert thinking.completion_tokens == without.completion_tokens + 100 * answers
+        judged = thinking.judge_completion_tokens - without.judge_completion_tokens
+        assert judged == 100 * thinking.judge_requests
 
 
 # --- what is cut ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ SEARCH = {"method": "adaptive", "budget": 20, "validation_size": 20, "prefilter"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A finished run, which must not be changed."""
-    return RecordedRun(tmp_path_factory.mktemp("watched") / "run", **SEARCH)()
+    return RecordedRun(tmp_path_factory.mktemp("watched") / "run", **SEARCH).remembered()
 
 
 def journal_of(folder):
@@ -97,7 +97,7 @@ def test_failures_are_shown_as_they_come(tmp_path):
 
     with faulty_endpoint(answered, status(429), status(400, "content filter"), status(503)) as server:
         values = {"llm_base_url": server.base_url, "llm_failures": "skip", "llm_coverage": 0.5}
-        run = RecordedRun(tmp_path / "run", **SEARCH, **values)(*STAGES)
+        run = RecordedRun(tmp_path / "run", **SEARCH, **values).remembered(*STAGES)
     found = watched(store_of(str(run.folder)))
     assert (found.retries, found.refused) == (2, 1)
     said = "2 requests were tried again; 1 answer was refused"

@@ -73,7 +73,7 @@ def faulty_endpoint(
     server = FaultyServer({MODEL: answer})
     server.RequestHandlerClass = FaultyHandler
     server.script = Script(answer, list(faults), latency_seconds=latency_seconds)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield server

@@ -41,9 +41,7 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
     """Answers one connection; tests derive their faulty endpoint from it."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = (
-        True  # headers and body are two writes: the second would wait 40 ms for an acknowledgement
-    )
+    disable_nagle_algorithm = True  # the body, a write of its own, would wait 40 ms for an acknowledgement
     server: OpenAIRoutesServer
     model: str
     """The one that the current request asks for."""
@@ -114,7 +112,7 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
 @contextmanager
 def served(server: ThreadingHTTPServer) -> Iterator[None]:
     """For as long as the context lasts."""
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield
     finally:

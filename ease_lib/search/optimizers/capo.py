@@ -18,8 +18,9 @@ away exchanges one. A race that the budget ends is decided by the blocks that al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,20 @@ TRIES = 100
 """To make a child that is new."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Heat:
+    """All that are left in the race of a generation, before the block of this number; none where there are no children.
+
+    Args:
+        population: that was left by the race before.
+    """
+
+    generation: int
+    population: Sequence[Prompt]
+    racing: Sequence[Prompt]
+    number: int
+
+
 class Capo:
     """See above.
 
@@ -64,11 +79,8 @@ class Capo:
         self._scores: dict[Prompt, dict[int, float]] = {}
         self._spent = 0
         self._longest = 1
-        self._generation = 0
-        self._population: list[Prompt] = []
-        self._racing: list[Prompt] = []
-        self._answered_blocks = 0
-        self._is_exhausted = False
+        self._heats = self._races()
+        self._heat: _Heat | None = None
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._learn(prompt, rows, scores)
@@ -77,7 +89,7 @@ class Capo:
         self._spent += len(observation.rows)
         self._begin()
         self._learn(observation.candidate.prompt, observation.rows, observation.scores)
-        self._go_on()
+        self._go_on()  # by what was told alone, so that a search that continues does as one that was never stopped
 
     def _learn(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
         self._answers.add(prompt, rows, scores)
@@ -105,7 +117,10 @@ class Capo:
         """The best of the race by its mean on rows that all left in it have answered, or of the last population."""
         if not len(self._answers):
             return None
-        among = self._racing if self._answered_blocks else [each for each in self._population if each in self._scores]
+        among: Sequence[Prompt] = ()
+        if self._heat:
+            heat = self._heat
+            among = heat.racing if heat.number else [each for each in heat.population if each in self._scores]
         among = among or list(self._scores)
         best = max(among, key=lambda prompt: float(np.mean(self._on(prompt, among))))
         model = fitted_model(components_of(self._problem), self._answers, always=[best])
@@ -123,58 +138,60 @@ class Capo:
         return [self._scores[prompt][row] for row in common or self._scores[prompt]]
 
     def _next(self, pending: Sequence[Candidate]) -> Candidate | None:
-        """A prompt of the race with the rows of the block that it was not asked yet; None where all are."""
-        if self._is_exhausted:
+        """A prompt of the heat with the rows of its block that it was not asked yet; None where all are."""
+        if self._heat is None:
             return None
         under_way: dict[Prompt, set[int]] = {}
         for candidate in pending:
             under_way.setdefault(candidate.prompt, set()).update(candidate.rows)
-        for prompt in self._racing:
+        for prompt in self._heat.racing:
             known = {*self._scores.get(prompt, ()), *under_way.get(prompt, ())}
-            rows = tuple(row for row in self._blocks[self._answered_blocks] if row not in known)
+            rows = tuple(row for row in self._blocks[self._heat.number] if row not in known)
             if rows:
-                phase: Phase = "search" if self._generation else "initial"
+                phase: Phase = "search" if self._heat.generation else "initial"
                 return Candidate(sequence=prompt[1], instruction=prompt[0], phase=phase, rows=rows)
         return None
 
     def _begin(self) -> None:
-        """The first race, once all that is known from before was recalled."""
-        if not self._population:
-            self._population = self._first_population()
-            self._longest = max([*map(self._length, self._population), 1])
-            self._race()
+        """The first heat, once all that is known from before was recalled."""
+        if self._heat is None:
+            self._heat = next(self._heats)
             self._go_on()
 
-    def _race(self) -> None:
-        children = self._children()
-        self._racing, self._answered_blocks = [*self._population, *children], 0
-        self._is_exhausted = not children and self._generation > 0
-
     def _go_on(self) -> None:
-        """To the next block of the race, or to the next race, as long as nothing is to be evaluated for it.
+        """To the first heat that needs an answer which is not known, or to the last."""
+        while self._heat and self._heat.racing and self._next(()) is None:
+            self._heat = next(self._heats)
 
-        It depends on what was told alone, so that a search that continues does as one that was never stopped.
-        """
-        while not self._is_exhausted and self._next(()) is None:
-            self._answered_blocks += 1
-            self._racing = self._left_in_race()
-            if len(self._racing) <= self._size or self._answered_blocks >= len(self._blocks):
-                self._population = self._survivors()
-                self._generation += 1
-                self._race()
+    def _races(self) -> Iterator[_Heat]:
+        """The algorithm; it goes on from a heat when all who race in it have answered its block."""
+        population = self._first_population()
+        self._longest = max([*map(self._length, population), 1])
+        for generation in itertools.count():
+            children = self._children(population, generation)
+            if generation and not children:
+                yield _Heat(generation=generation, population=population, racing=(), number=0)
+                return
+            racing = [*population, *children]
+            for number in range(len(self._blocks)):
+                yield _Heat(generation=generation, population=population, racing=racing, number=number)
+                racing = self._left_in_race(racing, self._blocks[: number + 1])
+                if len(racing) <= self._size:
+                    break
+            population = self._survivors(racing)
 
-    def _left_in_race(self) -> list[Prompt]:
-        """Those that fewer than mu others beat on the blocks so far."""
-        rows = [row for block in self._blocks[: self._answered_blocks] for row in block]
-        scores = np.array([[self._scores[prompt][row] for row in rows] for prompt in self._racing])
-        scores -= LENGTH_PENALTY * np.array([self._length(prompt) / self._longest for prompt in self._racing])[:, None]
+    def _left_in_race(self, racing: Sequence[Prompt], blocks: Sequence[Sequence[int]]) -> list[Prompt]:
+        """Those that fewer than mu others beat on these blocks."""
+        rows = [row for block in blocks for row in block]
+        scores = np.array([[self._scores[prompt][row] for row in rows] for prompt in racing])
+        scores -= LENGTH_PENALTY * np.array([self._length(prompt) / self._longest for prompt in racing])[:, None]
         beaten = better(scores, ALPHA).sum(axis=1)
-        return [prompt for prompt, times in zip(self._racing, beaten, strict=True) if times < self._size]
+        return [prompt for prompt, times in zip(racing, beaten, strict=True) if times < self._size]
 
-    def _survivors(self) -> list[Prompt]:
+    def _survivors(self, racing: Sequence[Prompt]) -> list[Prompt]:
         """The best mu by their means on all rows that they were asked (as in the authors' package)."""
-        means = {prompt: float(np.mean([*self._scores[prompt].values()])) for prompt in self._racing}
-        return sorted(self._racing, key=lambda prompt: -means[prompt])[: self._size]
+        means = {prompt: float(np.mean([*self._scores[prompt].values()])) for prompt in racing}
+        return sorted(racing, key=lambda prompt: -means[prompt])[: self._size]
 
     def _first_population(self) -> list[Prompt]:
         drawn: list[Candidate] = []
@@ -182,24 +199,17 @@ class Capo:
             drawn.append(new)
         return [candidate.prompt for candidate in drawn]
 
-    def _children(self) -> list[Prompt]:
-        known = {*self._scores, *self._population}
+    def _children(self, population: Sequence[Prompt], generation: int) -> list[Prompt]:
+        known = {*self._scores, *population}
         children: list[Prompt] = []
-        for number in range(CROSSOVERS if len(self._population) > 1 else 0):
-            generator = rng(self._problem.seed, "child", self._generation, number)
-            made = (self._mutated(self._crossed(generator), generator) for _ in range(TRIES))
+        for number in range(CROSSOVERS if len(population) > 1 else 0):
+            generator = rng(self._problem.seed, "child", generation, number)
+            made = (self._mutated(_crossed(population, generator), generator) for _ in range(TRIES))
             child = next((each for each in made if each not in known and self._is_allowed(each)), None)
             if child:
                 known.add(child)
                 children.append(child)
         return children
-
-    def _crossed(self, generator: np.random.Generator) -> Prompt:
-        parents = [self._population[int(each)] for each in generator.permutation(len(self._population))[:2]]
-        both = sorted({exemplar for _, sequence in parents for exemplar in sequence})
-        size = min(sum(len(sequence) for _, sequence in parents) // 2, len(both))
-        exemplars = generator.permutation(both)[:size].tolist() if size else []
-        return parents[int(generator.integers(2))][0], tuple(exemplars)
 
     def _mutated(self, child: Prompt, generator: np.random.Generator) -> Prompt:
         instruction, exemplars = child[0], list(child[1])
@@ -220,6 +230,14 @@ class Capo:
 
     def _length(self, prompt: Prompt) -> int:
         return sum(len(self._problem.exemplars[each]) for each in prompt[1])
+
+
+def _crossed(population: Sequence[Prompt], generator: np.random.Generator) -> Prompt:
+    parents = [population[int(each)] for each in generator.permutation(len(population))[:2]]
+    both = sorted({exemplar for _, sequence in parents for exemplar in sequence})
+    size = min(sum(len(sequence) for _, sequence in parents) // 2, len(both))
+    exemplars = generator.permutation(both)[:size].tolist() if size else []
+    return parents[int(generator.integers(2))][0], tuple(exemplars)
 
 
 def better(scores: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:

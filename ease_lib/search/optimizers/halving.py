@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -128,66 +128,58 @@ class Halving:
     """
 
     def __init__(self, problem: Problem, *, challenged: bool) -> None:
-        self._problem = problem
-        self._order = row_order(problem.validation_outputs, problem.seed)[:MOST_ROWS]
-        self._rungs = Rungs.of(problem.answers, len(self._order))
-        self._for_search = self._order[: self._rungs.validation_rows]
-        self._kept = self._order[self._rungs.validation_rows :]
-        self._place = {row: place for place, row in enumerate(self._for_search)}
-        self._challenged = challenged
+        self.problem = problem
+        self.order = row_order(problem.validation_outputs, problem.seed)[:MOST_ROWS]
+        self.rungs = Rungs.of(problem.answers, len(self.order))
+        self.for_search = self.order[: self.rungs.validation_rows]
+        self.kept = self.order[self.rungs.validation_rows :]
+        self.places = {row: place for place, row in enumerate(self.for_search)}
+        self.challenged = challenged
         self._alone = components_of(problem).without_components()
         self._components = components_of(problem) if challenged else self._alone
-        self._answers = Answers()
-        self._history = History(comparable=False)
-        self._spent = 0
+        self.answers = Answers()
+        self.history = History(comparable=False)
+        self.spent = 0
         self._model: AnswerModel | None = None
-        self._refit = self._rungs.first_looks / 2
+        self._refit = self.rungs.first_looks / 2
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
-        self._answers.add(prompt, rows, scores)
+        self.answers.add(prompt, rows, scores)
 
     @one_thread()
     def tell(self, observation: Observation) -> None:
-        self._history.add(observation)
-        self._spent += len(observation.candidate.rows)
+        self.history.add(observation)
+        self.spent += len(observation.candidate.rows)
         prompt = observation.candidate.prompt
-        self._answers.add(prompt, observation.rows, observation.scores)
-        if len(self._answers) >= self._refit:  # here, so that models are a function of what was told alone
+        self.answers.add(prompt, observation.rows, observation.scores)
+        if len(self.answers) >= self._refit:  # here, so that models are a function of what was told alone
             self._model = self._fit(self._model)
-            self._refit = CHECKPOINT_GROWTH * len(self._answers)
+            self._refit = CHECKPOINT_GROWTH * len(self.answers)
         elif self._model and prompt in self._model:
             self._model.add(prompt, observation.rows, observation.scores)
         elif self._model:
-            self._model.add(prompt, *self._answers.of(prompt))
+            self._model.add(prompt, *self.answers.of(prompt))
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
-        return not (self._looks_first(pending) and self._random(iteration, pending))
+        return _Choice(self, iteration, pending).first_look() is None
 
     @one_thread()
     def ask(self, iteration: int, pending: Sequence[Candidate] = ()) -> Candidate | None:
         if self.left(pending) <= 0 or self._is_perfect():
             return None
-        if self._looks_first(pending) and (first := self._random(iteration, pending)):
-            return first
-        flawless = self._flawless(pending)
-        if flawless:
-            return self._confirmation(flawless, pending)
-        if self._spent_with(pending) < self._rungs.search and (contender := self._contender(iteration, pending)):
-            return contender
-        finalist = self._finalist(pending) if len(self._answers) else None
-        return finalist or self._contender(iteration, pending)
+        return _Choice(self, iteration, pending).next()
 
     @one_thread()
     def recommend(self) -> Recommendation | None:
-        if not len(self._answers):
+        if not len(self.answers):
             return None
-        model = self._fitted()
-        finalists = self._finalists(())
-        whole = len(self._order)  # who was asked every row cannot be confirmed, and need not be
+        model = self.fitted()
+        finalists = self._finalists()
+        whole = len(self.order)  # who was asked every row cannot be confirmed, and need not be
         confirmed = [
             place
             for place, prompt in enumerate(model.prompts)
-            if prompt in finalists or len(self._answers.asked(prompt)) >= whole
+            if prompt in finalists or len(self.answers.asked(prompt)) >= whole
         ]
         finalists = finalists if confirmed else {}
         among = confirmed if finalists else list(range(len(model.prompts)))
@@ -204,7 +196,7 @@ class Halving:
             candidate=Candidate(sequence=prompt[1], phase="search", instruction=prompt[0]),
             score=float(np.clip(score, 0.0, 1.0)),
             error=error,
-            rows=len(self._answers.asked(prompt)),
+            rows=len(self.answers.asked(prompt)),
         )
 
     def _confirmed(self, prompt: Prompt) -> tuple[float, float] | None:
@@ -213,7 +205,7 @@ class Halving:
         None where all of its rows were refused.
         """
         confirmed = Answers()
-        for observation in self._history:
+        for observation in self.history:
             if observation.candidate.phase == "confirmation":
                 confirmed.add(observation.candidate.prompt, observation.rows, observation.scores)
         if not len(confirmed):
@@ -226,68 +218,138 @@ class Halving:
         return float(model.mean[place]), float(np.sqrt(max(model.covariance[place, place], least)))
 
     def ended(self) -> str:
-        if self._spent >= self._rungs.rows:
+        if self.spent >= self.rungs.rows:
             return BUDGET
         return PERFECT if self._is_perfect() else EXHAUSTED
 
     def _is_perfect(self) -> bool:
         """A prompt was asked every row and answered all of them rightly."""
-        return max(self._answers.sums, default=0.0) >= PERFECT_SCORE * len(self._order) - 1e-9
-
-    def _spent_with(self, pending: Sequence[Candidate]) -> int:
-        return self._spent + sum(len(candidate.rows) for candidate in pending)
+        return max(self.answers.sums, default=0.0) >= PERFECT_SCORE * len(self.order) - 1e-9
 
     def left(self, pending: Sequence[Candidate]) -> int:
-        return self._rungs.rows - self._spent_with(pending)
+        return self.rungs.rows - self.spent - _rows_of(pending)
 
-    def _looks_first(self, pending: Sequence[Candidate]) -> bool:
-        """Whether the next is a first look at a random sequence, whatever the answers are."""
-        return self._spent_with(pending) < self._rungs.first_looks
+    def fitted(self) -> AnswerModel:
+        """The model of all answers told."""
+        return self._model or self._fit(None)
 
-    def _random(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        """A first look; the first of all without exemplars, where that is allowed. None of a prompt of which every row
-        of the search is known, from an earlier one."""
-        if (
-            iteration == 0
-            and not self._problem.space.lengths.start
-            and self._unasked((0, ()), self._for_search, pending)
-        ):
-            return self._look((0, ()), pending, None, "initial")
+    def _finalists(self) -> dict[Prompt, int]:
+        return finalists_among(observation.candidate for observation in self.history)
+
+    def _fit(self, before: AnswerModel | None) -> AnswerModel:
+        return fitted_model(self._components, self.answers, coming=self.order, before=before, always=self._finalists())
+
+
+class _Choice:
+    """The next evaluation of a search, by what was told and what is under way."""
+
+    def __init__(self, search: Halving, iteration: int, pending: Sequence[Candidate]) -> None:
+        self._search = search
+        self._iteration = iteration
+        self._pending = pending
+        self._problem = search.problem
+        self._rungs = search.rungs
+        self._answers = search.answers
+        self._spent = search.spent + _rows_of(pending)
+
+    def next(self) -> Candidate | None:
+        """First looks at random prompts, then more rows for contenders, at last the confirmation of the finalists.
+
+        Who answered all rows of the search rightly is to prove it at once.
+        """
+        if first := self.first_look():
+            return first
+        if flawless := self._flawless():
+            return self._confirmation(flawless)
+        if self._spent < self._rungs.search and (contender := self._contender()):
+            return contender
+        return self._confirmed_finalist() or self._contender()
+
+    def first_look(self) -> Candidate | None:
+        """At a random prompt, whatever the answers are; None when enough were made."""
+        return self._random() if self._spent < self._rungs.first_looks else None
+
+    def _random(self) -> Candidate | None:
+        """A first look; the first of all without exemplars, where that is allowed.
+
+        A prompt of which an earlier search knows all rows needs none.
+        """
+        if self._iteration == 0 and not self._problem.space.lengths.start and self._is_open((0, ())):
+            return self._look((0, ()), None, "initial")
         known: list[Candidate] = []
-        while drawn := ask_random(self._problem, self._history, iteration, [*pending, *known]):
-            if self._unasked(drawn.prompt, self._for_search, pending):
-                return self._look(drawn.prompt, pending, None, "initial")
+        while drawn := ask_random(self._problem, self._search.history, self._iteration, [*self._pending, *known]):
+            if self._is_open(drawn.prompt):
+                return self._look(drawn.prompt, None, "initial")
             known.append(drawn)
         return None
 
-    def _finalists(self, pending: Sequence[Candidate]) -> dict[Prompt, int]:
-        """Rows that each was asked for confirmation."""
-        asked: dict[Prompt, int] = {}
-        for candidate in (*(observation.candidate for observation in self._history), *pending):
-            if candidate.phase == "confirmation":
-                asked[candidate.prompt] = asked.get(candidate.prompt, 0) + len(candidate.rows)
-        return asked
+    def _flawless(self) -> Prompt | None:
+        """A prompt that answered all rows of the search rightly, and has others left."""
+        found = self._answers.all_right(len(self._search.for_search))
+        return next((prompt for prompt in found if self._unasked(prompt, self._search.order)), None)
 
-    def _finalist(self, pending: Sequence[Candidate]) -> Candidate | None:
+    def _contender(self) -> Candidate | None:
+        """Of the best, the one that least is known of; a random one while no answer is told."""
+        if not len(self._answers):
+            return self._random()
+        model = self._search.fitted()
+        prompts = list(model.prompts)
+        means, variances = model.mean, model.covariance.diagonal()
+        challenger = self._challenger()
+        if challenger:
+            prompts = [*prompts, challenger]
+            predicted = model.predict([challenger])
+            means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
+        order = iter(np.argsort(-means, kind="stable").tolist())
+        best = itertools.islice(order, self._rungs.contenders(self._spent))
+        among = [place for place in best if self._is_open(prompts[place])]
+        among = among or list(itertools.islice((place for place in order if self._is_open(prompts[place])), 1))
+        if not among:
+            return self._random()
+        among = [place for place in among if prompts[place] not in self._under_way] or among
+        chosen = max(among, key=lambda place: variances[place])
+        return self._look(prompts[chosen], float(means[chosen]), "search")
+
+    def _challenger(self) -> Prompt | None:
+        """A new prompt that could be better than those known."""
+        if not self._search.challenged or self._iteration % CHALLENGE_PERIOD:
+            return None
+        model = self._search.fitted()
+        if self._iteration // CHALLENGE_PERIOD % 2:
+            function, values = model.sample(rng(self._problem.seed, "ask", self._iteration))
+        else:
+            function, values = model.posterior_mean(), model.mean
+        start = model.prompts[int(np.argmax(values))]
+        inserted = self._inserted(function)
+        found, _ = climb(function, start, self._problem.space, inserted, instructions=self._problem.instructions)
+        return None if self._asked(found) else found
+
+    def _inserted(self, function: Function) -> NDArray[np.int64]:
+        n = self._problem.space.n
+        if n <= MOST_INSERTED:
+            return np.arange(n)
+        best = np.argsort(-function.exemplar_effects, kind="stable")[: MOST_INSERTED * 2 // 3]
+        others = rng(self._problem.seed, "inserted", self._iteration).permutation(n)[: MOST_INSERTED - len(best)]
+        return np.union1d(best, others)
+
+    def _confirmed_finalist(self) -> Candidate | None:
         """The finalist with the fewest rows of confirmation; until there are enough of them, the best other prompt."""
-        finalists = self._finalists(pending)
-        unfinished = [prompt for prompt in finalists if self._unasked(prompt, self._order, pending)]
+        if not len(self._answers):
+            return None
+        told = (observation.candidate for observation in self._search.history)
+        finalists = finalists_among(itertools.chain(told, self._pending))
+        unfinished = [prompt for prompt in finalists if self._unasked(prompt, self._search.order)]
         if len(finalists) < FINALISTS or not unfinished:
-            chosen = self._next_finalist(finalists, pending)
+            chosen = self._next_finalist(finalists)
         else:
             chosen = min(unfinished, key=lambda prompt: finalists[prompt])
-        return chosen and self._confirmation(chosen, pending)
+        return self._confirmation(chosen) if chosen else None
 
-    def _flawless(self, pending: Sequence[Candidate]) -> Prompt | None:
-        """A prompt that answered all rows of the search rightly, and is to prove it on others."""
-        found = self._answers.all_right(len(self._for_search))
-        return next((prompt for prompt in found if self._unasked(prompt, self._order, pending)), None)
-
-    def _next_finalist(self, finalists: Collection[Prompt], pending: Sequence[Candidate]) -> Prompt | None:
-        """The best that is none; the second time the shortest of those that look as good."""
-        model = self._fitted()
+    def _next_finalist(self, finalists: Collection[Prompt]) -> Prompt | None:
+        """The best that is not one yet; the second time the shortest of those that look as good."""
+        model = self._search.fitted()
         means: dict[Prompt, float] = dict(zip(model.prompts, model.mean.tolist(), strict=True))
-        others = [each for each in means if each not in finalists and self._unasked(each, self._order, pending)]
+        others = [each for each in means if each not in finalists and self._unasked(each, self._search.order)]
         if not others:
             return None
         best = max(others, key=lambda each: means[each])
@@ -296,102 +358,60 @@ class Halving:
         equal = [each for each in others if means[each] >= means[best] - EQUAL]
         return min(equal, key=lambda each: (len(each[1]), -means[each]))
 
-    def _look(
-        self,
-        prompt: Prompt,
-        pending: Sequence[Candidate],
-        acquisition: float | None,
-        phase: Phase = "search",
-    ) -> Candidate:
+    def _look(self, prompt: Prompt, acquisition: float | None, phase: Phase) -> Candidate:
         """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
-        asked = [self._place[row] for row in self._asked(prompt, pending) if row in self._place]
-        start = (asked[-1] + 1 if asked else self._spent_with(pending)) % len(self._for_search)
-        following = [*self._for_search[start:], *self._for_search[:start]]
-        size = min(max(FIRST_ROWS, math.ceil(MORE_ROWS * len(asked))), self.left(pending))
-        rows = self._unasked(prompt, following, pending)[:size]
+        order, places = self._search.for_search, self._search.places
+        asked = [places[row] for row in self._asked(prompt) if row in places]
+        start = (asked[-1] + 1 if asked else self._spent) % len(order)
+        rows = self._unasked(prompt, (*order[start:], *order[:start]))
+        size = min(max(FIRST_ROWS, math.ceil(MORE_ROWS * len(asked))), self._left)
         return Candidate(
-            sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows)
+            sequence=prompt[1], phase=phase, acquisition=acquisition, instruction=prompt[0], rows=tuple(rows[:size])
         )
 
-    def _confirmation(self, prompt: Prompt, pending: Sequence[Candidate]) -> Candidate:
+    def _confirmation(self, prompt: Prompt) -> Candidate:
         """The prompt with rows kept for this, and once these are all asked, with others that are new to it."""
-        rows = self._unasked(prompt, (*self._kept, *self._for_search), pending)
-        rows = rows[: min(CONFIRMED_ROWS, self.left(pending))]
-        return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows))
+        rows = self._unasked(prompt, (*self._search.kept, *self._search.for_search))
+        size = min(CONFIRMED_ROWS, self._left)
+        return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows[:size]))
 
-    def _is_open(self, prompt: Prompt, pending: Sequence[Candidate]) -> bool:
+    @property
+    def _left(self) -> int:
+        return self._rungs.rows - self._spent
+
+    @cached_property
+    def _under_way(self) -> dict[Prompt, list[int]]:
+        """Rows that prompts are being asked."""
+        rows: dict[Prompt, list[int]] = {}
+        for candidate in self._pending:
+            rows.setdefault(candidate.prompt, []).extend(candidate.rows)
+        return rows
+
+    def _is_open(self, prompt: Prompt) -> bool:
         """Whether there are rows of the search that it was not asked yet."""
-        return len(self._asked(prompt, pending)) < len(self._for_search) or bool(
-            self._unasked(prompt, self._for_search, pending)
-        )
+        rows = self._search.for_search
+        return len(self._asked(prompt)) < len(rows) or bool(self._unasked(prompt, rows))
 
-    def _unasked(self, prompt: Prompt, rows: Sequence[int], pending: Sequence[Candidate]) -> list[int]:
-        asked = set(self._asked(prompt, pending))
+    def _unasked(self, prompt: Prompt, rows: Sequence[int]) -> list[int]:
+        asked = set(self._asked(prompt))
         return [row for row in rows if row not in asked]
 
-    def _asked(self, prompt: Prompt, pending: Sequence[Candidate]) -> list[int]:
+    def _asked(self, prompt: Prompt) -> Sequence[int]:
         told = self._answers.asked(prompt)
-        return [*told, *(row for candidate in pending if candidate.prompt == prompt for row in candidate.rows)]
+        return [*told, *self._under_way[prompt]] if prompt in self._under_way else told
 
-    def _contender(self, iteration: int, pending: Sequence[Candidate]) -> Candidate | None:
-        """Of the best, the one that least is known of; a random one while no answer is told."""
-        if not len(self._answers):
-            return self._random(iteration, pending)
-        model = self._fitted()
-        prompts = list(model.prompts)
-        means, variances = model.mean, model.covariance.diagonal()
-        challenger = self._challenger(iteration, pending)
-        if challenger:
-            prompts = [*prompts, challenger]
-            predicted = model.predict([challenger])
-            means, variances = np.append(means, predicted[0]), np.append(variances, predicted[1])
-        under_way = {candidate.prompt for candidate in pending}
 
-        def is_open(place: int) -> bool:
-            prompt = prompts[place]
-            if prompt in under_way:
-                return self._is_open(prompt, pending)
-            return len(self._answers.asked(prompt)) < len(self._for_search) or self._is_open(prompt, ())
+def finalists_among(candidates: Iterable[Candidate]) -> dict[Prompt, int]:
+    """Rows that each was asked for confirmation."""
+    asked: dict[Prompt, int] = {}
+    for candidate in candidates:
+        if candidate.phase == "confirmation":
+            asked[candidate.prompt] = asked.get(candidate.prompt, 0) + len(candidate.rows)
+    return asked
 
-        order = iter(np.argsort(-means, kind="stable").tolist())
-        among = list(filter(is_open, itertools.islice(order, self._rungs.contenders(self._spent_with(pending)))))
-        among = among or list(itertools.islice(filter(is_open, order), 1))
-        if not among:
-            return self._random(iteration, pending)
-        among = [place for place in among if prompts[place] not in under_way] or among
-        chosen = max(among, key=lambda place: variances[place])
-        return self._look(prompts[chosen], pending, float(means[chosen]))
 
-    def _challenger(self, iteration: int, pending: Sequence[Candidate]) -> Prompt | None:
-        """A new prompt that could be better than those known."""
-        if not self._challenged or iteration % CHALLENGE_PERIOD:
-            return None
-        model = self._fitted()
-        if iteration // CHALLENGE_PERIOD % 2:
-            function, values = model.sample(rng(self._problem.seed, "ask", iteration))
-        else:
-            function, values = model.posterior_mean(), model.mean
-        start = model.prompts[int(np.argmax(values))]
-        inserted = self._inserted(function, iteration)
-        found, _ = climb(function, start, self._problem.space, inserted, instructions=self._problem.instructions)
-        return None if self._asked(found, pending) else found
-
-    def _inserted(self, function: Function, iteration: int) -> NDArray[np.int64]:
-        n = self._problem.space.n
-        if n <= MOST_INSERTED:
-            return np.arange(n)
-        best = np.argsort(-function.exemplar_effects, kind="stable")[: MOST_INSERTED * 2 // 3]
-        others = rng(self._problem.seed, "inserted", iteration).permutation(n)[: MOST_INSERTED - len(best)]
-        return np.union1d(best, others)
-
-    def _fitted(self) -> AnswerModel:
-        """The model of all answers told."""
-        return self._model or self._fit(None)
-
-    def _fit(self, before: AnswerModel | None) -> AnswerModel:
-        return fitted_model(
-            self._components, self._answers, coming=self._order, before=before, always=self._finalists(())
-        )
+def _rows_of(candidates: Iterable[Candidate]) -> int:
+    return sum(len(candidate.rows) for candidate in candidates)
 
 
 def components_of(problem: Problem) -> Components:

@@ -95,7 +95,7 @@ def test_other_queries_are_answered_as_by_the_learner():
 
 def test_a_server_lists_its_models_in_order():
     server = OpenAIRoutesServer({"one": lambda prompt: "1", "two": lambda prompt: "2"})
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         assert asyncio.run(list_models(server.base_url, "", timeout_seconds=5.0, deadline_seconds=0.0)) == [
             "one",

@@ -62,9 +62,9 @@ def test_a_prompt_of_the_population_is_asked_no_row_again_in_a_later_race():
 def test_children_have_exemplars_of_their_parents_and_at_most_one_other():
     optimizer = Capo(capo_problem())
     optimizer.ask(0)
-    parents = optimizer._population
+    parents = optimizer._heat.population
     known = {exemplar for _, sequence in parents for exemplar in sequence}
-    children = optimizer._racing[len(parents) :]
+    children = optimizer._heat.racing[len(parents) :]
     assert len(children) == CROSSOVERS
     assert not {*children} & {*parents}
     assert all(len({*sequence} - known) <= 1 for _, sequence in children)
@@ -74,7 +74,7 @@ def test_children_have_exemplars_of_their_parents_and_at_most_one_other():
 def test_among_equals_the_longest_leave_the_race():
     optimizer, history = searched(lambda sequence: 1.0, answers=3000)
     assert 3 in {len(each.candidate.sequence) for each in history if each.candidate.phase == "initial"}
-    assert max(len(sequence) for _, sequence in optimizer._population) < 3
+    assert max(len(sequence) for _, sequence in optimizer._heat.population) < 3
 
 
 def test_where_all_sequences_have_k_exemplars_so_have_the_children():

@@ -267,7 +267,7 @@ def test_rows_that_were_refused_are_not_asked_again():
 def test_finalists_whose_rows_were_all_refused_are_recommended_by_what_was_known_before():
     optimizer = Halving(problem(answers=200), challenged=False)
     world = World(additive())
-    while (candidate := optimizer.ask(len(optimizer._history))) is not None:
+    while (candidate := optimizer.ask(len(optimizer.history))) is not None:
         known = [1.0] * len(candidate.rows) if world.score(candidate.sequence) > 0.5 else [0.0] * len(candidate.rows)
         scores = tuple([None] * len(candidate.rows) if candidate.phase == "confirmation" else known)
         optimizer.tell(
