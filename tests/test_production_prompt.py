@@ -53,11 +53,10 @@ def _texts(result):
     return [{name: value for name, value in entry.items() if name != "origin"} for entry in result.exemplars]
 
 
-@pytest.mark.parametrize("runner", ["inline", "process"])
-def test_from_the_shell_and_as_a_pipeline(endpoint, found, runner, tmp_path):
+def test_as_a_pipeline(endpoint, found, tmp_path):
     values = {**SETTINGS, **write_task(tmp_path), "llm_base_url": endpoint.base_url}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
-    command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", runner, "--output-dir", tmp_path / "out"]
+    command = [sys.executable, "-m", "ease_lib.cli", "run", "--runner", "process", "--output-dir", tmp_path / "out"]
     finished = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     result = ease_lib.Result.read(str(tmp_path / "out"))
@@ -68,7 +67,7 @@ def test_from_the_shell_and_as_a_pipeline(endpoint, found, runner, tmp_path):
     assert "temperature" not in request
 
 
-def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
+def test_from_the_shell_it_is_better_than_what_runs_now(endpoint, found, tmp_path):
     """The prompt without exemplars, of which this model answers nothing right, and the winner itself."""
     query = {"role": "user", "content": "Subject: {subject}\n\n{body}"}
     system, *turns, _ = (
@@ -91,7 +90,9 @@ def test_is_it_better_than_what_runs_now(endpoint, found, tmp_path):
     assert "not better than baseline: no evidence" in equal.stderr
     better = finished("now", "random")
     assert better.returncode == 0, better.stdout + better.stderr
-    report = ease_lib.Result.read(str(tmp_path / "out")).report
+    result = ease_lib.Result.read(str(tmp_path / "out"))
+    assert _texts(result) == _texts(found), "from the shell as from a program"
+    report = result.report
     assert report["baseline"]["score"] == 0
     assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")
-    assert "Your baseline" in ease_lib.Result.read(str(tmp_path / "out")).page
+    assert "Your baseline" in result.page

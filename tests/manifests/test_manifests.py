@@ -44,7 +44,7 @@ def built(folder):
         pytest.skip("no kubectl on this machine: install it to check the manifests")
     done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return list(yaml.load_all(done.stdout, yaml.CSafeLoader))
 
 
 def overlay(folder, kustomization):
@@ -231,6 +231,7 @@ def test_a_name_prefix_renames_the_pipeline_that_a_version_refers_to(tmp_path):
 ONE_OF_EACH = [name for name in COMPONENTS if name != "read-only-root-beta"]
 
 
+@pytest.mark.rooms("manifests", "pipelines")
 @pytest.mark.parametrize("first", ONE_OF_EACH)
 @pytest.mark.parametrize(
     ("placed", "namespace", "unfit"),

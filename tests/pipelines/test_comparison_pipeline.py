@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.support.embedding_endpoint import MODEL as EMBEDDER
 from tests.support.embedding_endpoint import embedding_server
@@ -40,6 +41,7 @@ def run(tmp_path, arguments):
     )
 
 
+@pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/stages")
 def test_every_cell_is_a_task_and_the_report_has_them_all(tmp_path):
     with (
         faulty_endpoint(lambda prompt: "praise" if len(prompt) % 2 else "question") as server,

@@ -44,6 +44,10 @@ def ease_run(*options, cwd=None, **environment):
     )
 
 
+@pytest.mark.rooms(
+    *("pipelines", "components", "ease_lib/running", "ease_lib/stages"),
+    *("ease_lib/black_box/local_llm.py", "ease_lib/black_box/child.py"),
+)
 def test_smoke_run_from_data_to_report(tmp_path):
     """In a folder with a module named like one of Python's, which is not run; it leaves no temporary file behind."""
     folder, temporary = tmp_path / "work", tmp_path / "tmp"
@@ -180,6 +184,7 @@ def test_a_stage_that_is_killed_is_named_too(tmp_path):
     assert "\x1b" not in finished.stderr
 
 
+@pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/stages")
 def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
     finished = run_with_stages_that_begin_with(
         tmp_path,
@@ -212,6 +217,7 @@ def test_bad_parameters_end_with_one_clear_message(tmp_path, capsys, options, me
     assert not (tmp_path / "out/report.json").exists()
 
 
+@pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/stages")
 def test_what_cannot_be_reached_ends_with_one_message_for_each(tmp_path):
     options = {
         "--task-uri": "/no/such.csv",
@@ -239,6 +245,7 @@ def test_unknown_option_is_refused(tmp_path):
     assert "no option --buget; did you mean --budget?" in finished.stderr
 
 
+@pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/stages")
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -100,19 +100,6 @@ def test_runs_in_a_bucket_are_found_too(s3_prefix, tmp_path, capsys):
     assert (entry["state"], entry["task"]) == ("done", "customer_feedback")
 
 
-def test_a_comparison_is_one_line(tmp_path, capsys):
-    options = ["--tasks", "lr", "--methods", "best_of_n, bm25", "--repeats", "1", "--budget", "2", "--pool-size", "12"]
-    options += ["--validation-size", "4", "--test-size", "4", "--llm-base-url"]
-    options += ["python:tests.simulation.models:in_context_learner", "--output-dir", str(tmp_path / "compared")]
-    assert cli.main(["compare", *options, "--jobs", "1"]) == 0
-    capsys.readouterr()
-    assert cli.main(["list", str(tmp_path)]) == 0
-    head, line = capsys.readouterr().out.splitlines()
-    assert head.startswith("started")
-    assert "best_of_n, bm25" in line
-    assert line.endswith("compared/comparison.html")
-
-
 def test_where_there_is_nothing_the_remedy_is_said(tmp_path, capsys):
     with pytest.raises(LineageError, match="is no folder"):
         listed(str(tmp_path / "nothing"))

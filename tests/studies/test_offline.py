@@ -8,6 +8,7 @@ from tests.simulation.models import SIMULATED
 from tests.studies import offline
 from tests.studies.__main__ import main
 
+pytestmark = pytest.mark.rooms("tests/studies", "tests/worlds", "ease_lib/search")
 SMALL = {"llm_base_url": SIMULATED, "task": "customer_feedback", "pool_size": 20, "validation_size": 40}
 
 

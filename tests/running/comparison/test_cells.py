@@ -146,6 +146,11 @@ def test_ease_compare_runs_only_what_is_new(server, table, tmp_path, capsys):
     rows = pq.read_table(tmp_path / "out" / "comparison.parquet").to_pylist()
     assert len(rows) == 9
     assert {(row["repeat"], row["seed"]) for row in rows} == {(0, 0), (1, 1), (2, 2)}
+    assert cli.main(["list", str(tmp_path / "out")]) == 0
+    head, line = capsys.readouterr().out.splitlines()  # it is one, of all its runs
+    assert head.startswith("started")
+    assert "best_of_n, zero_shot, dpp" in line
+    assert line.endswith("out/comparison.html")
 
 
 def test_ease_compare_leaves_nothing_behind_and_runs_no_module_of_the_working_folder(

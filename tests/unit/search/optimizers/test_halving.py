@@ -123,6 +123,7 @@ def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
     assert true_scores("adaptive", additive)[0] > true_scores("halving", additive)[0] + 0.05
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_the_estimate_is_no_luckiest_score():
     """Of ten searches by Best-of-N the winner's validation score is 15 points too good here."""
     found = [true_scores("adaptive", world, seeds=range(8)) for world in (all_by_chance, additive)]
@@ -130,6 +131,7 @@ def test_the_estimate_is_no_luckiest_score():
     assert np.mean([inside for _, _, inside in found]) >= 0.75
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 @pytest.mark.parametrize(("world", "seeds"), [(all_by_chance, 16), (additive, 8)])
 def test_how_rare_the_winner_is_among_random_sequences_is_said_rightly_in_the_mean(world, seeds):
     space, said, true = SequenceSpace(N, 3), [], []
