@@ -91,7 +91,6 @@ def test_from_the_shell_it_is_better_than_what_runs_now(endpoint, found, tmp_pat
     better = finished("now", "random")
     assert better.returncode == 0, better.stdout + better.stderr
     result = ease_lib.Result.read(str(tmp_path / "out"))
-    assert _texts(result) == _texts(found), "from the shell as from a program"
     report = result.report
     assert report["baseline"]["score"] == 0
     assert report["verdict"]["text"].startswith("Better than your baseline by 100 points")

@@ -54,6 +54,7 @@ print(measured(sys.argv[1], 100)["added"])
 """
 
 
+@pytest.mark.rooms("ease_lib/tasks", "ease_lib/artifacts")
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """60 MB; all of its rows as objects take 300 MiB."""
     make_table(tmp_path / "t.csv", 60_000_000)
@@ -62,6 +63,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert float(done.stdout.splitlines()[-1]) < 30
 
 
+@pytest.mark.rooms("ease_lib/tasks", "ease_lib/artifacts")
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_an_object_gives_what_the_same_file_gives_without_a_copy_and_is_noted_as_whole(
     s3, s3_prefix, tmp_path, monkeypatch, kind

@@ -796,6 +796,7 @@ def test_answers_that_repeat_a_row_are_deleted_for_good_and_asked_again(where, r
     assert {problem.what for problem in verify_place(run.parameters.lineage_root).problems} == {"removed on request"}
 
 
+@pytest.mark.rooms("ease_lib/lineage", "ease_lib/artifacts/store.py")
 def test_a_row_is_forgotten_in_a_bucket_as_in_a_folder(s3_prefix, tmp_path):
     common = {"publish_uri": f"{s3_prefix}/prompts", "store_uri": f"{s3_prefix}/store"}
     first, second = (RecordedRun(tmp_path / str(seed), **common, seed=seed)() for seed in (1, 2))
@@ -969,6 +970,7 @@ def values_in(value, path=()):
             yield from values_in(inner, (*path, key))
 
 
+@pytest.mark.rooms("ease_lib/lineage")
 def test_no_value_of_a_hostile_record_breaks_the_verification(published, tmp_path):
     """Each in turn is of another type; who wrote it has recomputed its digest and that of the page beside it."""
     record = next(each for each in records(published) if each["stage"] == "evaluate")

@@ -376,7 +376,7 @@ def test_what_the_report_says_was_waited_for_took_no_longer_than_the_run(finishe
         ("dpp", 1),
         ("mmd", 1),
         ("ot", 1),
-        ("active", 9),
+        pytest.param("active", 9, marks=pytest.mark.rooms("ease_lib/search", "ease_lib/stages")),
         ("llm_select", 1),
         ("zero_shot", 1),
     ],

@@ -361,6 +361,7 @@ def tls_server(tmp_path_factory):
     server.kill()
 
 
+@pytest.mark.rooms("ease_lib/artifacts")
 def test_over_tls_checksums_travel_as_trailers_and_the_certificate_is_checked(tls_server, monkeypatch):
     for name, value in tls_server.environment.items():
         monkeypatch.setenv(name, value)

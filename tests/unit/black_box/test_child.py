@@ -43,6 +43,7 @@ def test_endpoint_answers_and_ends_with_its_context(tmp_path):
         models(url)
 
 
+@pytest.mark.rooms("ease_lib/black_box/local_llm.py", "ease_lib/black_box/child.py")
 def test_local_answers_do_not_depend_on_its_prompt_cache(tmp_path):
     prefix = "Input: fits well\nOutput: praise\n\nInput: broke at once\nOutput: complaint\n\n"
     prompts = [f"{prefix}Input: {text}\nOutput:" for text in ("so soft", "arrived late", "lovely", "the zip tore")]
