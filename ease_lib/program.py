@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 import yaml
 
 from ease_lib.artifacts.functions import LoadedFunction, source_of
-from ease_lib.black_box.chain import FUNCTION
 from ease_lib.black_box.in_process import Function, OwnFunction
+from ease_lib.black_box.layers import FUNCTION
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError, DataError, EaseError, Notice
 from ease_lib.evaluation import own_metric

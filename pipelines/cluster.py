@@ -86,7 +86,7 @@ class Package:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version:
+class UploadedVersion:
     """A pipeline version on the cluster, with the specification that it runs."""
 
     pipeline_id: str
@@ -186,7 +186,7 @@ class Cluster:
         with self._asking(f"find or create experiment {name}"):
             return self._client.create_experiment(name, namespace=self.namespace or None).experiment_id
 
-    def find_version(self, pipeline: str, name: str) -> Version | None:
+    def find_version(self, pipeline: str, name: str) -> UploadedVersion | None:
         """The version with this name, if the cluster has it."""
         pipeline_id = self._pipeline_id(pipeline)
         if pipeline_id is None:
@@ -200,14 +200,14 @@ class Cluster:
         if not found:
             return None
         spec = found[0].pipeline_spec or {}
-        return Version(
+        return UploadedVersion(
             pipeline_id=pipeline_id,
             version_id=found[0].pipeline_version_id,
             name=name,
             spec=spec.get("pipeline_spec", spec),  # beside it stands platform_spec, where there is one
         )
 
-    def uploaded_version(self, package: Package) -> Version:
+    def uploaded_version(self, package: Package) -> UploadedVersion:
         """The package's version on the cluster; uploaded, and its pipeline created, where they are not there yet."""
         found = self.find_version(package.pipeline, package.version)
         if found:
@@ -226,7 +226,7 @@ class Cluster:
             if meanwhile is None:
                 raise
             return meanwhile
-        return Version(
+        return UploadedVersion(
             pipeline_id=pipeline_id, version_id=stored.pipeline_version_id, name=package.version, spec=package.spec
         )
 

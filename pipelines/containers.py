@@ -24,7 +24,7 @@ from components import images
 from ease_lib import keys
 from ease_lib.black_box.local_llm import free_port
 from ease_lib.config.parsing import changed_parameters, parse_parameters
-from ease_lib.config.requirement import with_measures
+from ease_lib.config.requirement_terms import with_measures
 from ease_lib.config.sections import Parameters
 from ease_lib.errors import ConfigError, ConnectionFailed
 from ease_lib.evaluation.own_metric import file_of

@@ -57,7 +57,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class IntendedSchedule:
     """A schedule with what it means today: its arguments, the version it runs, the digest of all that."""
 
     schedule: Schedule
@@ -81,10 +81,10 @@ class OnCluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ScheduleChange:
     """What has to be done for one schedule: perhaps create, then disable."""
 
-    wanted: Wanted
+    wanted: IntendedSchedule
     create: bool
     disable: tuple[OnCluster, ...]
     reason: str
@@ -148,7 +148,9 @@ def read_schedules(paths: Sequence[Path]) -> list[Schedule]:
     return schedules
 
 
-def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Mapping[str, Any], origin: str) -> Wanted:
+def wanted_schedule(
+    schedule: Schedule, package: Package, version: str, spec: Mapping[str, Any], origin: str
+) -> IntendedSchedule:
     """What a schedule means with this version of the pipeline."""
     arguments = arguments_of(given_values(schedule.params, schedule.set), package.pipeline, spec, origin)
     entry = dataclasses.asdict(schedule)
@@ -156,10 +158,10 @@ def wanted_schedule(schedule: Schedule, package: Package, version: str, spec: Ma
         del entry[name]
     content = {**entry, "version": version, "arguments": arguments, "pipeline": package.pipeline}
     digest = sha256_of_json(content)
-    return Wanted(schedule=schedule, arguments=arguments, version=version, digest=digest)
+    return IntendedSchedule(schedule=schedule, arguments=arguments, version=version, digest=digest)
 
 
-def plan(wanted: Sequence[Wanted], existing: Sequence[OnCluster]) -> list[Step]:
+def plan(wanted: Sequence[IntendedSchedule], existing: Sequence[OnCluster]) -> list[ScheduleChange]:
     """What makes the cluster what the files say; schedules without a file among them are left alone."""
     return [_step(each, [found for found in existing if found.name == each.schedule.name]) for each in wanted]
 
@@ -220,7 +222,7 @@ def _pause(options: argparse.Namespace) -> int:
     return 0
 
 
-def _planned(options: argparse.Namespace) -> tuple[Cluster, Package, list[Step]]:
+def _planned(options: argparse.Namespace) -> tuple[Cluster, Package, list[ScheduleChange]]:
     """Check everything that can be checked here, then ask the cluster; nothing is changed on it."""
     schedules = read_schedules(options.files)
     package = read_package(options.package)
@@ -237,7 +239,7 @@ def _planned(options: argparse.Namespace) -> tuple[Cluster, Package, list[Step]]
     return cluster, package, plan(wanted, on_cluster(cluster))
 
 
-def _resolved(schedule: Schedule, package: Package, cluster: Cluster) -> Wanted:
+def _resolved(schedule: Schedule, package: Package, cluster: Cluster) -> IntendedSchedule:
     """The schedule with its version; one that is named must be on the cluster and have this checkout's form."""
     if schedule.version == CURRENT:
         return wanted_schedule(schedule, package, package.version, package.spec, str(package.path))
@@ -250,19 +252,19 @@ def _resolved(schedule: Schedule, package: Package, cluster: Cluster) -> Wanted:
     return wanted_schedule(schedule, package, version.name, version.spec, f"{schedule.name}: version {version.name}")
 
 
-def _step(wanted: Wanted, existing: Sequence[OnCluster]) -> Step:
+def _step(wanted: IntendedSchedule, existing: Sequence[OnCluster]) -> ScheduleChange:
     enabled = [found for found in existing if found.enabled]
     if not wanted.schedule.enabled:
-        return Step(wanted=wanted, create=False, disable=tuple(enabled), reason="enabled: false")
+        return ScheduleChange(wanted=wanted, create=False, disable=tuple(enabled), reason="enabled: false")
     current = next((found for found in enabled if found.digest == wanted.digest), None)
     others = tuple(found for found in enabled if found is not current)
     if current:
-        return Step(wanted=wanted, create=False, disable=others, reason="replaced before")
+        return ScheduleChange(wanted=wanted, create=False, disable=others, reason="replaced before")
     reason = _differences(existing[0], wanted) if existing else "new"
-    return Step(wanted=wanted, create=True, disable=others, reason=reason)
+    return ScheduleChange(wanted=wanted, create=True, disable=others, reason=reason)
 
 
-def _carry_out(step: Step, cluster: Cluster, package: Package) -> None:
+def _carry_out(step: ScheduleChange, cluster: Cluster, package: Package) -> None:
     """Create before disable: when the cluster refuses the new one, the old one goes on."""
     name = step.wanted.schedule.name
     if step.create:
@@ -279,7 +281,7 @@ def _carry_out(step: Step, cluster: Cluster, package: Package) -> None:
         print(f"{name}: unchanged", flush=True)
 
 
-def _create(wanted: Wanted, cluster: Cluster, package: Package) -> str:
+def _create(wanted: IntendedSchedule, cluster: Cluster, package: Package) -> str:
     schedule = wanted.schedule
     if schedule.version == CURRENT:
         version = cluster.uploaded_version(package)
@@ -302,12 +304,12 @@ def _create(wanted: Wanted, cluster: Cluster, package: Package) -> str:
     )
 
 
-def _description(wanted: Wanted) -> str:
+def _description(wanted: IntendedSchedule) -> str:
     lines = [f"ease-schedule: {wanted.schedule.name} sha256:{wanted.digest}", f"ease-version: {wanted.version}"]
     return "\n".join([*lines, wanted.schedule.timezone_note]).strip()
 
 
-def _described(step: Step, mood: str) -> str:
+def _described(step: ScheduleChange, mood: str) -> str:
     if not step.changes:
         return "unchanged"
     done = [f"{mood}create a recurring run"] if step.create else []
@@ -315,7 +317,7 @@ def _described(step: Step, mood: str) -> str:
     return f"{', then '.join(done)} ({step.reason})"
 
 
-def _differences(old: OnCluster, wanted: Wanted) -> str:
+def _differences(old: OnCluster, wanted: IntendedSchedule) -> str:
     """What changed between the newest recurring run and the file, as far as the API shows it."""
     pairs = [("cron", old.cron, wanted.schedule.cron), ("version", old.version, wanted.version)]
     names = sorted({*old.arguments, *wanted.arguments})

@@ -15,8 +15,8 @@ from pathlib import Path
 from ease_lib.black_box.cache import entry_bytes
 from ease_lib.lineage import record as lineage_record
 from ease_lib.lineage.chain import MANIFEST_CONTRACT
+from ease_lib.lineage.record_summary import summary_page
 from ease_lib.lineage.recording import mark_content, mark_name
-from ease_lib.lineage.summary import summary_page
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 CONTRACTS = (lineage_record.CONTRACT, MANIFEST_CONTRACT)

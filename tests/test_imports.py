@@ -78,7 +78,7 @@ def test_the_environment_is_read_in_stages_only():
         "black_box/transport.py",
         "cli/__main__.py",
         "machine.py",
-        "running/doctor.py",
+        "running/diagnosis.py",
         "keys.py",
         "running/run_context.py",
     }

@@ -30,7 +30,7 @@ logger = logging.getLogger("ease")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class EndpointKnowledge:
     """What is known of an endpoint.
 
     Args:
@@ -49,7 +49,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Note(Known):
+class _Note(EndpointKnowledge):
     """As it is kept; older versions kept no digest."""
 
     digest: str | None = None
@@ -68,13 +68,15 @@ class EndpointNotes:
         self._asked = asked.endpoint_identity
         self._name = f"{FOLDER}/{asked.endpoint_key}.json"
 
-    def read(self) -> Known:
+    def read(self) -> EndpointKnowledge:
         return self._read()[0]
 
     def keep_left_out(self, left_out: frozenset[str]) -> None:
         self._change(lambda notes: replace(notes, left_out=tuple(sorted(left_out))))
 
-    def refreshed(self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None) -> Known:
+    def refreshed(
+        self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None
+    ) -> EndpointKnowledge:
         """The notes for a run that begins: of a new generation where there is a reason for one.
 
         Args:
@@ -84,7 +86,7 @@ class EndpointNotes:
         """
         moment = now or datetime.now(UTC)
 
-        def change(notes: Known) -> Known:
+        def change(notes: EndpointKnowledge) -> EndpointKnowledge:
             met = replace(notes, revision=revision or notes.revision, probe={**notes.probe, **probe})
             if not _is_due(notes, policy, revision, probe, moment):
                 return met
@@ -93,10 +95,10 @@ class EndpointNotes:
 
         return self._change(change)
 
-    def _read(self) -> tuple[Known, bytes | None]:
+    def _read(self) -> tuple[EndpointKnowledge, bytes | None]:
         content = self._store.read(self._name) if self._store else None
         if content is None:
-            return Known(), None
+            return EndpointKnowledge(), None
         try:
             found = parsed(_Note, content)
         except Misfit as error:
@@ -108,7 +110,9 @@ class EndpointNotes:
         elif not is_whole(content):
             raise self._damaged("it does not have the digest that it carries")
         self._goes_by(content)
-        return Known(**{each.name: getattr(found, each.name) for each in fields(Known)}), content
+        return EndpointKnowledge(
+            **{each.name: getattr(found, each.name) for each in fields(EndpointKnowledge)}
+        ), content
 
     def _damaged(self, why: str) -> StoreError:
         return StoreError(
@@ -116,7 +120,7 @@ class EndpointNotes:
             "anew"
         )
 
-    def _change(self, change: Callable[[Known], Known]) -> Known:
+    def _change(self, change: Callable[[EndpointKnowledge], EndpointKnowledge]) -> EndpointKnowledge:
         """Change what is there now, whoever else changes it at the same time."""
         for _ in range(MOST_TRIES):
             notes, before = self._read()
@@ -148,7 +152,7 @@ def is_whole(content: bytes) -> bool:
         return False
 
 
-def _is_due(notes: Known, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
+def _is_due(notes: EndpointKnowledge, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
     if revision and notes.revision and revision != notes.revision:
         return True
     if policy == "probe":

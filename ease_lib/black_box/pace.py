@@ -28,7 +28,7 @@ ROUNDING = 1e-6
 """Seconds that may be missing where times are as large as today's."""
 
 
-class Schedule:
+class SharedRate:
     """When the next so many of something may be sent.
 
     Args:
@@ -86,8 +86,8 @@ class PacedClient:
     def __init__(
         self,
         client: LLMClient,
-        requests: Schedule | None,
-        tokens: Schedule | None,
+        requests: SharedRate | None,
+        tokens: SharedRate | None,
         *,
         answer_tokens: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -121,11 +121,11 @@ class PacedClient:
 
 def schedules(
     config: EndpointConfig, asked: LLMIdentity, store: Store | None
-) -> tuple[Schedule | None, Schedule | None]:
+) -> tuple[SharedRate | None, SharedRate | None]:
     """Of requests and of tokens, where they are limited; who has the same store, endpoint and model shares them."""
     limits = {"requests": config.llm_requests_per_minute, "tokens": config.llm_tokens_per_minute}
     requests, tokens = (
-        Schedule(limit, store, f"{FOLDER}/{asked.schedule_key}-{what}.json") if limit else None
+        SharedRate(limit, store, f"{FOLDER}/{asked.schedule_key}-{what}.json") if limit else None
         for what, limit in limits.items()
     )
     return requests, tokens

@@ -29,14 +29,14 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
 
 def answer(parsed: argparse.Namespace) -> int:
     """Print a line for everything that was tried, and what to do where it failed."""
-    from ease_lib.running import doctor
+    from ease_lib.running import diagnosis
     from ease_lib.running.run import open_host, open_run, run_of
 
     parameters = parse_parameters(run_values(parsed))
     problems = 0
     folder = Path(parsed.output_dir).expanduser().absolute()
     with open_host() as host, open_run(host, *run_of(parameters)) as run:
-        for finding in doctor.examine(parameters, folder, run):
+        for finding in diagnosis.examine(parameters, folder, run):
             print(f"  {'FAIL' if finding.problems else 'ok':<6}{finding.what:<16}{finding.which}", flush=True)
             for line in (*finding.problems, *([f"notice: {finding.notice}"] if finding.notice else [])):
                 print(f"        {line}")

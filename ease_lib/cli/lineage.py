@@ -27,7 +27,7 @@ from ease_lib.lineage.explanation import explain
 from ease_lib.lineage.exports.slsa import exports_of
 from ease_lib.lineage.publishing import versions as finding
 from ease_lib.lineage.verification import verify_place
-from ease_lib.reporting.lineage import difference_page, show_page, show_text
+from ease_lib.reporting.lineage_tree import difference_page, show_page, show_text
 from ease_lib.running.bar import counting
 
 EXIT_FAULT = 3

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError
-from ease_lib.lineage.runs import FAILED, Listed, listed
-from ease_lib.reporting.runs import runs_page
+from ease_lib.lineage.runs import FAILED, RunEntry, listed
+from ease_lib.reporting.runs_page import runs_page
 from ease_lib.words import cut
 
 EXAMPLES = """examples:
@@ -53,7 +53,7 @@ def answer(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def cells_of(entry: Listed) -> tuple[str, ...]:
+def cells_of(entry: RunEntry) -> tuple[str, ...]:
     """A row of the table; scores have two digits, as the eye compares them."""
     gain = "{:+.0f} ({:+.0f} to {:+.0f})".format(*(100 * each for each in entry.gain)) if entry.gain else ""
     test, expected = ("" if score is None else f"{score:.2f}" for score in (entry.test, entry.expected))

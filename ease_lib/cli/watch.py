@@ -21,7 +21,7 @@ from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars
 from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError, EaseError
-from ease_lib.reporting.watching import watch_page
+from ease_lib.reporting.watch_page import watch_page
 from ease_lib.running.graph import address
 from ease_lib.search.watching import Watched, watched
 from ease_lib.tasks.base import Exemplar

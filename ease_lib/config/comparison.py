@@ -76,12 +76,12 @@ def cell_name(task: str, noise_ratio: float, method: str, repeat: int) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class AxisEntry:
     """An entry of an axis: how tables call it, and the parameters it sets."""
 
     label: str
     parameters: dict[str, Any]
-    noise_ratios: Sequence[Entry] = ()
+    noise_ratios: Sequence[AxisEntry] = ()
 
 
 MOST_CELLS = 600
@@ -158,7 +158,7 @@ def _whole(name: str, value: object, *, least: int) -> int:
     return number
 
 
-def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[Entry]:
+def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[AxisEntry]:
     """The entries of an axis; an empty one is the run's own, and for methods all there are."""
     named = _NAMED[axis]
     if value is None and axis == "methods":
@@ -166,7 +166,7 @@ def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[Ent
     if value is None:
         own = shared.get(named, declared_parameters()[named].default)
         label = shared.get("task_name") or own if axis == "tasks" else shared.get("llm_model") or own
-        return [Entry(str(label), {})]
+        return [AxisEntry(str(label), {})]
     found = [_entry(axis, item) for item in _items(axis, value)]
     labels = [entry.label for entry in found]
     twice = sorted({label for label in labels if labels.count(label) > 1})
@@ -187,17 +187,17 @@ def _items(axis: str, value: object) -> Sequence[object]:
     return items
 
 
-def _entry(axis: str, item: object) -> Entry:
+def _entry(axis: str, item: object) -> AxisEntry:
     named = _NAMED[axis]
     if isinstance(item, Mapping):
         parameters = {str(name): value for name, value in item.items() if name not in ("label", "noise_ratios")}
         label = str(item.get("label") or _described(parameters, named))
         ratios = _items("noise_ratios", item["noise_ratios"]) if "noise_ratios" in item else ()
-        return Entry(label, parameters, [_entry("noise_ratios", ratio) for ratio in ratios])
+        return AxisEntry(label, parameters, [_entry("noise_ratios", ratio) for ratio in ratios])
     if axis == "tasks" and isinstance(item, str) and ":" in item:
         task, _, name = item.partition(":")
-        return Entry(name, {"task": task, "task_name": name})
-    return Entry(str(item), {named: item})
+        return AxisEntry(name, {"task": task, "task_name": name})
+    return AxisEntry(str(item), {named: item})
 
 
 def _described(parameters: Mapping[str, object], named: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from ease_lib.config.methods import CHOOSE_ROWS, FLEXIBLE, METHODS
-from ease_lib.config.requirement import MEASURES, Requirement, requirement_of
+from ease_lib.config.requirement_terms import MEASURES, Requirement, requirement_of
 from ease_lib.errors import ConfigError
 
 AS_PUBLISHED = "instruction_induction"

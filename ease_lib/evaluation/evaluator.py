@@ -130,7 +130,7 @@ class Evaluator:
         self._most_zeros = most_zeros
         self._seen: set[tuple[object, ...]] = set()
         """Sequences whose beginning the endpoint knows."""
-        self._zeros: list[tuple[_Row, Exemplar]] = []
+        self._zeros: list[tuple[_AskedRow, Exemplar]] = []
         """Answers from the first on with what was asked, until one has a score."""
 
     async def evaluate(self, question: Question) -> Evaluation:
@@ -142,14 +142,14 @@ class Evaluator:
         Raises:
             EndpointError: when an answer could not be had.
         """
-        answered: list[_Row] = []
+        answered: list[_AskedRow] = []
         try:
             return await self._evaluated(question, answered)
         except BaseException:
             self.given_up += _usage_of_rows(answered, 0.0)
             raise
 
-    async def _evaluated(self, question: Question, answered: list[_Row]) -> Evaluation:
+    async def _evaluated(self, question: Question, answered: list[_AskedRow]) -> Evaluation:
         """The evaluation; `answered` takes the rows as their answers come."""
         start = time.perf_counter()
         rows = question.rows
@@ -167,19 +167,19 @@ class Evaluator:
             usage=_usage_of_rows(asked, time.perf_counter() - start),
         )
 
-    async def _answers(self, question: Question, answered: list[_Row]) -> list[_Row]:
-        async def noted(position: int) -> _Row:
+    async def _answers(self, question: Question, answered: list[_AskedRow]) -> list[_AskedRow]:
+        async def noted(position: int) -> _AskedRow:
             try:
                 row = await ask(position)
             except errors.CapReached:
                 if not question.up_to_cap:
                     raise
-                row = _Row(prompt_of(position))
+                row = _AskedRow(prompt_of(position))
             answered.append(row)
             self._on_row()
             return row
 
-        async def ask(position: int) -> _Row:
+        async def ask(position: int) -> _AskedRow:
             row = self._rows[position]
             prompt = prompt_of(position)
             account = f"{question.account}{ABOUT}{self._hashes[position]}" if question.account else ""
@@ -189,13 +189,13 @@ class Evaluator:
                 if not error.of_prompt:
                     raise
                 zero = 0.0 if self._failures.kind == "zero" else None
-                refused = _Row(prompt, score=zero, failure=str(error), refused=Usage.of(error))
+                refused = _AskedRow(prompt, score=zero, failure=str(error), refused=Usage.of(error))
                 if self._failures.kind == "stop":
                     answered.append(refused)
                     raise _at_row(error, row) from error
                 return refused
             if self._requirement and not self._requirement.is_kept(completion.text, row.outputs):
-                scored = _Row(prompt, completion, 0.0, is_kept=False)  # no judge need be asked
+                scored = _AskedRow(prompt, completion, 0.0, is_kept=False)  # no judge need be asked
             else:
                 verdict = await self._judge.verdict(row, completion.text, account) if self._judge else None
                 scored = self._scored(prompt, completion, verdict, row.outputs)
@@ -209,14 +209,16 @@ class Evaluator:
             return await all_answers([partial(noted, row) for row in rows])
         return [await noted(rows[0]), *await all_answers([partial(noted, row) for row in rows[1:]])]
 
-    def _scored(self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]) -> _Row:
+    def _scored(
+        self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]
+    ) -> _AskedRow:
         """The row with its score, unless the verdict that it needs is missing: what nobody approved is not kept."""
         judged = verdict.score if verdict else None
         is_kept = self._requirement is None or self._requirement.is_approved(judged)
         if verdict and judged is None:
-            return _Row(prompt, completion, failure=verdict.failure, verdict=verdict, is_kept=is_kept)
+            return _AskedRow(prompt, completion, failure=verdict.failure, verdict=verdict, is_kept=is_kept)
         score = judged if judged is not None and self._judge_scores else self._metric(completion.text, outputs)
-        return _Row(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
+        return _AskedRow(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
 
     def _prompts(self, question: Question) -> Callable[[int], str]:
         """The prompts by the positions of their rows."""
@@ -238,7 +240,7 @@ class Evaluator:
         one, other = (prompt_of(position)[:prefix] for position in question.rows[:2])
         return one == other and len(one) == prefix
 
-    def _check_zeros(self, scored: _Row, row: Exemplar) -> None:
+    def _check_zeros(self, scored: _AskedRow, row: Exemplar) -> None:
         """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all, or nothing is kept."""
         if not self._most_zeros:
             return
@@ -269,7 +271,7 @@ class Evaluator:
             f"metric{found}, prompt, llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
         )
 
-    def _check_coverage(self, rows: Sequence[_Row], *, whole: bool) -> None:
+    def _check_coverage(self, rows: Sequence[_AskedRow], *, whole: bool) -> None:
         """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task.
 
         Args:
@@ -290,7 +292,7 @@ class Evaluator:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _AskedRow:
     """A row that was asked: its answer and score, or why there is none, and what the refusal cost."""
 
     prompt: str
@@ -306,7 +308,7 @@ class _Row:
         return self.completion.text if self.completion else ""
 
 
-def _usage_of_rows(rows: Sequence[_Row], seconds: float) -> Usage:
+def _usage_of_rows(rows: Sequence[_AskedRow], seconds: float) -> Usage:
     """What was answered, and the requests that were refused."""
     answered = [(row.prompt, row.completion) for row in rows if row.completion]
     usage = usage_of([prompt for prompt, _ in answered], [completion for _, completion in answered], seconds)

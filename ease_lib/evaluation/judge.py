@@ -67,13 +67,13 @@ DEFAULT: dict[str, Any] = {
 }
 
 
-class _Message(TypedDict):
+class _RubricMessage(TypedDict):
     role: Literal["system", "user", "assistant"]
     content: Annotated[str, Field(min_length=1)]
 
 
-class _Document(TypedDict):
-    messages: list[_Message]
+class _RubricDocument(TypedDict):
+    messages: list[_RubricMessage]
     scale: NotRequired[Annotated[list[str | int | float], Field(min_length=2)]]
 
 
@@ -97,7 +97,7 @@ class Rubric(MessageTemplate):
             DataError: naming what is wrong.
         """
         try:
-            restored(_Document, document)
+            restored(_RubricDocument, document)
         except Misfit as error:
             raise DataError(
                 f"judge_rubric: {error}; write messages, a list of {{role: system or user, content: text}}, and "

@@ -1,4 +1,4 @@
-"""Whether an answer keeps what `require` asks of it (`ease_lib.config.requirement`).
+"""Whether an answer keeps what `require` asks of it (`ease_lib.config.requirement_terms`).
 
 The paper's search looks at one score alone; what else a prompt does is left to later work there.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ease_lib.config.requirement import Requirement, requirement_of
+from ease_lib.config.requirement_terms import Requirement, requirement_of
 from ease_lib.config.sections import JUDGE
 from ease_lib.evaluation.metrics import Metric
 from ease_lib.evaluation.own_metric import LoadedMetric

@@ -14,7 +14,7 @@ from ease_lib.config.parsing import declared_parameters, parameters_of
 from ease_lib.errors import EaseError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.summary import SHORT
+from ease_lib.lineage.record_summary import SHORT
 from ease_lib.prompts.messages import as_text
 from ease_lib.prompts.winner import blank_prompt
 

@@ -92,7 +92,7 @@ def _search(chain: Chain) -> Iterator[str]:
     yield "\n".join(["Its exemplars, in order:", *lines])
 
 
-class _Entry(NamedTuple):
+class _TriedSequence(NamedTuple):
     """A sequence of the history: its first evaluation, and its mean score over all rows that it was asked."""
 
     first: Mapping[str, Any]
@@ -100,18 +100,18 @@ class _Entry(NamedTuple):
     rows: int
 
 
-def _entries(history: Sequence[Mapping[str, Any]]) -> dict[Prompt, _Entry]:
+def _entries(history: Sequence[Mapping[str, Any]]) -> dict[Prompt, _TriedSequence]:
     """The sequences of a history by instruction and exemplars, in order."""
     scores = MeanScores()
-    entries: dict[Prompt, _Entry] = {}
+    entries: dict[Prompt, _TriedSequence] = {}
     for row in history:
         prompt = prompt_of(row)
         mean, rows = scores.add(prompt, row["score"], row["validation_rows"])
-        entries[prompt] = _Entry(entries[prompt].first if prompt in entries else row, mean, rows)
+        entries[prompt] = _TriedSequence(entries[prompt].first if prompt in entries else row, mean, rows)
     return entries
 
 
-def _winner(best: Mapping[str, Any], others: Mapping[Prompt, _Entry], winner: _Entry | None) -> str:
+def _winner(best: Mapping[str, Any], others: Mapping[Prompt, _TriedSequence], winner: _TriedSequence | None) -> str:
     """The winner and the best other one that was asked at least half as many rows."""
     low, high = best["estimate_interval"]
     expected = f"expected to score {best['estimate']:.3f} on new rows (95 %: {low:.3f} to {high:.3f})"

@@ -34,7 +34,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, IndexError, RecursionError, pa.Ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class RunEntry:
     """A run or a comparison.
 
     Args:
@@ -64,7 +64,7 @@ class Listed:
     reason: str = ""
 
 
-def listed(place: str) -> list[Listed]:
+def listed(place: str) -> list[RunEntry]:
     """All that is below a folder or an `s3://` prefix, the newest first; comparisons last, by their place.
 
     Raises:
@@ -87,7 +87,7 @@ def listed(place: str) -> list[Listed]:
     return found
 
 
-def _runs(store: Store, names: Sequence[str]) -> dict[str, Listed]:
+def _runs(store: Store, names: Sequence[str]) -> dict[str, RunEntry]:
     by_folder: dict[str, list[str]] = {}
     for name in names:
         address = store.address(name)
@@ -116,7 +116,7 @@ def _decoded(contents: Mapping[str, bytes | None], store: Store) -> Iterator[Rec
             yield decode(content or b"", store.address(name))
 
 
-def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Listed:
+def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> RunEntry:
     by_stage = {record["stage"]: record for record in records}
     last = max(records, key=lambda record: str(record["started"]))
     parameters: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Li
     llm = next((record["llm"] for record in reversed(records) if record.get("llm")), None) or {}
     report = by_stage.get(REPORT_STAGE)
     made = {part["name"]: part["uri"] for part in report["outputs"]} if report else {}
-    entry = Listed(
+    entry = RunEntry(
         kind="run",
         id=last["run"]["id"],
         place=place,
@@ -148,7 +148,7 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Li
     return replace(entry, **_measured(_read(made[NUMBERS])), page=page if _is_there(page) else "")
 
 
-def _results(store: Store, names: Sequence[str]) -> Iterator[Listed]:
+def _results(store: Store, names: Sequence[str]) -> Iterator[RunEntry]:
     """Of folders of results."""
     there = set(names)
     for name in names:
@@ -164,7 +164,7 @@ def _results(store: Store, names: Sequence[str]) -> Iterator[Listed]:
             yield replace(entry, **_named(report), **_measured(report), page=page)
 
 
-def _of_results(result: Listed) -> dict[str, Any]:
+def _of_results(result: RunEntry) -> dict[str, Any]:
     """What a folder of results knows better than the records of its run."""
     names = ("task", "method", "model", "test", "expected", "gain", "requests", "cost_usd", "page", "place", "state")
     return {name: value for name in names if (value := getattr(result, name)) not in ("", None, (), 0)}
@@ -219,9 +219,9 @@ def _is_there(uri: str) -> bool:
     return False
 
 
-def _comparison(store: Store, name: str) -> Listed:
+def _comparison(store: Store, name: str) -> RunEntry:
     folder = name.rpartition("/")[0]
-    entry = Listed(kind="comparison", id=folder, place=store.address(folder) if folder else store.uri, state=DAMAGED)
+    entry = RunEntry(kind="comparison", id=folder, place=store.address(folder) if folder else store.uri, state=DAMAGED)
     with suppress(*UNREADABLE):
         rows = table_of(store.read(name) or b"").to_pylist()
         tasks, methods, endpoints = (

@@ -13,20 +13,20 @@ from typing_extensions import TypedDict
 Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(Z|\+00:00)$")]
 
 
-class File(TypedDict):
+class FileShape(TypedDict):
     """By its digest."""
 
     sha256: str
     bytes: int
 
 
-class SourceFile(File):
+class SourceFileShape(FileShape):
     """That a stage read."""
 
     uri: str
 
 
-class Part(TypedDict):
+class PartShape(TypedDict):
     """An artifact that a stage read or made, with the record of the stage that made it."""
 
     name: str
@@ -35,19 +35,19 @@ class Part(TypedDict):
     sha256: str
     bytes: int
     rows: NotRequired[int]
-    files: NotRequired[dict[str, File]]
+    files: NotRequired[dict[str, FileShape]]
     record: NotRequired[str]
     record_sha256: NotRequired[str]
     schema_sha256: NotRequired[str]
 
 
-class AnsweredBy(TypedDict):
+class AnsweredByShape(TypedDict):
     model: str
     system_fingerprint: str
     answers: int
 
 
-class LLM(TypedDict):
+class LLMShape(TypedDict):
     model: str
     endpoint: str
     api: str
@@ -55,17 +55,17 @@ class LLM(TypedDict):
     cached_answers: int
     prompt_tokens: int
     completion_tokens: int
-    answered_by: list[AnsweredBy]
+    answered_by: list[AnsweredByShape]
     left_out: NotRequired[list[str]]
 
 
-class Run(TypedDict):
+class RunShape(TypedDict):
     id: str
     name: str
     scheduled: str
 
 
-class Attempt(TypedDict):
+class AttemptShape(TypedDict):
     id: str
     work: str
     record: str
@@ -75,7 +75,7 @@ class Attempt(TypedDict):
     retry: int
 
 
-class Software(TypedDict):
+class SoftwareShape(TypedDict):
     ease: str
     revision: str
     image: str
@@ -83,11 +83,11 @@ class Software(TypedDict):
     packages: dict[str, str]
 
 
-class Embedder(TypedDict):
+class EmbedderShape(TypedDict):
     name: str
 
 
-class Findings(TypedDict):
+class FindingsShape(TypedDict):
     said: list[str]
     scores: dict[str, str]
 
@@ -97,34 +97,34 @@ class RecordShape(TypedDict):
 
     stage: str
     state: str
-    run: Run
-    attempt: Attempt
+    run: RunShape
+    attempt: AttemptShape
     started: Moment
     ended: Moment | None
     error: str | None
-    inputs: list[Part]
-    outputs: list[Part]
+    inputs: list[PartShape]
+    outputs: list[PartShape]
     parameters: dict[str, Any]
     defaults: list[str]
-    software: Software
-    files_read: NotRequired[list[SourceFile]]
-    embedder: NotRequired[Embedder | None]
-    llm: NotRequired[LLM | None]
+    software: SoftwareShape
+    files_read: NotRequired[list[SourceFileShape]]
+    embedder: NotRequired[EmbedderShape | None]
+    llm: NotRequired[LLMShape | None]
     entries: NotRequired[dict[str, dict[str, str]]]
     written: NotRequired[dict[str, dict[str, str]]]
-    found: NotRequired[Findings]
+    found: NotRequired[FindingsShape]
 
 
-class RunOfVersion(TypedDict):
+class RunOfVersionShape(TypedDict):
     id: str
 
 
-class Head(TypedDict):
+class HeadShape(TypedDict):
     record: str
     record_sha256: str
 
 
-class Previous(TypedDict):
+class PreviousShape(TypedDict):
     version: str
     sha256: str
 
@@ -133,13 +133,13 @@ class ManifestShape(TypedDict):
     """Of a published version: version.json."""
 
     version: str
-    run: RunOfVersion
-    head: Head
+    run: RunOfVersionShape
+    head: HeadShape
     published_by: str
     rows: list[str]
     validation_rows: list[str]
-    previous: Previous | None
-    files: dict[str, File]
+    previous: PreviousShape | None
+    files: dict[str, FileShape]
 
 
 class LatestShape(TypedDict):
@@ -149,7 +149,7 @@ class LatestShape(TypedDict):
     sha256: str
 
 
-class Removed(TypedDict):
+class RemovedShape(TypedDict):
     uri: str
     sha256: str
 
@@ -159,7 +159,7 @@ class TombstoneShape(TypedDict):
     when: str
     reason: str
     state: str
-    removed: list[Removed]
+    removed: list[RemovedShape]
 
 
 SHAPES: dict[str, type[Any]] = {

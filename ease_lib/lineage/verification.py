@@ -42,10 +42,10 @@ from ease_lib.lineage.publishing.versions import (
     roots_of_versions,
 )
 from ease_lib.lineage.record import Record, digest_of_files
+from ease_lib.lineage.record_summary import summary_page
 from ease_lib.lineage.recording import mark_content, mark_name
 from ease_lib.lineage.shapes import LatestShape
 from ease_lib.lineage.signatures import Signatures
-from ease_lib.lineage.summary import summary_page
 from ease_lib.progress import Told, nobody
 
 

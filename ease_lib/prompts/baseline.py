@@ -23,15 +23,15 @@ from ease_lib.prompts.template import INPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
 
 
-class _Message(TypedDict):
+class _BaselineMessage(TypedDict):
     """Without a role it is a prompt that is one text."""
 
     role: NotRequired[Literal["system", "developer", "user", "assistant", ""]]
     content: str
 
 
-class _Document(TypedDict):
-    messages: Annotated[list[_Message], Field(min_length=1)]
+class _BaselineDocument(TypedDict):
+    messages: Annotated[list[_BaselineMessage], Field(min_length=1)]
 
 
 class Baseline(MessageTemplate):
@@ -48,7 +48,7 @@ class Baseline(MessageTemplate):
             DataError: naming the message.
         """
         try:
-            check(_Document, document)
+            check(_BaselineDocument, document)
         except Misfit as error:
             raise DataError(f"baseline: {error}; write a text, or a list of messages with role and content") from None
         baseline = cls(tuple((message.get("role", ""), message["content"]) for message in document["messages"]))

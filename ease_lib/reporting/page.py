@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 from ease_lib import __version__
 from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.prompts.template import shown_inputs
-from ease_lib.reporting.answers import fields_of, labels_of
 from ease_lib.reporting.charts import front_chart, search_curve, usd
+from ease_lib.reporting.counted_answers import fields_of, labels_of
 from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
 from ease_lib.search.mean_scores import prompt_of
 from ease_lib.search.optimizers.problem import BUDGET
@@ -33,7 +33,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class ScoreInterval:
     """A score and its 95 % interval, a line of the picture that compares them.
 
     Args:
@@ -108,12 +108,12 @@ def render_page(
     )
 
 
-def measured(report: Mapping[str, Any], predictions: Rows) -> list[Measured]:
+def measured(report: Mapping[str, Any], predictions: Rows) -> list[ScoreInterval]:
     """The scores that the test set and the search say something of, the best reason to use the prompt first."""
     best = report["best"]
     lines = [
-        Measured(name="This prompt", score=best["test_score"], interval=best["test_interval"], is_winner=True),
-        Measured(
+        ScoreInterval(name="This prompt", score=best["test_score"], interval=best["test_interval"], is_winner=True),
+        ScoreInterval(
             name="This prompt, as the search expected",
             score=best["estimate"],
             interval=best["estimate_interval"],
@@ -122,12 +122,12 @@ def measured(report: Mapping[str, Any], predictions: Rows) -> list[Measured]:
     ]
     if published := report["published"].get("measured"):
         name = f"Published now, on {published['rows']} of these rows"
-        lines.append(Measured(name=name, score=published["latest_score"], interval=published["latest_interval"]))
+        lines.append(ScoreInterval(name=name, score=published["latest_score"], interval=published["latest_interval"]))
     rivals = {"Your baseline": "baseline", "Exemplars picked at random": "random", "No exemplars": "zero_shot"}
     for name, sequence in rivals.items():
         if scores := _by_row(predictions, sequence):
             means = list(scores.values())
-            lines.append(Measured(name=name, score=fmean(means), interval=mean_interval(means)))
+            lines.append(ScoreInterval(name=name, score=fmean(means), interval=mean_interval(means)))
     return lines
 
 

@@ -10,7 +10,7 @@ from typing import TextIO
 from tqdm.auto import tqdm
 
 from ease_lib.progress import Told
-from ease_lib.search.progress import SearchState
+from ease_lib.search.search_progress import SearchState
 
 SEARCH_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} answers, {remaining} left{postfix}"
 COUNT_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}, {remaining} left"

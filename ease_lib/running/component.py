@@ -34,7 +34,7 @@ class Doing(Protocol):
     ) -> StageReport: ...
 
 
-class Passed(NamedTuple):
+class CheckedParameters(NamedTuple):
     """What `build_dataset` hands to the later components: the parameters that each reads, checked and complete."""
 
     for_prefilter: dict[str, Any]
@@ -64,7 +64,7 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
 @contextmanager
 def first_component(
     form: Mapping[str, object], lineage: Artifact, *, scheduled: str = "", run_name: str = ""
-) -> Iterator[tuple[Doing, Passed]]:
+) -> Iterator[tuple[Doing, CheckedParameters]]:
     """As `component`, for the one that begins a run: every parameter, the data and the endpoint are checked first.
 
     Args:
@@ -78,7 +78,9 @@ def first_component(
         with open_run(host, *run_of(parameters)) as run:
             record = file_in(lineage, f"{CHECK.name}.json")
             parameters = check.perform(parameters, run, scheduled=scheduled, record=record)
-            passed = Passed(*(_passed(name.removeprefix("for_"), parameters) for name in Passed._fields))
+            passed = CheckedParameters(
+                *(_passed(name.removeprefix("for_"), parameters) for name in CheckedParameters._fields)
+            )
             yield _doing(_passed("build_dataset", parameters), run, lineage), passed
 
 

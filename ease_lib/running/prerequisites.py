@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box import local_llm as local
-from ease_lib.black_box.chain import is_url
 from ease_lib.black_box.client import LLMClient, Paid, Sampling, all_answers
 from ease_lib.black_box.endpoint_notes import EndpointNotes
+from ease_lib.black_box.layers import is_url
 from ease_lib.config.sections import EmbeddingConfig, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.errors import AnswerCut, ConfigError, EaseError
@@ -91,7 +91,7 @@ def api_of_local(parameters: Parameters, sources: Sources) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy.
 
     `notice` is what should be known of it, though a run may begin, and `cause` the error that the problems are of.
@@ -168,7 +168,7 @@ async def _probed(client: LLMClient) -> dict[str, str]:
     return {prompt: answer for prompt, answer in pairs if isinstance(answer, str)}
 
 
-def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[Finding]:
+def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[CheckResult]:
     """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
     endpoints = [each.endpoint for each in runs], lambda endpoint: str(endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], str | None], list[Any], Callable[[Any], str]]] = [
@@ -211,7 +211,7 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
                 notice = check_one(section)
             except EaseError as error:
                 problems, cause = error.problems if isinstance(error, ConfigError) else (str(error),), error
-            yield Finding(what, described(section) or "none", problems, notice or "", cause)
+            yield CheckResult(what, described(section) or "none", problems, notice or "", cause)
 
 
 def _check_prompt(sources: Sources, tried: tuple[str, str, str]) -> None:

@@ -21,11 +21,11 @@ from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.black_box.budget import Budget, ledger_below
 from ease_lib.black_box.cache import ResponseCache, open_cache
-from ease_lib.black_box.chain import BlackBox, Surroundings, connect
 from ease_lib.black_box.child import child_endpoint
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import OwnFunction
+from ease_lib.black_box.layers import BlackBox, LLMEnvironment, connect
 from ease_lib.black_box.meter import Meter
 from ease_lib.config.sections import Asks, EndpointConfig, JudgeConfig, Parameters
 from ease_lib.evaluation.own_metric import LoadedMetric, load_metric
@@ -36,7 +36,7 @@ from ease_lib.running.run_context import run_context
 from ease_lib.signals import cancel_all, open_event_loop
 
 if TYPE_CHECKING:  # it imports the search, which few who open a run need
-    from ease_lib.search.progress import SearchState
+    from ease_lib.search.search_progress import SearchState
 
 VERDICT_TOKENS = 1024
 """The longest verdict of a judge, with its reasons."""
@@ -225,7 +225,7 @@ class Run:
         generation: str,
         keeps: bool,
     ) -> Iterator[BlackBox]:
-        around = Surroundings(
+        around = LLMEnvironment(
             loop=self.host.loop,
             serve=self.host.server,
             store=self.store if keeps else None,

@@ -26,9 +26,9 @@ from ease_lib.config.parsing import declared_parameters, flat_parameters, stage_
 from ease_lib.config.sections import OnlyLineage
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
 from ease_lib.lineage.record import Record
+from ease_lib.lineage.record_summary import summary_page
 from ease_lib.lineage.recording import RecordedArtifact, Work
 from ease_lib.lineage.redaction import redacted
-from ease_lib.lineage.summary import summary_page
 from ease_lib.machine import limit_threads
 from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, STOPPED_PREFIX
 from ease_lib.running.run import Run

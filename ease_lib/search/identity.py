@@ -9,11 +9,11 @@ from ease_lib.config.methods import METHODS
 from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
 from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
-from ease_lib.search.task import Scored, SearchTask
+from ease_lib.search.task import ScoringIdentity, SearchTask
 
 
 def search_key(
-    task: SearchTask, scored: Scored, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int
+    task: SearchTask, scored: ScoringIdentity, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int
 ) -> str:
     """Hash of the search, by which its journal is found again.
 

@@ -45,7 +45,7 @@ from ease_lib.search.optimizers.problem import (
     PreparingOptimizer,
     RowAllocating,
 )
-from ease_lib.search.plan import Plan
+from ease_lib.search.search_plan import Plan
 from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")
@@ -151,7 +151,7 @@ def search(
         EndpointError: when an evaluation fails for good; all observations until then are in the journal.
         JournalError: when the journal cannot be written.
     """
-    attempt = _Attempt(optimizer, evaluations, journal, plan, parallel, ahead, on_record)
+    attempt = _SearchAttempt(optimizer, evaluations, journal, plan, parallel, ahead, on_record)
     attempt.history.latest_of_equals = latest_of_equals
     try:
         stopped = attempt.run()
@@ -168,7 +168,7 @@ def search(
     )
 
 
-class _Attempt:
+class _SearchAttempt:
     """One attempt at a search; what earlier attempts left in the journal comes first."""
 
     def __init__(

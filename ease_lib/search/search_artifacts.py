@@ -8,7 +8,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import write_document, write_records
-from ease_lib.black_box.chain import BlackBox
+from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.candidates.sampling import SequenceSpace

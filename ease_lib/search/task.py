@@ -12,8 +12,8 @@ import numpy as np
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table
-from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import Sampling, estimated_tokens
+from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
@@ -43,7 +43,7 @@ MetricOf = Callable[[str, str, str], LoadedMetric]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoringIdentity:
     """All that decides an answer's score: part of the keys of a search and of what it remembers.
 
     Args:
@@ -143,9 +143,9 @@ class ScoredTask:
         )
         return Objective(evaluator, black_box.loop)
 
-    def scored(self, black_box: BlackBox) -> Scored:
+    def scored(self, black_box: BlackBox) -> ScoringIdentity:
         """All that decides the score of an answer of this LLM."""
-        return Scored(
+        return ScoringIdentity(
             asked=black_box.asked,
             judge=black_box.judge.asked if black_box.judge else None,
             metric=self.summary["metric"],

@@ -55,7 +55,7 @@ class Names:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recalled:
+class RecalledAnswers:
     """Answers of an earlier search that hold for this one; `source` is the name of the file, empty for none."""
 
     source: str = ""
@@ -72,7 +72,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Latest:
+class _LastSearch:
     """Args: search: key of the search without what it recalled; recalled: name of the file that it did."""
 
     name: str
@@ -80,7 +80,7 @@ class _Latest:
     recalled: str
 
 
-class _Entry(TypedDict):
+class _AnsweredPrompt(TypedDict):
     """Answers to a prompt: digests of its texts and of the rows."""
 
     instruction: str
@@ -89,8 +89,8 @@ class _Entry(TypedDict):
     scores: list[float | None]
 
 
-class _Answers(TypedDict):
-    answers: list[_Entry]
+class _KeptAnswers(TypedDict):
+    answers: list[_AnsweredPrompt]
 
 
 class Memory:
@@ -105,7 +105,7 @@ class Memory:
         self._store = store.below(FOLDER, subject)
         self._notes = notes
 
-    def recall(self, search: str, names: Names) -> Recalled:
+    def recall(self, search: str, names: Names) -> RecalledAnswers:
         """What the last search on other data was answered.
 
         Args:
@@ -118,17 +118,17 @@ class Memory:
         source = "" if latest is None else latest.recalled if latest.search == search else latest.name
         content = self._store.read(source) if source else None
         if content is None:
-            return Recalled()
+            return RecalledAnswers()
         sha256 = sha256_of(content)
         self._notes.file(f"{self._store.uri.rstrip('/')}/{source}", sha256, len(content))
-        recalled = Recalled(
-            source=source, sha256=sha256, answers=tuple(_known(self._parsed(_Answers, source, content), names))
+        recalled = RecalledAnswers(
+            source=source, sha256=sha256, answers=tuple(_known(self._parsed(_KeptAnswers, source, content), names))
         )
         if recalled.count:
             logger.info("recalled %d answers of an earlier search", recalled.count)
         return recalled
 
-    def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
+    def keep(self, key: str, search: str, recalled: RecalledAnswers, answers: Answers, names: Names) -> None:
         """What this search was answered, for the next one.
 
         Args:
@@ -145,11 +145,11 @@ class Memory:
         ]
         name = f"{key}.json"
         self._store.write(name, _json({"contract": CONTRACT, "answers": entries}))
-        self._store.write(LATEST, _json(asdict(_Latest(name=name, search=search, recalled=recalled.source))))
+        self._store.write(LATEST, _json(asdict(_LastSearch(name=name, search=search, recalled=recalled.source))))
 
-    def _latest(self) -> _Latest | None:
+    def _latest(self) -> _LastSearch | None:
         content = self._store.read(LATEST)
-        return self._parsed(_Latest, LATEST, content) if content else None
+        return self._parsed(_LastSearch, LATEST, content) if content else None
 
     def _parsed(self, kind: type[Kept], name: str, content: bytes) -> Kept:
         try:
@@ -162,10 +162,10 @@ class Memory:
 class NoMemory:
     """Recalls nothing and keeps nothing."""
 
-    def recall(self, search: str, names: Names) -> Recalled:
-        return Recalled()
+    def recall(self, search: str, names: Names) -> RecalledAnswers:
+        return RecalledAnswers()
 
-    def keep(self, key: str, search: str, recalled: Recalled, answers: Answers, names: Names) -> None:
+    def keep(self, key: str, search: str, recalled: RecalledAnswers, answers: Answers, names: Names) -> None:
         pass
 
 
@@ -174,7 +174,7 @@ def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoM
     return Memory(store, subject, notes) if store else NoMemory()
 
 
-def _known(document: _Answers, names: Names) -> Iterator[Answered]:
+def _known(document: _KeptAnswers, names: Names) -> Iterator[Answered]:
     """The answers whose exemplars, row and instruction there still are; of texts that stand there twice, one by one."""
     exemplars, rows, instructions = map(_Places, (names.exemplars, names.rows, names.instructions))
     taken: set[tuple[Prompt, int]] = set()

@@ -35,7 +35,7 @@ from ease_lib.evaluation.requirement import LoadedRequirement
 from ease_lib.evaluation.rows import RANDOM_DRAWS
 from ease_lib.evaluation.statistics import mean_interval, paired_gain
 from ease_lib.progress import Counted
-from ease_lib.reporting.answers import labels_of
+from ease_lib.reporting.counted_answers import labels_of
 from ease_lib.reporting.summary import verdict
 from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import Confusion, StageReport, logger, makes, output_path, reads

@@ -19,7 +19,7 @@ from ease_lib.config.sections import Asks, PublishingConfig
 from ease_lib.errors import EaseError, EndpointError
 from ease_lib.evaluation.evaluator import Question
 from ease_lib.evaluation.statistics import FEWEST_ROWS
-from ease_lib.lineage.publishing import gate
+from ease_lib.lineage.publishing import improvement
 from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.prompts.winner import exemplar_of
@@ -60,7 +60,7 @@ class _Compared:
     Args:
         latest: its name; empty where there is none, or it cannot be read.
         refusal: why the new prompt is not better than that; empty where it is.
-        measured: what `gate.compared` gives; empty where nothing was measured.
+        measured: what `improvement.compared` gives; empty where nothing was measured.
         usage: what the published prompt's answers cost, with how many of them are new.
     """
 
@@ -79,7 +79,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
             what is wrong with the published prompt costs no report.
     """
     found = _Compared()
-    kept_all = not gate.broken(read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY)["requirement"])
+    kept_all = not improvement.broken(read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY)["requirement"])
     if config.publishing.publish_uri and config.publishing.publish_if == "better" and kept_all:
         found = _compared(inputs, config, run)
         better = f"better than {found.latest}" if found.latest else "nothing to beat is published yet"
@@ -98,7 +98,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
 def _compared(inputs: Inputs, config: Config, run: Run) -> _Compared:
     store = run.sources.store(config.publishing.publish_uri)
     try:
-        latest = gate.latest_of_others(store, run.host.context.run_id)
+        latest = improvement.latest_of_others(store, run.host.context.run_id)
     except EaseError as error:
         if error.time_may_cure:
             raise
@@ -108,10 +108,10 @@ def _compared(inputs: Inputs, config: Config, run: Run) -> _Compared:
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     test = read_exemplars(Path(inputs.test), contracts.TEST_SET)
     try:
-        current, refusal = gate.rival(store, latest, best)
+        current, refusal = improvement.rival(store, latest, best)
         if refusal:
             return _Compared(latest=latest.version, refusal=refusal)
-        rows = gate.fresh_rows(test, latest, current, best)
+        rows = improvement.fresh_rows(test, latest, current, best)
         asked = _Published.of(current)
         for row in rows:
             asked.template.render(asked.exemplars, test[row], asked.instruction)  # what cannot be asked costs nothing
@@ -173,5 +173,5 @@ def _measured(
         return replace(found, refusal=f"{cap} leaves too few requests to compare it with {latest.version}")
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     new = [row["score"] for row in predictions if row["sequence"] == BEST]
-    refusal, measured = gate.compared([new[position] for position, _ in rows], evaluation.scores, latest)
+    refusal, measured = improvement.compared([new[position] for position, _ in rows], evaluation.scores, latest)
     return replace(found, refusal=refusal, measured=measured)

@@ -12,7 +12,7 @@ from ease_lib.config.sections import PrefilterConfig, ShardConfig
 from ease_lib.errors import ContractError
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.prefilter import Tops
+from ease_lib.search.pool_retrieval import Tops
 from ease_lib.stages.rank_pool import keeps_everything, read_tops
 
 

@@ -24,7 +24,7 @@ from ease_lib.errors import LineageError
 from ease_lib.lineage.attestation import Signer, named_file, named_records, signer
 from ease_lib.lineage.chain import Chain, chain_behind, record_copies
 from ease_lib.lineage.exports.slsa import exports_of
-from ease_lib.lineage.publishing import gate
+from ease_lib.lineage.publishing import improvement
 from ease_lib.lineage.publishing.versions import (
     Latest,
     Version,
@@ -178,11 +178,11 @@ def _refusal(latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[s
     Args:
         report: the version's own, which an earlier attempt may have written: what it says of the latest decides.
     """
-    refusal = gate.broken(report["requirement"])
+    refusal = improvement.broken(report["requirement"])
     if refusal:
         return refusal, None
     if latest is None:
-        return gate.first_refusal(report), None
+        return improvement.first_refusal(report), None
     found = report["published"]
     if not found:
         return f"{latest.version} was published while this run was under way, and was not compared", None

@@ -16,7 +16,7 @@ from ease_lib.progress import Counted
 from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
-from ease_lib.search.prefilter import Tops, shard_range, tops_by_bm25, tops_by_cosine
+from ease_lib.search.pool_retrieval import Tops, shard_range, tops_by_bm25, tops_by_cosine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,12 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_table, write_text
 from ease_lib.errors import EaseError
-from ease_lib.reporting.comparison import finished_of, found_by_comparison, render_comparison_page, render_markdown
+from ease_lib.reporting.comparison_results import (
+    finished_of,
+    found_by_comparison,
+    render_comparison_page,
+    render_markdown,
+)
 from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.cells import failed
 from ease_lib.running.comparison.comparison_store import ComparisonStore, cells_of

@@ -20,7 +20,7 @@ from rank_bm25 import BM25Okapi
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
 from ease_lib.config.parsing import stage_config
-from ease_lib.search.prefilter import shard_range
+from ease_lib.search.pool_retrieval import shard_range
 from ease_lib.stages import prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar
 from tests.benchmarks.scale import resident_mebibytes

@@ -15,7 +15,7 @@ from components import images
 from ease_lib.errors import EXIT_ERROR
 from ease_lib.lineage.chain import follow
 from ease_lib.lineage.verification import verify
-from ease_lib.running.component import Passed
+from ease_lib.running.component import CheckedParameters
 from ease_lib.running.graph import COMPONENTS
 from ease_lib.running.stage import LocalArtifact
 from pipelines.component_files import component_yaml
@@ -111,7 +111,7 @@ def begun(tmp_path_factory):
 
 
 def test_the_first_component_hands_each_later_one_the_parameters_that_it_reads(begun):
-    assert begun.passed._fields == Passed._fields
+    assert begun.passed._fields == CheckedParameters._fields
     assert begun.passed.for_prefilter["retained"] == SMALL["retained"]
     assert "retained" not in begun.passed.for_optimize
     assert begun.passed.for_optimize["budget"] == SMALL["budget"]

@@ -6,7 +6,7 @@ import time
 
 from ease_lib.running import bar as bar_module
 from ease_lib.running.bar import Bar, LinesAbove, counting
-from ease_lib.search.progress import SearchState
+from ease_lib.search.search_progress import SearchState
 
 
 class Terminal(io.StringIO):

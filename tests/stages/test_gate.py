@@ -92,7 +92,7 @@ def test_a_store_that_is_away_for_a_moment_is_tried_again(started, monkeypatch):
         raise StoreUnavailable("503 SlowDown")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ease_lib.lineage.publishing.gate.read_latest", away)
+        patched.setattr("ease_lib.lineage.publishing.improvement.read_latest", away)
         with pytest.raises(SystemExit) as ended:
             run(gate)
     assert ended.value.code == EXIT_STOPPED
@@ -176,7 +176,7 @@ def test_a_version_that_an_earlier_attempt_wrote_is_judged_by_its_own_report(sta
         patched.setattr("ease_lib.stages.publish.make_latest", lambda *given: pytest.fail("it is not better"))
         run(publish)
     refused = document(run, "publication")
-    monkeypatch.setattr(gate.gate, "compared", lambda *given: ("", {**document(run, "gate")["measured"]}))
+    monkeypatch.setattr(gate.improvement, "compared", lambda *given: ("", {**document(run, "gate")["measured"]}))
     run(gate, report, publish)
     assert document(run, "gate")["refusal"] == ""
     assert document(run, "publication")["reason"] == refused["reason"]

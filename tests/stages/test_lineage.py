@@ -35,7 +35,7 @@ from ease_lib.lineage.publishing import versions as versions_module
 from ease_lib.lineage.publishing.versions import find_prompt, find_row, index, make_latest, read_latest
 from ease_lib.lineage.record import decode, encode
 from ease_lib.lineage.verification import verify_place
-from ease_lib.reporting.lineage import difference_page, show_page, show_text
+from ease_lib.reporting.lineage_tree import difference_page, show_page, show_text
 from ease_lib.stages import build_dataset, evaluate, gate, prefilter, publish, report
 from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.catalog import SHIPPED

@@ -10,8 +10,8 @@ import pytest
 from ease_lib.cli import __main__ as cli
 from ease_lib.cli.list import cells_of
 from ease_lib.errors import EaseError, LineageError
-from ease_lib.lineage.runs import Listed, link_to, listed
-from ease_lib.reporting.runs import runs_page
+from ease_lib.lineage.runs import RunEntry, link_to, listed
+from ease_lib.reporting.runs_page import runs_page
 from ease_lib.stages import build_dataset, embed, evaluate, optimize, prefilter, propose_instructions, rank_pool
 from tests.recorded_run import RecordedRun
 
@@ -121,7 +121,7 @@ def test_the_records_of_one_run_are_a_place_too(runs):
 
 def test_nothing_from_outside_moves_the_cursor_of_a_terminal():
     hostile = "a\nb\x1b[2J\x07"
-    cells = cells_of(Listed(kind="run", id="1", place=hostile, state="done", task=hostile, model=hostile))
+    cells = cells_of(RunEntry(kind="run", id="1", place=hostile, state="done", task=hostile, model=hostile))
     assert all(cell.isprintable() for cell in cells)
 
 
@@ -133,7 +133,7 @@ def test_the_table_has_scores_as_the_eye_compares_them(runs, capsys):
 
 
 def test_a_long_name_does_not_push_the_table_aside():
-    cells = cells_of(Listed(kind="run", id="1", place="p", state="done", task="t" * 200))
+    cells = cells_of(RunEntry(kind="run", id="1", place="p", state="done", task="t" * 200))
     assert max(map(len, cells)) == 28
 
 
@@ -143,7 +143,7 @@ def test_the_page_links_to_each_report_and_escapes_what_comes_from_outside(runs,
     *_, done = listed(str(runs))
     assert f'<a href="{link_to(done.page)}">' in page.read_text()
     attack = "<script>alert(1)</script>"
-    hostile = Listed(kind="run", id="1", place=attack, state="failed", task=attack, model=attack, reason=attack)
+    hostile = RunEntry(kind="run", id="1", place=attack, state="failed", task=attack, model=attack, reason=attack)
     shown = runs_page([hostile])
     assert attack not in shown
     assert shown.count("<script") == 1, "the one of ours, which sorts"

@@ -8,7 +8,7 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_exemplars
 from ease_lib.config.parsing import parse_parameters, stage_config
 from ease_lib.errors import ConfigError, ContractError
-from ease_lib.search import prefilter as ranking
+from ease_lib.search import pool_retrieval as ranking
 from ease_lib.seeding import rng
 from ease_lib.stages import prefilter, rank_pool
 from ease_lib.tasks.base import Exemplar

@@ -15,7 +15,7 @@ from ease_lib.cli import __main__ as cli
 from ease_lib.cli import watch
 from ease_lib.cli.watch import best_of, store_of, text_of
 from ease_lib.errors import ConfigError, JournalError
-from ease_lib.reporting.watching import watch_page
+from ease_lib.reporting.watch_page import watch_page
 from ease_lib.running.graph import address
 from ease_lib.search.watching import watched
 from tests.recorded_run import STAGES, RecordedRun

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from ease_lib.config.requirement import requirement_of, with_measures
+from ease_lib.config.requirement_terms import requirement_of, with_measures
 from ease_lib.config.sections import JUDGE
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.metrics import METRICS

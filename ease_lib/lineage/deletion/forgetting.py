@@ -45,7 +45,7 @@ from ease_lib.lineage.chain import (
 )
 from ease_lib.lineage.deletion.occurrences import places_in, rows_of_answer, rows_shown
 from ease_lib.lineage.deletion.row_query import RowName, RowQuery, columns_of_run, matching_rows
-from ease_lib.lineage.deletion.tables import is_table, stamp_in
+from ease_lib.lineage.deletion.table_reader import is_table, stamp_in
 from ease_lib.lineage.deletion.tombstones import DONE, INTENDED, Tombstone, is_signed, unfinished
 from ease_lib.lineage.difference import run_options
 from ease_lib.lineage.publishing.versions import Move, move_latest, move_without

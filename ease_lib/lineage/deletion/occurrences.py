@@ -28,7 +28,7 @@ from ease_lib.lineage.attestation import ENVELOPE_FILE
 from ease_lib.lineage.chain import LATEST_FILE, MANIFEST_CONTRACT
 from ease_lib.lineage.deletion import tombstones
 from ease_lib.lineage.deletion.row_query import RowQuery, hashes_of
-from ease_lib.lineage.deletion.tables import PARQUET_MARK, is_table, records_of, stamp_in
+from ease_lib.lineage.deletion.table_reader import PARQUET_MARK, is_table, records_of, stamp_in
 from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.slsa import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT

@@ -16,7 +16,7 @@ from typing import Any
 from ease_lib.artifacts.tables import table_of
 from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.lineage.deletion.tables import records_of
+from ease_lib.lineage.deletion.table_reader import records_of
 from ease_lib.lineage.publishing.versions import as_row_hash
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.tasks.base import row_hash

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ease_lib.black_box.budget import SELECTION, Budget
-from ease_lib.black_box.chain import BlackBox
 from ease_lib.black_box.client import complete_all
+from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage, usage_of
 from ease_lib.search.candidates.optimal_transport import shortlist
 from ease_lib.search.candidates.sampling import SequenceSpace

@@ -29,7 +29,7 @@ from ease_lib.search.optimizers.baselines import (
 )
 from ease_lib.search.optimizers.halving import FIRST_ROWS
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
-from ease_lib.search.prefilter import bm25_similarities
+from ease_lib.search.pool_retrieval import bm25_similarities
 from ease_lib.search.surrogate.answers import Answered
 
 

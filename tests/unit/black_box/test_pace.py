@@ -10,7 +10,7 @@ import pytest
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.client import Completion, Sampling
-from ease_lib.black_box.pace import FOLDER, STRETCH_SECONDS, PacedClient, Schedule
+from ease_lib.black_box.pace import FOLDER, STRETCH_SECONDS, PacedClient, SharedRate
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import StoreError
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
@@ -47,7 +47,7 @@ def sent_at(count, *, requests=None, tokens=None, expected=1, **counted):
     answering = Answering(clock, **counted)
 
     async def ask():
-        schedules = (Schedule(limit, clock=clock) if limit else None for limit in (requests, tokens))
+        schedules = (SharedRate(limit, clock=clock) if limit else None for limit in (requests, tokens))
         client = PacedClient(answering, *schedules, answer_tokens=expected - 1, sleep=clock.sleep, clock=clock)
         for _ in range(count):
             await client.complete("abcd")
@@ -72,7 +72,7 @@ def test_three_processes_use_all_of_a_limit_and_never_more(tmp_path, limit):
 
     async def reserve():
         found = []
-        shared = [Schedule(limit, open_store(str(tmp_path)), "rate.json", clock=clock) for _ in range(3)]
+        shared = [SharedRate(limit, open_store(str(tmp_path)), "rate.json", clock=clock) for _ in range(3)]
         for _ in range(limit):
             found += [await schedule.reserve(1) for schedule in shared]
             clock.now = max(clock.now, max(found) - 5)
@@ -87,7 +87,7 @@ def test_three_processes_use_all_of_a_limit_and_never_more(tmp_path, limit):
 def test_tokens_of_prompts_that_differ_in_length_lose_nothing_either():
     async def reserve():
         clock = Clock()
-        schedule, amounts = Schedule(6000, clock=clock), [30 + 70 * (number % 4) for number in range(200)]
+        schedule, amounts = SharedRate(6000, clock=clock), [30 + 70 * (number % 4) for number in range(200)]
         times = []
         for amount in amounts:
             times.append(await schedule.reserve(amount))
@@ -116,7 +116,7 @@ def test_a_pause_saves_up_no_more_than_a_stretch():
     clock = Clock()
 
     async def reserve():
-        schedule = Schedule(60, clock=clock)
+        schedule = SharedRate(60, clock=clock)
         first = await schedule.reserve(1)
         clock.now += 3600
         return first, [await schedule.reserve(1) for _ in range(10)]
@@ -128,7 +128,7 @@ def test_a_pause_saves_up_no_more_than_a_stretch():
 
 def _reserve(folder, count, results):
     async def reserve():
-        schedule = Schedule(6000, open_store(folder), "rate.json")
+        schedule = SharedRate(6000, open_store(folder), "rate.json")
         results.put([await schedule.reserve(1) for _ in range(count)])
 
     asyncio.run(reserve())
@@ -152,7 +152,7 @@ def test_processes_share_a_limit(tmp_path):
 def test_a_damaged_schedule_is_named(tmp_path):
     (tmp_path / "rate.json").write_text("soon")
     with pytest.raises(StoreError, match="remove that folder"):
-        asyncio.run(Schedule(60, open_store(str(tmp_path)), "rate.json").reserve(1))
+        asyncio.run(SharedRate(60, open_store(str(tmp_path)), "rate.json").reserve(1))
 
 
 def test_an_endpoint_is_sent_no_more_than_its_limit(tmp_path):

@@ -12,11 +12,11 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.tables import read_document, read_table
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.config.requirement import requirement_of, with_measures
+from ease_lib.config.requirement_terms import requirement_of, with_measures
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.own_metric import load_metric
 from ease_lib.evaluation.requirement import load_requirement
-from ease_lib.lineage.publishing.gate import broken
+from ease_lib.lineage.publishing.improvement import broken
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
 from ease_lib.stages import optimize

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from ease_lib.evaluation.statistics import mean_and_error, paired_p_value
-from ease_lib.reporting import comparison
-from ease_lib.reporting.comparison import (
+from ease_lib.reporting import comparison_results
+from ease_lib.reporting.comparison_results import (
     differences,
     found_by_comparison,
     gaps,
@@ -226,7 +226,7 @@ def test_a_score_leads_to_its_prompts():
 
 
 def test_beyond_a_limit_a_page_shows_no_more_prompts(monkeypatch):
-    monkeypatch.setattr(comparison, "MOST_CHARACTERS", 200)
+    monkeypatch.setattr(comparison_results, "MOST_CHARACTERS", 200)
     page = render_comparison_page(cells(a=[0.5, 0.6], b=[0.4, 0.5]))
     assert 'href="#prompts-0-0"' in page
     assert "prompts-0-1" not in page

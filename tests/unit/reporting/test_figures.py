@@ -3,7 +3,7 @@
 import pytest
 
 from ease_lib.errors import ConfigError
-from ease_lib.reporting.comparison import render_comparison_page, render_markdown
+from ease_lib.reporting.comparison_results import render_comparison_page, render_markdown
 from ease_lib.reporting.figures import Figures
 from tests.unit.reporting.test_comparison_page import cell, cells
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ease_lib.lineage.summary import _text
+from ease_lib.lineage.record_summary import _text
 from ease_lib.reporting.summary import decision, estimate_held, not_as_expected, verdict
 
 

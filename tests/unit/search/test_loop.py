@@ -14,7 +14,7 @@ from ease_lib.notes import Notes
 from ease_lib.search.journal import open_journal
 from ease_lib.search.loop import search
 from ease_lib.search.optimizers.baselines import BestOfN
-from ease_lib.search.plan import Plan
+from ease_lib.search.search_plan import Plan
 from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20

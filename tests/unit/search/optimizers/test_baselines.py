@@ -10,7 +10,7 @@ from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.optimizers.baselines import Influence, Retrieval, influences, parse_selection, zero_shot
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.registry import create_optimizer
-from ease_lib.search.prefilter import bm25_similarities
+from ease_lib.search.pool_retrieval import bm25_similarities
 from tests.support.objectives import ordered_sum
 
 

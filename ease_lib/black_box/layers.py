@@ -39,7 +39,7 @@ from ease_lib.black_box.in_process import FunctionClient, OwnFunction
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.local_llm import weights_path
 from ease_lib.black_box.meter import Meter, MeteredClient
-from ease_lib.black_box.pace import PacedClient, Schedule, schedules
+from ease_lib.black_box.pace import PacedClient, SharedRate, schedules
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
 from ease_lib.config.sections import PYTHON, EndpointConfig, JudgeConfig
@@ -53,7 +53,7 @@ LOCAL, FUNCTION = "local", "function"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class LayerContext:
     """What the layers of one LLM are made with.
 
     Args:
@@ -63,8 +63,8 @@ class Link:
 
     config: EndpointConfig
     asked: LLMIdentity
-    around: Surroundings
-    schedules: tuple[Schedule | None, Schedule | None]
+    around: LLMEnvironment
+    schedules: tuple[SharedRate | None, SharedRate | None]
     left_out: Callable[[], frozenset[str]]
     is_judge: bool
 
@@ -73,35 +73,35 @@ class Link:
         return self.is_judge or self.config.llm_failures != "stop"
 
 
-def _metered(inner: LLMClient, at: Link) -> LLMClient:
+def _metered(inner: LLMClient, at: LayerContext) -> LLMClient:
     return MeteredClient(inner, at.around.meter, judges=at.is_judge)
 
 
-def _paced(inner: LLMClient, at: Link) -> LLMClient:
+def _paced(inner: LLMClient, at: LayerContext) -> LLMClient:
     answer_tokens = at.asked.sampling.max_tokens
     return PacedClient(inner, *at.schedules, answer_tokens=answer_tokens) if any(at.schedules) else inner
 
 
-def _bounded(inner: LLMClient, at: Link) -> LLMClient:
+def _bounded(inner: LLMClient, at: LayerContext) -> LLMClient:
     return AdaptiveClient(inner, maximum=at.config.llm_concurrency, outlives_prompts=at.outlives_prompts)
 
 
-def _retrying(inner: LLMClient, at: Link) -> LLMClient:
+def _retrying(inner: LLMClient, at: LayerContext) -> LLMClient:
     return RetryingClient(inner, deadline_seconds=at.config.llm_deadline_seconds)
 
 
-def _cached(inner: LLMClient, at: Link) -> LLMClient:
+def _cached(inner: LLMClient, at: LayerContext) -> LLMClient:
     if at.around.cache is None:
         return inner
     return CachingClient(inner, at.around.cache, at.asked, at.around.sources.notes, at.left_out)
 
 
-LAYERS: tuple[Callable[[LLMClient, Link], LLMClient], ...] = (_metered, _paced, _bounded, _retrying, _cached)
+LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (_metered, _paced, _bounded, _retrying, _cached)
 """From the wire outwards."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class LLMEnvironment:
     """What an LLM needs of the process and the run that ask it.
 
     Args:
@@ -171,7 +171,7 @@ class _Wire(NamedTuple):
 def connect(
     config: EndpointConfig,
     sampling: Sampling,
-    around: Surroundings,
+    around: LLMEnvironment,
     stack: ExitStack,
     *,
     generation: str = "",
@@ -195,7 +195,7 @@ def connect(
     else:
         wire = _served(config, sampling, around, generation, judge)
     stack.callback(lambda: around.loop.run(wire.client.close()))
-    at = Link(
+    at = LayerContext(
         config=config,
         asked=wire.asked,
         around=around,
@@ -209,13 +209,13 @@ def connect(
     return ConnectedLLM(asked=wire.asked, client=client, wire=wire.client)
 
 
-def _callers(config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str) -> _Wire:
+def _callers(config: EndpointConfig, sampling: Sampling, around: LLMEnvironment, generation: str) -> _Wire:
     if around.own is None:
         raise ConfigError(f"llm_base_url={FUNCTION} is set by ease_lib.optimize, for a function of the same program")
     return _function(around.own, FUNCTION, config, sampling, around, generation)
 
 
-def _named(config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str) -> _Wire:
+def _named(config: EndpointConfig, sampling: Sampling, around: LLMEnvironment, generation: str) -> _Wire:
     url = config.llm_base_url
     loaded = load_function(f"llm_base_url={url}", url.removeprefix(PYTHON), around.sources)
     own = OwnFunction(config.llm_model or url.rpartition(":")[2], loaded.call)
@@ -223,7 +223,7 @@ def _named(config: EndpointConfig, sampling: Sampling, around: Surroundings, gen
 
 
 def _function(
-    own: OwnFunction, endpoint: str, config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str
+    own: OwnFunction, endpoint: str, config: EndpointConfig, sampling: Sampling, around: LLMEnvironment, generation: str
 ) -> _Wire:
     asked = LLMIdentity(
         endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra
@@ -233,7 +233,7 @@ def _function(
 
 
 def _served(
-    config: EndpointConfig, sampling: Sampling, around: Surroundings, generation: str, judge: JudgeConfig | None
+    config: EndpointConfig, sampling: Sampling, around: LLMEnvironment, generation: str, judge: JudgeConfig | None
 ) -> _Wire:
     url = _endpoint_url(config, around)
     is_local = config.llm_base_url == LOCAL
@@ -294,7 +294,7 @@ def _api(config: EndpointConfig, sampling: Sampling) -> str:
     return "completions" if config.llm_base_url == LOCAL and not sampling.messages else "chat"
 
 
-def _endpoint_url(config: EndpointConfig, around: Surroundings) -> str:
+def _endpoint_url(config: EndpointConfig, around: LLMEnvironment) -> str:
     name = config.llm_base_url
     if name == LOCAL:
         weights_path()

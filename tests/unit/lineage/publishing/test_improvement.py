@@ -1,6 +1,6 @@
 import pytest
 
-from ease_lib.lineage.publishing.gate import compared, first_refusal, fresh_rows
+from ease_lib.lineage.publishing.improvement import compared, first_refusal, fresh_rows
 from ease_lib.lineage.publishing.versions import Latest
 from ease_lib.tasks.base import Exemplar, row_hash
 

@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from ease_lib.lineage.summary import _text
+from ease_lib.lineage.record_summary import _text
 
 HOSTILE = (
     r"\[see\](https://evil.example/x)",

@@ -7,9 +7,9 @@ import pytest
 
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.search import progress
+from ease_lib.search import search_progress
 from ease_lib.search.optimizers.history import Candidate, History, Observation
-from ease_lib.search.progress import SearchProgress
+from ease_lib.search.search_progress import SearchProgress
 
 ROWS = 10
 
@@ -24,7 +24,7 @@ def record(iteration, score=0.5):
 def followed(evaluations, *, seconds=0.0, known=(), monkeypatch, caplog):
     """The states of a search of so many evaluations, each of which takes so long, and the lines of the log."""
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(search_progress.time, "monotonic", lambda: now[0])
     states, history = [], History()
     planned = SimpleNamespace(answers=evaluations * ROWS)
     settings = OptimizerConfig(method="ease", budget=evaluations)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ease_lib.black_box.chain import JUDGE_KEY_VARIABLE as JUDGE_KEY
-from ease_lib.black_box.chain import KEY_VARIABLE as LLM_KEY
+from ease_lib.black_box.layers import JUDGE_KEY_VARIABLE as JUDGE_KEY
+from ease_lib.black_box.layers import KEY_VARIABLE as LLM_KEY
 from ease_lib.config.sections import Parameters
 from ease_lib.embedding.opening import KEY_VARIABLE as EMBEDDER_KEY
 from ease_lib.errors import EaseError
 from ease_lib.keys import OPENAI_KEY, SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY
 from ease_lib.machine import available_cores, resolve_device
 from ease_lib.running.planning import planned
-from ease_lib.running.prerequisites import Finding, findings, with_service_for_local
+from ease_lib.running.prerequisites import CheckResult, findings, with_service_for_local
 from ease_lib.running.run import Run
 from ease_lib.running.task_data import is_small
 
@@ -33,7 +33,7 @@ SIGNING_VARIABLES = (SIGNING_KEY, SIGNING_KEY_FILE, SIGNING_PUBLIC_KEY)
 STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
-def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[Finding]:
+def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[CheckResult]:
     """Findings in the order in which a run would meet them, each as soon as it is known."""
     yield _output_folder(output_dir)
     yield _device(parameters)
@@ -46,34 +46,34 @@ def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[Find
             yield _caps(parameters, run)
 
 
-def _caps(parameters: Parameters, run: Run) -> Finding:
+def _caps(parameters: Parameters, run: Run) -> CheckResult:
     caps = parameters.caps
     named = {"max_llm_requests": caps.max_llm_requests, "max_cost_usd": caps.max_cost_usd}
     shown = ", ".join(f"{name}={value:g}" for name, value in named.items() if value)
     try:
         planned(parameters, run)
     except EaseError as error:
-        return Finding("caps", shown, (str(error),))
-    return Finding("caps", shown or "none")
+        return CheckResult("caps", shown, (str(error),))
+    return CheckResult("caps", shown or "none")
 
 
-def _output_folder(folder: Path) -> Finding:
+def _output_folder(folder: Path) -> CheckResult:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         problem = f"{existing} is no folder, or not writable; choose another by --output-dir"
-        return Finding("output folder", str(folder), (problem,))
+        return CheckResult("output folder", str(folder), (problem,))
     free = shutil.disk_usage(existing).free
     if free < FREE_BYTES:
         problem = f"{existing} has {free / 1e9:.1f} GB free, {FREE_BYTES / 1e9:.0f} are wanted; choose another disk"
-        return Finding("output folder", str(folder), (problem,))
-    return Finding("output folder", f"{folder}, {free / 1e9:.0f} GB free")
+        return CheckResult("output folder", str(folder), (problem,))
+    return CheckResult("output folder", f"{folder}, {free / 1e9:.0f} GB free")
 
 
-def _device(parameters: Parameters) -> Finding:
+def _device(parameters: Parameters) -> CheckResult:
     try:
-        return Finding("device", f"{resolve_device(parameters.hardware.device)}, {_cores()}")
+        return CheckResult("device", f"{resolve_device(parameters.hardware.device)}, {_cores()}")
     except EaseError as error:
-        return Finding("device", parameters.hardware.device, (str(error),))
+        return CheckResult("device", parameters.hardware.device, (str(error),))
 
 
 def _cores() -> str:
@@ -81,7 +81,7 @@ def _cores() -> str:
     return f"{cores} core{'s' * (cores != 1)}" + (f" of the {shown} that the machine shows" if cores < shown else "")
 
 
-def _surroundings() -> Finding:
+def _surroundings() -> CheckResult:
     """Names of the variables that are set, never their values."""
     place = "in a pod" if CLUSTER_TOKEN.exists() else "outside of a cluster"
     looked_for = {LLM_KEY, JUDGE_KEY, EMBEDDER_KEY, OPENAI_KEY, *SIGNING_VARIABLES, *STORE_VARIABLES}
@@ -91,11 +91,11 @@ def _surroundings() -> Finding:
         tempfile.TemporaryFile().close()
     except OSError as error:
         problem = f"no temporary file can be made ({error.strerror}); mount an emptyDir at /tmp"
-        return Finding("surroundings", described, (problem,))
-    return Finding("surroundings", described)
+        return CheckResult("surroundings", described, (problem,))
+    return CheckResult("surroundings", described)
 
 
-def _cluster() -> Iterator[Finding]:
+def _cluster() -> Iterator[CheckResult]:
     """What Kubeflow's own containers need; a network policy that hides it leaves them hanging."""
     host, port = (os.environ.get(name, "") for name in API_SERVER)
     yield _found("name service", KUBERNETES_NAME, lambda: socket.getaddrinfo(KUBERNETES_NAME, 443))
@@ -107,10 +107,10 @@ def _connect(address: tuple[str, int]) -> None:
     socket.create_connection(address, timeout=CONNECT_SECONDS).close()
 
 
-def _found(what: str, which: str, look: Callable[[], object]) -> Finding:
+def _found(what: str, which: str, look: Callable[[], object]) -> CheckResult:
     try:
         look()
     except OSError as error:
         problem = f"{which} cannot be reached from this pod ({error}): see manifests/components/cluster-addresses"
-        return Finding(what, which, (problem,))
-    return Finding(what, which)
+        return CheckResult(what, which, (problem,))
+    return CheckResult(what, which)

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
-from ease_lib.search import prefilter
-from ease_lib.search.prefilter import Tops, bm25_similarities, shard_range, tops_by_bm25, tops_by_cosine
+from ease_lib.search import pool_retrieval
+from ease_lib.search.pool_retrieval import Tops, bm25_similarities, shard_range, tops_by_bm25, tops_by_cosine
 from ease_lib.seeding import rng
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(prefilter, "BLOCK", 8)
+    monkeypatch.setattr(pool_retrieval, "BLOCK", 8)
 
 
 def plain_union(similarities, retained):
@@ -53,7 +53,7 @@ def test_cosine_equals_the_plain_loop_in_any_number_of_shards(retained, shards):
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize("retained", [1, 4, 8])
 def test_bm25_equals_the_plain_loop_in_any_number_of_shards(retained, shards, monkeypatch):
-    monkeypatch.setattr(prefilter, "BLOCK", 2)
+    monkeypatch.setattr(pool_retrieval, "BLOCK", 2)
     pool = ["The red car", "a blue CAR", "red, red wine", "green tea", "tea for two", "cars", "wine bar", "Über cool"]
     validation = ["red car", "Tea?", "über wine"]
     index = BM25Okapi([text.lower().replace(",", "").split() for text in pool])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ease_lib.black_box.budget import SEARCH, TEST, Budget
-from ease_lib.black_box.chain import BlackBox
+from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import EndpointConfig, OptimizerConfig
 from ease_lib.errors import ConfigError

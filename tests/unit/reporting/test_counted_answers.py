@@ -2,7 +2,7 @@
 
 import pytest
 
-from ease_lib.reporting.answers import fields_of, labels_of
+from ease_lib.reporting.counted_answers import fields_of, labels_of
 
 
 def answers(*pairs):

@@ -13,7 +13,7 @@ from typing import Any
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.difference import Difference, paragraphs_of
 from ease_lib.lineage.record import Record
-from ease_lib.lineage.summary import SHORT, changed_parameters
+from ease_lib.lineage.record_summary import SHORT, changed_parameters
 from ease_lib.reporting.page import page_template
 from ease_lib.tasks.base import row_hash
 

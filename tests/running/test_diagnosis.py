@@ -7,7 +7,7 @@ import pytest
 from ease_lib.cli import __main__ as cli
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
-from ease_lib.running import doctor
+from ease_lib.running import diagnosis
 from tests.s3_server import free_ports
 from tests.simulation.models import SIMULATED
 from tests.support.runs import check, findings, opened_run
@@ -47,7 +47,7 @@ def test_every_problem_is_found_with_its_remedy(s3_prefix, tmp_path, capsys, mon
 def test_values_of_keys_are_never_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("EASE_LLM_API_KEY", "canary-4711")
     with opened_run() as run:
-        found = list(doctor.examine(parse_parameters({"llm_base_url": SIMULATED}), tmp_path, run))
+        found = list(diagnosis.examine(parse_parameters({"llm_base_url": SIMULATED}), tmp_path, run))
     assert any("EASE_LLM_API_KEY" in finding.which for finding in found)
     assert "canary" not in repr(found)
 
@@ -65,8 +65,8 @@ def test_a_pod_looks_for_what_kubeflow_needs(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as api:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.getsockname()[1]))
-        monkeypatch.setattr(doctor, "KUBERNETES_NAME", "localhost")
-        monkeypatch.setattr(doctor, "KUBEFLOW_API", ("127.0.0.1", free_ports(1)[0]))
-        found = {finding.what: finding.problems for finding in doctor._cluster()}
+        monkeypatch.setattr(diagnosis, "KUBERNETES_NAME", "localhost")
+        monkeypatch.setattr(diagnosis, "KUBEFLOW_API", ("127.0.0.1", free_ports(1)[0]))
+        found = {finding.what: finding.problems for finding in diagnosis._cluster()}
     assert found["name service"] == found["API server"] == ()
     assert "see manifests/components/cluster-addresses" in found["Kubeflow's API"][0]
