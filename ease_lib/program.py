@@ -93,14 +93,8 @@ def optimize(
         values |= _given(rows, folder) | _of_prompt(prompt, folder) | _of_baseline(baseline, folder)
         if output_dir is not None or parameters.get("store_uri"):
             _check_names(llm, metric, parameters.get("llm_model"))
-        values["metric"] = metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}"
-        values["llm_base_url"] = llm if isinstance(llm, str) else FUNCTION
-        name = str(parameters.get("llm_model") or own_metric.name_of(llm)) if callable(llm) else ""
-        caller = Caller(
-            llm=OwnFunction(name, llm) if callable(llm) else None,
-            metric=None if isinstance(metric, str) else LoadedFunction(metric, source_of(metric)),
-        )
-        checked = parse_parameters(values)
+        checked = parse_parameters(values | _of_functions(llm, metric))
+        caller = _caller(llm, metric, parameters.get("llm_model"))
         shown = stack.enter_context(Bar()) if progress else SILENT
         stack.callback(_warn, lines := io.StringIO())
         try:
@@ -110,6 +104,22 @@ def optimize(
         except EaseError as error:
             raise error.with_traceback(None) from _of_own_function(error)
         return Result.read(str(folder))
+
+
+def _of_functions(llm: str | Function, metric: str | OwnMetric) -> dict[str, object]:
+    """How parameters name the LLM and the metric."""
+    return {
+        "metric": metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}",
+        "llm_base_url": llm if isinstance(llm, str) else FUNCTION,
+    }
+
+
+def _caller(llm: str | Function, metric: str | OwnMetric, model: object) -> Caller:
+    name = str(model or own_metric.name_of(llm)) if callable(llm) else ""
+    return Caller(
+        llm=OwnFunction(name, llm) if callable(llm) else None,
+        metric=None if isinstance(metric, str) else LoadedFunction(metric, source_of(metric)),
+    )
 
 
 async def optimize_async(rows: Rows | None = None, llm: str | Function = "local", **given: Any) -> Result:

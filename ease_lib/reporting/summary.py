@@ -149,10 +149,6 @@ def summarise(
     """
     initial = [row for row in history if row["phase"] == "initial"]
     proposed = [row for row in history if row["phase"] == "search"]
-    full = max(len(row["row_ids"]) for row in history)
-    prompts = [(row["instruction_id"], *row["exemplar_ids"]) for row in history]
-    chosen = (best["instruction_id"], *best["exemplar_ids"])
-    found = next((row["iteration"] + 1 for row, asked in zip(history, prompts, strict=True) if asked == chosen), None)
     counted = (
         *("requests", "new_requests", "cached", "retries", "prompt_tokens", "completion_tokens", "cost_usd"),
         *("judge_requests", "judge_prompt_tokens", "judge_completion_tokens", "cut_answers"),
@@ -163,22 +159,13 @@ def summarise(
         "replayed_evaluations": search["replayed"],
         **_taken(search, "evaluations", "recalled_answers"),
         "answers": sum(len(row["row_ids"]) for row in history),
-        "sequences": len(set(prompts)),
+        "sequences": len({(row["instruction_id"], *row["exemplar_ids"]) for row in history}),
         "failed_rows": {"validation": max(row["failed_rows"] for row in history), "test": test["best"]["failed_rows"]},
         **_taken(search, "budget", "instructions", "stopped"),
-        "best": {
-            "validation_score": best["validation_score"],
-            "test_score": test["best"]["score"],
-            "test_interval": test["best"]["interval"],
-            "test_rows": test["best"]["rows"],
-            **_taken(best, "instruction", "exemplar_ids"),
-            "exemplars": [{**entry, "is_noisy": noisy[entry["exemplar_id"]]} for entry in best["exemplars"]],
-            "found_at_evaluation": found,
-            **_taken(best, "estimate", "estimate_interval", "validation_rows"),
-        },
+        "best": _winner(best, history, test["best"], noisy),
         "random": {
             "validation_score": _mean_over_rows(initial),
-            "validation_standard_deviation": _deviation(initial, full),
+            "validation_standard_deviation": _deviation(initial, max(len(row["row_ids"]) for row in history)),
             "test_score": test["random"].get("score"),
             "sequences": len(initial),
             "share_as_good": search["share_as_good"],
@@ -193,10 +180,8 @@ def summarise(
         "planned": search["planned"],
         "verdict": verdict(test, search["share_as_good"] if test["random"].get("evidence") else None),
         **_taken(search, "order", "token_front"),
-        **{
-            name: [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in search[name]]
-            for name in ("harmful_exemplars", "mislabelled_exemplars")
-        },
+        "harmful_exemplars": _with_noise(search["harmful_exemplars"], noisy),
+        "mislabelled_exemplars": _with_noise(search["mislabelled_exemplars"], noisy),
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
             **_taken(search["llm"], "endpoint", "model"),
@@ -211,6 +196,30 @@ def summarise(
         "truncated_sequences": search["truncated_sequences"],
         "parameters": {"task": dict(task_parameters), **search["parameters"]},
     }
+
+
+def _winner(
+    best: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    test: Mapping[str, Any],
+    noisy: Mapping[int, bool | None],
+) -> dict[str, Any]:
+    chosen = (best["instruction_id"], *best["exemplar_ids"])
+    found = (row["iteration"] + 1 for row in history if (row["instruction_id"], *row["exemplar_ids"]) == chosen)
+    return {
+        "validation_score": best["validation_score"],
+        "test_score": test["score"],
+        "test_interval": test["interval"],
+        "test_rows": test["rows"],
+        **_taken(best, "instruction", "exemplar_ids"),
+        "exemplars": _with_noise(best["exemplars"], noisy),
+        "found_at_evaluation": next(found, None),
+        **_taken(best, "estimate", "estimate_interval", "validation_rows"),
+    }
+
+
+def _with_noise(exemplars: Sequence[Mapping[str, Any]], noisy: Mapping[int, bool | None]) -> list[dict[str, Any]]:
+    return [{**each, "is_noisy": noisy[each["exemplar_id"]]} for each in exemplars]
 
 
 def _taken(document: Mapping[str, Any], *names: str) -> dict[str, Any]:

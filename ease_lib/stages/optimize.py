@@ -11,6 +11,8 @@ from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
 from ease_lib.black_box.budget import PROPOSALS, SEARCH
+from ease_lib.black_box.layers import BlackBox
+from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import (
     LATEST,
     Asks,
@@ -25,14 +27,14 @@ from ease_lib.notes import Notes
 from ease_lib.running.run import Run, prices_of
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.candidates.sampling import SequenceSpace
-from ease_lib.search.findings import ask_orders
+from ease_lib.search.findings import OrderReport, ask_orders
 from ease_lib.search.identity import search_key
 from ease_lib.search.journal import Journal, journal_name, open_journal
-from ease_lib.search.loop import EvaluationsOn, search
+from ease_lib.search.loop import EvaluationsOn, Study, search
 from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
-from ease_lib.search.outcome import outcome_of
+from ease_lib.search.outcome import Outcome, outcome_of
 from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
 from ease_lib.search.search_plan import Plan, plan_search
 from ease_lib.search.search_progress import SearchProgress
@@ -84,67 +86,101 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         seed=config.run.seed,
     )
     with run.llm(config, task.asked.sampling(config.endpoint), SEARCH, judged=task.asked.rubric) as black_box:
-        scored = task.asked.scored(black_box)
-        key = search_key(task, scored, settings, config.embedding, seed=config.run.seed)
-        memory = open_memory(run.store if settings.warm_start else None, scored.subject(task.name), run.notes)
-        recalled = memory.recall(key, task.names)
-        spread = plan.answers if plan.chooses_rows else None
-        searched_as = recalled.key_of(key)
-        journal_key = journal_name(searched_as, spread)
-        selection = Selection(black_box, f"{journal_key}/selection", budget)
-        problem = _problem(config, task, space, plan, selection, run)
-        optimizer = create_optimizer(settings, problem, recalled.answers)
-        objective = task.asked.objective(black_box, task.validation, most_zeros=config.caps.max_zero_answers)
-        with _journal(run, searched_as, spread) as journal:
-            known = journal.replay()
-            plan.begin(known, settings, black_box)
-            study = search(
-                optimizer,
-                EvaluationsOn(objective, task, journal_key),
-                journal,
-                plan,
-                latest_of_equals=settings.ties == LATEST,
-                parallel=settings.under_way,
-                ahead=plan.ahead(black_box),
-                on_record=SearchProgress(
-                    optimizer, settings, problem, prices_of(config), run.host.progress.searched, known
-                ),
-            )
-        outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
-        if outcome is None:
-            raise plan.refuse(study.stopped)
-        plan.allow_orders(black_box)
-        order = ask_orders(
-            outcome,
-            problem,
-            task,
-            objective,
-            study.history,
-            settings.order_report,
-            most_rows=len(plan.rows),
-            account=f"{journal_key}/order",
-        )
-        budget.book(SEARCH, study.usage + order.usage)
-    memory.keep(journal_key, key, recalled, outcome.answers, task.names)
-    write_best_sequence(output_path(outputs.best_sequence), outcome, settings, task, black_box)
-    write_history(output_path(outputs.history), study, task, prices_of(config))
+        found = _searched(config, task, space, plan, black_box, run)
+    write_best_sequence(output_path(outputs.best_sequence), found.outcome, settings, task, black_box)
+    write_history(output_path(outputs.history), found.study, task, prices_of(config))
     summary = search_summary(
-        study,
-        outcome,
+        found.study,
+        found.outcome,
         settings=settings,
         seed=config.run.seed,
         task=task,
         black_box=black_box,
-        problem=problem,
-        selection=selection.usage,
-        orders=order.usage,
+        problem=found.problem,
+        selection=found.selection,
+        orders=found.order.usage,
         prices=prices_of(config),
         planned=plan.usage,
     )
-    findings = {"parameters": asdict(config), "order": order.findings, "recalled_answers": recalled.count}
+    findings = {"parameters": asdict(config), "order": found.order.findings, "recalled_answers": found.recalled}
     write_document(output_path(outputs.search), contracts.SEARCH_SUMMARY, {**summary, **findings})
-    logger.info("search ended: %s, after %d evaluations", study.stopped, len(study.history))
-    return StageReport(metrics={"validation_score": outcome.score, "evaluations": len(study.history)})
+    logger.info("search ended: %s, after %d evaluations", found.study.stopped, len(found.study.history))
+    metrics = {"validation_score": found.outcome.score, "evaluations": len(found.study.history)}
+    return StageReport(metrics=metrics)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """A search that ended.
+
+    Args:
+        order: what was asked of the winner's orders.
+        selection: what the method asked beside its evaluations.
+        recalled: answers of an earlier search.
+    """
+
+    problem: Problem
+    study: Study
+    outcome: Outcome
+    order: OrderReport
+    selection: Usage
+    recalled: int
+
+
+def _searched(
+    config: Config, task: SearchTask, space: SequenceSpace, plan: Plan, black_box: BlackBox, run: Run
+) -> _Search:
+    settings = config.optimizer
+    scored = task.asked.scored(black_box)
+    key = search_key(task, scored, settings, config.embedding, seed=config.run.seed)
+    memory = open_memory(run.store if settings.warm_start else None, scored.subject(task.name), run.notes)
+    recalled = memory.recall(key, task.names)
+    spread = plan.answers if plan.chooses_rows else None
+    searched_as = recalled.key_of(key)
+    journal_key = journal_name(searched_as, spread)
+    selection = Selection(black_box, f"{journal_key}/selection", plan.budget)
+    problem = _problem(config, task, space, plan, selection, run)
+    optimizer = create_optimizer(settings, problem, recalled.answers)
+    objective = task.asked.objective(black_box, task.validation, most_zeros=config.caps.max_zero_answers)
+    with _journal(run, searched_as, spread) as journal:
+        known = journal.replay()
+        plan.begin(known, settings, black_box)
+        study = search(
+            optimizer,
+            EvaluationsOn(objective, task, journal_key),
+            journal,
+            plan,
+            latest_of_equals=settings.ties == LATEST,
+            parallel=settings.under_way,
+            ahead=plan.ahead(black_box),
+            on_record=SearchProgress(
+                optimizer, settings, problem, prices_of(config), run.host.progress.searched, known
+            ),
+        )
+    outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
+    if outcome is None:
+        raise plan.refuse(study.stopped)
+    plan.allow_orders(black_box)
+    order = ask_orders(
+        outcome,
+        problem,
+        task,
+        objective,
+        study.history,
+        settings.order_report,
+        most_rows=len(plan.rows),
+        account=f"{journal_key}/order",
+    )
+    plan.budget.book(SEARCH, study.usage + order.usage)
+    memory.keep(journal_key, key, recalled, outcome.answers, task.names)
+    return _Search(
+        problem=problem,
+        study=study,
+        outcome=outcome,
+        order=order,
+        selection=selection.usage,
+        recalled=recalled.count,
+    )
 
 
 def _problem(

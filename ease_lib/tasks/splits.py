@@ -95,14 +95,10 @@ def deal(
     pool = list(rows[:pool_rows]) if in_file_order and not shared else left.parted(seed).take(pool_rows)
     lacking = any(len(drawn[split]) < sizes[split] for split in own)
     if lacking or len(pool) < max(pool_rows, 1):
-        there = f"{len(rows)} rows in the sample" if source.left_out else f"{len(rows)} rows"
-        grouped = f" in {left.number} groups of {source.group_column}" if source.group_column else ""
-        wanted = "".join(f", {split}_size={sizes[split]}" for split in ("validation", "test") if split in shared)
-        raise DataError(
-            f"{source.name} has {there} with {left.inputs} different inputs{grouped} for pool_size="
-            f"{max(pool_size, 1)}{wanted}, and equal inputs{' and groups' if grouped else ''} stay in one "
-            "split; lower a size"
-        )
+        wanted = {"pool": max(pool_size, 1)} | {
+            split: sizes[split] for split in ("validation", "test") if split in shared
+        }
+        raise _too_few(source, len(rows), left, wanted)
     pool_set = _numbered(pool, 0)
     validation_set = _numbered(drawn["validation"], len(pool))
     test_set = _numbered(drawn["test"], len(pool) + len(validation_set))
@@ -115,6 +111,16 @@ def deal(
         unused=source.left_out + len(rows) - sum(len(drawn[split]) for split in shared) - len(pool),
         classes=_class_counts(rows, pool, drawn["validation"], drawn["test"]),
         notices=(*source.notices, *leaks.notices),
+    )
+
+
+def _too_few(source: TaskSource, rows: int, groups: _Groups, wanted: Mapping[str, int]) -> DataError:
+    there = f"{rows} rows in the sample" if source.left_out else f"{rows} rows"
+    grouped = f" in {groups.number} groups of {source.group_column}" if source.group_column else ""
+    return DataError(
+        f"{source.name} has {there} with {groups.inputs} different inputs{grouped} for "
+        f"{', '.join(f'{split}_size={size}' for split, size in wanted.items())}, and equal inputs"
+        f"{' and groups' if grouped else ''} stay in one split; lower a size"
     )
 
 
