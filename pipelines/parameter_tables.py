@@ -14,7 +14,7 @@ PARAMS_TEXT = """# Parameters
 Pipeline parameter = YAML key = command-line option: `--noise-ratio` is `noise_ratio`. Keys of endpoints are no
 parameters: they are read from the environment only.
 
-`python -m pipelines params --write` writes this file from `ease_lib/config/sections.py` and the heads of the sets.
+`python -m pipelines params --write` writes this file from `ease_lib/config/sections/` and the heads of the sets.
 
 ## Sets
 

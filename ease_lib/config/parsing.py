@@ -11,13 +11,13 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 import yaml
 
+from ease_lib.config.rules import problems_of, problems_of_run, unread
 from ease_lib.config.sections import (
     ComparisonAxes,
     Only,
     OnlyLineage,
     Parameters,
     Role,
-    Section,
     ShardConfig,
     lineage_root,
 )
@@ -110,7 +110,7 @@ def parse_parameters(values: Mapping[str, object]) -> Parameters:
         ConfigError: listing every unknown name, wrong type, value out of bounds and broken cross-field rule.
     """
     parameters = _build(Parameters, values)
-    problems = list(parameters.problems())
+    problems = list(problems_of_run(parameters))
     if problems:
         raise ConfigError(*problems)
     return parameters
@@ -124,8 +124,8 @@ def without_unread(values: Mapping[str, object], kept: Collection[str] = ()) -> 
     Raises:
         ConfigError: as `parse_parameters`, but for rules between parameters.
     """
-    unread = {name for name, _ in _build(Parameters, values).unread()}
-    return {name: value for name, value in values.items() if name not in unread or name in kept}
+    left = {name for name, _ in unread(_build(Parameters, values))}
+    return {name: value for name, value in values.items() if name not in left or name in kept}
 
 
 def changed_parameters(parameters: Parameters) -> dict[str, Value]:
@@ -172,7 +172,7 @@ def stage_config(config: type[Config], values: Mapping[str, object]) -> Config:
     """
     built = _build(config, {name: values[name] for name in declared_parameters(config) if name in values})
     sections = (getattr(built, name) for name in get_type_hints(config))
-    problems = [problem for section in sections for problem in cast(Section, section).problems()]
+    problems = [problem for section in sections for problem in problems_of(section)]
     if problems:
         raise ConfigError(*problems)
     return built

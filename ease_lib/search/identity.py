@@ -9,6 +9,7 @@ from ease_lib.config.methods import METHODS
 from ease_lib.config.sections import EmbeddingConfig, OptimizerConfig
 from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
+from ease_lib.search.optimizers.registry import scaled_design
 from ease_lib.search.task import ScoringIdentity, SearchTask
 
 
@@ -21,7 +22,7 @@ def search_key(
     leaves of the budget to a method that spreads answers is part of the journal's name instead.
     """
     settings = dataclasses.asdict(optimizer)
-    settings["initial_design"] = optimizer.scaled_design
+    settings["initial_design"] = scaled_design(optimizer)
     settings["k_min"], settings["parallel"] = optimizer.shortest, optimizer.under_way
     del settings["order_report"], settings["warm_start"], settings["ties"]
     if not optimizer.chooses_rows and not METHODS[optimizer.method].depends_on_budget:

@@ -19,7 +19,7 @@ from ease_lib.prompts.template import PromptTemplate
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
 from ease_lib.search.optimizers.halving import FIRST_ROWS
-from ease_lib.search.optimizers.registry import planned_answers
+from ease_lib.search.optimizers.registry import answers_to_plan, planned_answers, scaled_design
 from ease_lib.search.task import SearchTask
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
@@ -123,11 +123,12 @@ class Plan:
         budget, unit = (self.answers, "answers") if self.chooses_rows else (settings.budget, "evaluations")
         if known:
             logger.info("continuing: %d of %d %s are in the journal", min(done, budget), budget, unit)
-        if settings.scaled_design != settings.initial_design and not self.chooses_rows:
+        design = scaled_design(settings)
+        if design != settings.initial_design and not self.chooses_rows:
             logger.info(
                 "notice: initial_design=%d is scaled down to %d for a budget of %d",
                 settings.initial_design,
-                settings.scaled_design,
+                design,
                 budget,
             )
         left, rows = max(0, budget - done), self.evaluation.requests
@@ -182,7 +183,7 @@ def plan_search(
 
     def planned(spent: Usage) -> int:
         affordable = (budget.requests_left(spent) - reserved) // each if budget.requests else math.inf
-        return optimizer.answers(validation_size, affordable)
+        return answers_to_plan(optimizer, validation_size, affordable)
 
     answers, spent_by_none = planned(budget.spent(without=[SEARCH, TEST])), planned(Usage())
     chooses_rows = optimizer.chooses_rows

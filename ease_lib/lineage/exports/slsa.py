@@ -2,7 +2,7 @@
 
 Build type `urn:ease-pipelines:build-type:exemplar-search:v1`, a search for one sequence of exemplars:
 
-externalParameters    every parameter of the run by its name in `config/sections.py`, those left at their default too
+externalParameters    every parameter of the run by its name in `config/sections/`, those left at their default too
 internalParameters    `seed`; `defaults`: names of the parameters left at theirs; `attempts`: of each attempt at a stage
                       its id, state, pod, retry number and the records of earlier attempts at the same work
 resolvedDependencies  files read, models asked, embedder, images, source; the annotation `kind` tells them apart

@@ -38,7 +38,7 @@ def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
 
     return Ease(
         problem,
-        initial_design=config.scaled_design,
+        initial_design=scaled_design(config),
         sampled_candidates=config.sampled_candidates,
         shortlist_size=config.shortlist_size,
         shortlist_by=config.shortlist,
@@ -82,7 +82,7 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
     "capo": _capo,
     "ease": _ease,
     "best_of_n": lambda problem, config: BestOfN(problem),
-    "evolution": lambda problem, config: Evolution(problem, initial_design=config.scaled_design),
+    "evolution": lambda problem, config: Evolution(problem, initial_design=scaled_design(config)),
     "influence": lambda problem, config: Influence(problem, evaluations=config.budget),
     "active": _active,
     "cosine": lambda problem, config: Retrieval(problem, problem.relevance, nearest=config.nearest),
@@ -102,7 +102,7 @@ def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: f
         affordable: those that caps leave it.
     """
     if config.chooses_rows:
-        return config.answers(validation_rows, affordable)
+        return answers_to_plan(config, validation_rows, affordable)
     evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
     evaluations = 1 if METHODS[config.method].evaluates_once else config.budget
     return int(min(evaluations * evaluation, affordable))
@@ -124,3 +124,21 @@ def create_optimizer(config: OptimizerConfig, problem: Problem, recalled: Iterab
         for prompt, rows, scores in recalled:
             optimizer.recall(prompt, rows, scores)
     return optimizer
+
+
+def answers_to_plan(config: OptimizerConfig, validation_rows: int, affordable: float) -> int:
+    """Answers that a search plans for, with as many rows an evaluation as the configuration says.
+
+    Args:
+        affordable: those that max_llm_requests leaves it; infinite without that cap.
+    """
+    evaluation = min(config.evaluation_rows or validation_rows, validation_rows)
+    planned = config.budget * evaluation or affordable
+    return int(max(0, min(planned, affordable)))
+
+
+def scaled_design(config: OptimizerConfig) -> int:
+    """T_init; where that would leave nothing of the budget for the search, the paper's share of it (40 of 165)."""
+    if config.initial_design < config.budget or not config.budget:
+        return config.initial_design
+    return max(1, config.budget * OptimizerConfig.initial_design // OptimizerConfig.budget)

@@ -15,6 +15,7 @@ from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.cache import open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling, content_of, estimated_tokens
 from ease_lib.black_box.llm_identity import LLMIdentity
+from ease_lib.config.rules import problems_of
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import Chat
@@ -301,7 +302,7 @@ def test_headers_take_their_values_from_the_environment(tmp_path, monkeypatch):
     ],
 )
 def test_extras_and_headers_that_cannot_be_sent_are_refused(values, message):
-    assert message in " ".join(EndpointConfig(llm_base_url="http://x/v1", **values).problems())
+    assert message in " ".join(problems_of(EndpointConfig(llm_base_url="http://x/v1", **values)))
 
 
 def test_what_a_template_does_not_say_changes_no_kept_answer():

@@ -39,21 +39,6 @@ def test_what_is_asked_for_holds_for_every_method(method):
     assert (search.shortest, search.under_way) == (2, 3)
 
 
-@pytest.mark.parametrize(
-    ("values", "rows", "affordable", "answers"),
-    [
-        ({}, 200, float("inf"), 165 * 20),
-        ({}, 8, float("inf"), 165 * 8),
-        ({"evaluation_rows": 0}, 200, float("inf"), 165 * 200),
-        ({}, 200, 1000, 1000),
-        ({"budget": 0, "max_llm_requests": 2000}, 200, 1500, 1500),
-        ({"max_llm_requests": 100}, 200, -400, 0),
-    ],
-)
-def test_a_search_plans_for_the_budget_or_what_the_cap_leaves_it(values, rows, affordable, answers):
-    assert parse_parameters(values).optimizer.answers(rows, affordable) == answers
-
-
 def test_numbers_arrive_as_strings_and_floats():
     parameters = parse_parameters({"k": "3", "budget": 50.0, "noise_ratio": "0.5", "seed": "7"})
     assert (parameters.optimizer.k, parameters.optimizer.budget) == (3, 50)
@@ -177,11 +162,6 @@ def test_parameter_files_must_map_names_to_values(tmp_path):
     path.write_text("k: [")
     with pytest.raises(ConfigError, match="is not valid YAML"):
         read_parameter_file(path)
-
-
-@pytest.mark.parametrize(("budget", "design"), [(165, 40), (41, 40), (40, 9), (12, 2), (1, 1)])
-def test_a_small_budget_has_a_smaller_initial_design(budget, design):
-    assert parse_parameters({"budget": budget}).optimizer.scaled_design == design
 
 
 def test_a_version_in_the_address_is_no_secret():

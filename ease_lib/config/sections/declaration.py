@@ -1,0 +1,89 @@
+"""How a parameter is declared, and the values of parameters that others need to know."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+AS_PUBLISHED = "instruction_induction"
+"""The metric that scores as the authors of Instruction Induction do; the task says by which of its rules."""
+EVALUATIONS_UNDER_WAY = 8
+"""Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
+METRIC_NAMES = (
+    *("exact_match", "case_sensitive_match", "label", "exact_set", "contains", "token_f1", "rouge_l"),
+    "edit_similarity",
+    *("regex", "json_equal", "json_fields", "json_set", "number", "option_letter", "boxed", AS_PUBLISHED),
+)
+JUDGE = "judge"
+"""The metric that asks a second LLM."""
+PYTHON = "python:"
+"""Before a function that `llm_base_url` names."""
+S3_SCHEMES = ("s3", "minio")
+"""Schemes of object stores; the second is what Kubeflow calls its own."""
+ENDPOINT_EMBEDDER = "openai:"
+"""Before the name of an embedder behind an endpoint."""
+FILE_ORDER, KEEP_LEAKS, FIXED_DATA, DRAWN_OUTPUTS, LATEST = "file", "keep", "fixed", "drawn", "latest"
+"""Values of parameters that are the paper's, or its authors' code's, and not the default."""
+INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
+
+
+Role = Literal["result", "place", "speed", "cap", "tolerance"]
+"""What a parameter decides: the result; where something lies; how fast it goes; what the run may cost, and what costs
+are counted by; which failures end it. A run that is continued may change all but the first."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """Runs of which a parameter has one of these values.
+
+    Args:
+        name: of that parameter, or of a property of its section.
+        text, others: who they are, and who the others are, where the name and its value do not say it.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    text: str = ""
+    others: str = ""
+
+    def __str__(self) -> str:
+        return self.text or f"{self.name}={' or '.join(self.values)}"
+
+
+TABLE = Only("task", ("table",))
+TASKS_OF_FILES = Only("task", ("instruction_induction", "gsm8k", "aqua", "math", "table"))
+EASE = Only("method", ("ease",))
+JUDGED = Only("is_judged", (True,), "metric=judge and require=judge", "this run asks no judge")
+
+
+def param(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    form: bool = False,
+    role: Role = "result",
+    internal: bool = False,
+    only: Only | None = None,
+) -> Any:
+    """Declare a parameter.
+
+    Args:
+        default: its one default.
+        help: one line for `--help`, the run form and the table of parameters.
+        low, high: inclusive bounds of a number.
+        choices: the only strings allowed, when given.
+        form: whether it is a field of the pipeline's run form; the others travel in the form's `advanced` field.
+        role: what it decides, by which keys are made.
+        internal: a run sets it for its stages; `--help` and tables do not list it.
+        only: who reads it, where that is not every run; any other value than its default is refused of others.
+    """
+    metadata = {"help": help, "low": low, "high": high, "choices": choices, "form": form}
+    return dataclasses.field(default=default, metadata={**metadata, "role": role, "internal": internal, "only": only})
+
+
+class Section:
+    """Parameters that belong together."""

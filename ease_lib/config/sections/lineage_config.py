@@ -1,0 +1,30 @@
+"""Lineage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ease_lib.config.sections.declaration import (
+    Section,
+    param,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineageConfig(Section):
+    """Where every stage records what it did; sent to every stage."""
+
+    lineage_uri: str = param(
+        "",
+        "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri.",
+        role="place",
+    )
+    openlineage_url: str = param(
+        "", "Endpoint that is sent OpenLineage events too; its failures stop nothing.", role="place"
+    )
+    run_name: str = param(
+        "",
+        "What the run is called in its records; a pipeline sets it to its name in the dashboard.",
+        role="place",
+        internal=True,
+    )

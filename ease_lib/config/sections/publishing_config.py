@@ -1,0 +1,29 @@
+"""Publishing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ease_lib.config.sections.declaration import (
+    Section,
+    param,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishingConfig(Section):
+    """Where the winning prompt is published, and when it becomes the latest."""
+
+    publish_uri: str = param(
+        "",
+        "Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.",
+        form=True,
+        role="place",
+    )
+    publish_if: str = param(
+        "always",
+        "When a version becomes the latest: always, or better (it beats the latest on rows neither was chosen by; the "
+        "first one, random exemplars on the test set).",
+        choices=("always", "better"),
+    )
+    publish_signed: bool = param(False, "Refuse to start and to publish without a key that signs (EASE_SIGNING_KEY).")

@@ -1,0 +1,40 @@
+"""What identifies a run, and what its stages share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ease_lib.config.sections.declaration import (
+    Section,
+    param,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Section):
+    """What identifies and carries the run."""
+
+    seed: int = param(
+        0, "Seed of every draw: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
+    )
+    store_uri: str = param(
+        "",
+        "Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.",
+        form=True,
+        role="place",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuationConfig(Section):
+    """What the first stage of a run or comparison finds out for those behind it; nobody sets these by hand."""
+
+    ledger: str = param(
+        "",
+        "Ledger in store_uri in which the stages of a run share its caps; a pipeline sets it.",
+        role="place",
+        internal=True,
+    )
+    answers: str = param(
+        "", "Generation of kept answers that a run uses; empty is the newest; a pipeline sets it.", internal=True
+    )

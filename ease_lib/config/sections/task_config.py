@@ -1,0 +1,154 @@
+"""The task: where rows come from, how they are split, changed and scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ease_lib.config.requirement_terms import Requirement, requirement_of
+from ease_lib.config.sections.declaration import (
+    DRAWN_OUTPUTS,
+    FILE_ORDER,
+    FIXED_DATA,
+    JUDGE,
+    JUDGED,
+    KEEP_LEAKS,
+    METRIC_NAMES,
+    TABLE,
+    TASKS_OF_FILES,
+    Only,
+    Section,
+    param,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskConfig(Section):
+    """Where the exemplars, the validation set and the test set come from."""
+
+    task: str = param(
+        "customer_feedback",
+        "customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
+        choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "gsm8k", "aqua", "math", "table"),
+        form=True,
+    )
+    task_uri: str = param(
+        "",
+        "The task's file or folder: a path or s3://bucket/key.",
+        form=True,
+        only=TASKS_OF_FILES,
+    )
+    task_name: str = param(
+        "",
+        "Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri.",
+        form=True,
+        only=Only("task", ("instruction_induction", "table")),
+    )
+    input_columns: str = param(
+        "input", "Columns that form the input: a,b or a template like {a} versus {b}.", form=True, only=TABLE
+    )
+    output_column: str = param(
+        "output",
+        "Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}.",
+        form=True,
+        only=TABLE,
+    )
+    output_lists: str = param(
+        "alternatives",
+        "A list in the output column holds accepted alternatives, or is one answer: a set, as JSON (metric json_set).",
+        choices=("alternatives", "set"),
+        only=TABLE,
+    )
+    validation_uri: str = param("", "Validation rows in a file apart: a path or s3://bucket/key.", only=TABLE)
+    test_uri: str = param("", "Test rows in a file apart: a path or s3://bucket/key.", only=TABLE)
+    split_column: str = param("", "Column that says train, validation or test of each row.", only=TABLE)
+    group_column: str = param("", "Column whose equal values stay in one split, e.g. customer.", only=TABLE)
+    time_column: str = param(
+        "", "Column of dates or numbers; the newest rows are the test set, those before them validation.", only=TABLE
+    )
+    encoding: str = param(
+        "", "Encoding of the table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.", only=TABLE
+    )
+    prompt: str = param(
+        "",
+        "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
+    )
+    baseline: str = param(
+        "",
+        "The prompt in use now, to be beaten: a text or YAML messages with {column} for the query; a path or s3://.",
+    )
+    metric: str = param(
+        "auto",
+        f"Score of one answer: {', '.join(METRIC_NAMES)}, judge; metric.py:score, costs.csv; auto the task's.",
+        form=True,
+    )
+    judge_rubric: str = param(
+        "",
+        "What the judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
+        only=JUDGED,
+    )
+    require: str = param(
+        "",
+        "What answers must keep, or score 0: characters<=200; json>=1, any metric, FILE.py:NAME, judge; in 95%.",
+    )
+    pool_size: int = param(
+        -1,
+        "Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.",
+        low=-1,
+        high=10_000_000,
+        form=True,
+    )
+    validation_size: int = param(
+        -1,
+        "Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.",
+        low=-1,
+        high=10_000,
+        form=True,
+    )
+    test_size: int = param(
+        -1, "Rows that are only reported; -1 takes a third, at most 100.", low=-1, high=100_000, form=True
+    )
+    split_order: str = param(
+        "drawn",
+        "Which rows a split gets: drawn by seed, classes in proportion, or file: the first ones (the paper's).",
+        choices=("drawn", FILE_ORDER),
+    )
+    leaks: str = param(
+        "drop",
+        "Rows of a source's own splits whose inputs are drawn for another: drop, or keep (the paper's).",
+        choices=("drop", KEEP_LEAKS),
+    )
+    repeat_data: str = param(
+        "drawn",
+        "Splits and noise: drawn by the run's seed, or fixed: those of seed 0, so repeats differ in the search alone.",
+        choices=("drawn", FIXED_DATA),
+    )
+    shown_outputs: str = param(
+        "first",
+        "Of several accepted outputs an exemplar shows the first, or one drawn by seed (the paper's).",
+        choices=("first", DRAWN_OUTPUTS),
+    )
+    noise_ratio: float = param(
+        0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
+    )
+    label_remapping: str = param(
+        "",
+        "Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
+        form=True,
+    )
+    exclude_rows: str = param(
+        "", "Rows to leave out of every split, by the SHA-256 of their input text: a,b (`ease forget` prints them)."
+    )
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """Raises `ConfigError` where `require` is not understood."""
+        return requirement_of(self.require)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a second LLM reads the answers."""
+        return self.metric == JUDGE or (self.requirement is not None and JUDGE in self.requirement.measures)
+
+    def data_seed(self, seed: int) -> int:
+        """The seed of splits, noise and shown outputs in a run of this seed."""
+        return 0 if self.repeat_data == FIXED_DATA else seed
