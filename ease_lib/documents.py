@@ -85,5 +85,7 @@ def _sentence(error: ValidationError) -> str:
         return f"{field} is missing"
     if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return f"{field} is unknown"
+    if first["type"] == "string_pattern_mismatch":
+        return f"{field} has another form than it should, found {cut(repr(first['input']), LONGEST)}"
     wanted = re.sub(r"^.*?(?=should )", "", first["msg"]).replace(" after validation", "")
     return f"{field} {wanted}, found {cut(repr(first['input']), LONGEST)}"

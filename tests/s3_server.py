@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sysconfig
@@ -33,7 +32,6 @@ class S3Server:
         self._ports = dict(zip(("master", "volume", "filer", "s3"), free_ports(8)[::2], strict=True))
         self._grpc_ports = dict(zip(self._ports, free_ports(4), strict=True))
         self._process = None
-        self._pid = 0
         self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._ports['s3']}"
 
     @staticmethod
@@ -72,13 +70,16 @@ class S3Server:
         ]
         with (self._folder / "log.txt").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "GOMAXPROCS": "1"})
-        self._pid = self._process.pid
         self._wait_for_round_trip()
 
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        if self._process:
-            self._process.wait()
+        self._process.kill()
+        self._process.wait()
+
+    def end_with(self, pid: int) -> None:
+        """It is killed within a second of that process's end, however that came."""
+        watch = f"while kill -0 {pid}; do sleep 0.5; done; kill -9 {self._process.pid}"
+        subprocess.Popen(["sh", "-c", watch], stderr=subprocess.DEVNULL, start_new_session=True)
 
     def __getstate__(self):
         """For other processes, whose child it is not."""

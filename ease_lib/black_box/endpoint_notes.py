@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from ease_lib.artifacts.store import Store
 from ease_lib.black_box.llm_identity import FIRST, LLMIdentity
@@ -48,11 +50,15 @@ class EndpointKnowledge:
     probe: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Note(EndpointKnowledge):
+class _Note(TypedDict):
     """As it is kept; older versions kept no digest."""
 
-    digest: str | None = None
+    left_out: list[str]
+    answers: str
+    since: str
+    revision: str
+    probe: dict[str, str]
+    digest: NotRequired[str]
 
 
 class EndpointNotes:
@@ -103,7 +109,7 @@ class EndpointNotes:
             found = parsed(_Note, content)
         except Misfit as error:
             raise self._damaged(str(error)) from None
-        if found.digest is None:
+        if "digest" not in found:
             logger.info(
                 "notice: %s in store_uri has no digest: an older version of EASE wrote it, or somebody", self._name
             )
@@ -111,7 +117,11 @@ class EndpointNotes:
             raise self._damaged("it does not have the digest that it carries")
         self._goes_by(content)
         return EndpointKnowledge(
-            **{each.name: getattr(found, each.name) for each in fields(EndpointKnowledge)}
+            left_out=tuple(found["left_out"]),
+            answers=found["answers"],
+            since=found["since"],
+            revision=found["revision"],
+            probe=found["probe"],
         ), content
 
     def _damaged(self, why: str) -> StoreError:

@@ -114,14 +114,17 @@ def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.Asy
 
 def trusted_authorities() -> ssl.SSLContext:
     """The authorities of `SSL_CERT_FILE` or `SSL_CERT_DIR`; without them the system's and certifi's."""
-    return _authorities(*(os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    named = [value for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if (value := os.environ.get(name))]
+    return _authorities(
+        *((path, os.stat(path).st_mtime_ns) for path in named if os.path.exists(path)), is_own=bool(named)
+    )
 
 
 @cache
-def _authorities(file: str, folder: str) -> ssl.SSLContext:
-    """Once for all clients: to read them takes 50 ms."""
+def _authorities(*state: tuple[str, int], is_own: bool) -> ssl.SSLContext:
+    """Once for all clients, as long as the files are as they were: to read them takes 50 ms."""
     context = ssl.create_default_context()
-    if not (file or folder):
+    if not is_own:
         context.load_verify_locations(certifi.where())
     return context
 

@@ -27,7 +27,7 @@ from ease_lib.artifacts.sources import Sources
 from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
 from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of_json
-from ease_lib.documents import Misfit, restored
+from ease_lib.documents import Misfit, check
 from ease_lib.errors import DataError
 from ease_lib.evaluation.metrics import final_number
 from ease_lib.prompts.messages import Chat
@@ -74,7 +74,7 @@ class _RubricMessage(TypedDict):
 
 class _RubricDocument(TypedDict):
     messages: list[_RubricMessage]
-    scale: NotRequired[Annotated[list[str | int | float], Field(min_length=2)]]
+    scale: NotRequired[Annotated[list[Any], Field(min_length=2)]]
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,20 @@ class Rubric(MessageTemplate):
             DataError: naming what is wrong.
         """
         try:
-            restored(_RubricDocument, document)
+            check(_RubricDocument, document)
         except Misfit as error:
             raise DataError(
                 f"judge_rubric: {error}; write messages, a list of {{role: system or user, content: text}}, and "
                 "perhaps scale, [worst, best] numbers or words from worst to best"
             ) from None
+        if unknown := sorted(set(map(str, document)) - {"scale", "messages"}):
+            raise DataError(f"judge_rubric: field {unknown[0]} is unknown; there are messages and scale")
         scale = document.get("scale", DEFAULT["scale"])
-        if len({str(step).lower() for step in scale}) < len(scale):
-            raise DataError(f"judge_rubric: scale is {scale!r}, where a step stands twice")
+        steps = {str(step).lower() for step in scale if isinstance(step, str | int | float)}
+        if len(steps) < len(scale):
+            raise DataError(
+                f"judge_rubric: scale is {scale!r}; write [worst, best] numbers, or different words from worst to best"
+            )
         messages = tuple((message["role"], message["content"]) for message in document["messages"])
         rubric = cls(messages, tuple(map(str, scale)))
         if ANSWER not in rubric.fields:

@@ -10,7 +10,7 @@ one message of the user. Its own examples, if it has any, stand in it as they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -24,9 +24,9 @@ from ease_lib.tasks.base import Exemplar
 
 
 class _BaselineMessage(TypedDict):
-    """Without a role it is a prompt that is one text."""
+    """The role is empty of a prompt that is one text."""
 
-    role: NotRequired[Literal["system", "developer", "user", "assistant", ""]]
+    role: Literal["system", "developer", "user", "assistant", ""]
     content: str
 
 
@@ -51,7 +51,9 @@ class Baseline(MessageTemplate):
             check(_BaselineDocument, document)
         except Misfit as error:
             raise DataError(f"baseline: {error}; write a text, or a list of messages with role and content") from None
-        baseline = cls(tuple((message.get("role", ""), message["content"]) for message in document["messages"]))
+        baseline = cls(tuple((message["role"], message["content"]) for message in document["messages"]))
+        if len(baseline.messages) > 1 and "" in dict(baseline.messages):
+            raise DataError("baseline: a message has no role; write role: system, developer, user or assistant")
         if not baseline.columns and INPUT not in baseline.fields:
             raise DataError("baseline: no field of the query stands in it; write {input}, or columns of the row")
         return baseline

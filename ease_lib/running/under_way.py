@@ -12,6 +12,10 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ease_lib.artifacts.store import Store
 from ease_lib.config.parsing import changed_parameters, parameters_of
@@ -55,9 +59,14 @@ def ended(store: Store | None, continuation: ContinuationConfig) -> None:
         store.below(FOLDER).delete(name)
 
 
+class _Begun(TypedDict):
+    ledger: Annotated[str, Field(min_length=1)]
+    answers: str
+
+
 def _read(store: Store, name: str) -> ContinuationConfig | None:
     with suppress(Misfit):  # a damaged one is begun anew
-        return parsed(ContinuationConfig, store.read(name))
+        return ContinuationConfig(**parsed(_Begun, store.read(name)))
     return None
 
 

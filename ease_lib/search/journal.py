@@ -31,7 +31,7 @@ from typing import IO, Any, Protocol, cast
 from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
 from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of
-from ease_lib.documents import restored
+from ease_lib.documents import parsed
 from ease_lib.errors import JournalError
 from ease_lib.notes import Notes
 from ease_lib.search.optimizers.history import Candidate, Observation
@@ -385,12 +385,12 @@ def _decoded(line: bytes, where: str) -> Evaluated | dict[int, Candidate]:
     try:
         content = _parsed(line, where)
         kind = PROPOSED if PROPOSED in content else "record"
-        fields = content[kind]
-        if content["sha256"] != sha256_of(_json(fields)):
+        fields = _json(content[kind])
+        if content["sha256"] != sha256_of(fields):
             raise _damaged(where)
         if kind == PROPOSED:
-            return {int(iteration): restored(Candidate, each) for iteration, each in fields.items()}
-        return restored(Evaluated, fields)
+            return {int(iteration): each for iteration, each in parsed(dict[str, Candidate], fields).items()}
+        return parsed(Evaluated, fields)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(where) from error
 

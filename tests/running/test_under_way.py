@@ -39,3 +39,10 @@ def test_a_run_that_ended_is_not_continued(store):
     first = begun(parameters, store, lambda: "")
     ended(store, first.continuation)
     assert begun(replace(parameters), store, lambda: "").continuation.ledger != first.continuation.ledger
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"answers": "g1"}', b'{"ledger": "", "answers": ""}', b"[]"])
+def test_a_damaged_entry_is_begun_anew_with_a_ledger_of_its_own(store, content):
+    first = ledger(store)
+    store.below("under_way").write(first.partition("-")[0], content)
+    assert ledger(store) not in ("", first)

@@ -198,7 +198,7 @@ def test_a_run_whose_records_lie_nowhere_but_in_its_own_folders_is_not_signed_an
     pair, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
-    RecordedRun(tmp_path / "run", store_uri="").remembered()
+    RecordedRun(tmp_path / "run", store_uri="")()
     assert envelopes_in(tmp_path) == []
     assert "[ease] not signed: nothing of this run outlives it; set store_uri" in capsys.readouterr().err
 

@@ -121,7 +121,11 @@ class Capo:
         if self._heat:
             heat = self._heat
             among = heat.racing if heat.number else [each for each in heat.population if each in self._scores]
-        among = among or list(self._scores)
+        among = [each for each in among or self._scores if self._is_answered(each)]
+        if not among:
+            among = [each for each in self._scores if self._is_answered(each)]
+        if not among:
+            return None
         best = max(among, key=lambda prompt: float(np.mean(self._on(prompt, among))))
         model = fitted_model(components_of(self._problem), self._answers, always=[best])
         place = model.place(best)
@@ -131,6 +135,10 @@ class Capo:
             error=float(np.sqrt(max(model.covariance[place, place], 0.0))),
             rows=len(self._answers.asked(best)),
         )
+
+    def _is_answered(self, prompt: Prompt) -> bool:
+        """Whether there is an answer that was not refused, without which no model knows it."""
+        return any(score is not None for score in self._answers.of(prompt)[1])
 
     def _on(self, prompt: Prompt, among: Sequence[Prompt]) -> list[float]:
         """Its scores on the rows that all of these have answered, or on all of its own where there are none."""

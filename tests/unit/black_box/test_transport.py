@@ -67,6 +67,8 @@ def test_a_private_authority_stands_in_for_all_others(monkeypatch, tmp_path):
     ours = trusted_authorities()
     assert ours.verify_mode is ssl.CERT_REQUIRED
     assert len(ours.get_ca_certs()) == 1 < len(everybody)
+    shutil.copy(certifi.where(), tmp_path / "ours.pem")  # mended where a program goes on
+    assert len(trusted_authorities().get_ca_certs()) > 1
 
 
 @pytest.fixture

@@ -79,7 +79,8 @@ def test_the_judge_sees_task_expected_outputs_answer_and_columns_and_no_brace_of
         ({"messages": "{answer}"}, "messages should be a valid list"),
         ({"scale": [5, 1], "messages": DEFAULT["messages"]}, "the worst number comes first"),
         ({"scale": [1], "messages": DEFAULT["messages"]}, r"scale should have at least 2 items.*\[worst, best\]"),
-        ({"scale": ["good", "Good"], "messages": DEFAULT["messages"]}, "a step stands twice"),
+        ({"scale": ["good", "Good"], "messages": DEFAULT["messages"]}, "different words"),
+        ({"scale": [None, 5], "messages": DEFAULT["messages"]}, r"scale is \[None, 5\]; write \[worst, best\]"),
         ({"rubric": "x", "messages": DEFAULT["messages"]}, "field rubric is unknown"),
     ],
 )

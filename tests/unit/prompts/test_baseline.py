@@ -55,6 +55,8 @@ def test_none_is_none():
             "- {role: boss, content: '{input}'}",
             r"messages\[0\].role should be 'system', 'developer', ",
         ),
+        ("now.yaml", "- content: Sort.\n- {role: user, content: '{input}'}", r"messages\[0\].role is missing"),
+        ("now.yaml", "- {role: '', content: Sort.}\n- {role: user, content: '{input}'}", "a message has no role"),
         ("now.yaml", "[]", "write a text, or a list of messages"),
         ("now.yaml", "- [", "is not YAML or JSON"),
     ],

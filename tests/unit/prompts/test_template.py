@@ -118,6 +118,7 @@ def test_a_template_is_named_by_its_content():
         ({"query": "{}"}, "more or less than a field's name"),
         ({"exemplars": "chat"}, "exemplars should be 'text' or 'turns', found 'chat'"),
         ({"system": 3}, "system should be a valid string, found 3; .* in quotes"),
+        ({True: "x"}, "field True is unknown"),
         ({"stop": [1]}, r"stop\[0\] should be a valid string"),
     ],
 )

@@ -8,6 +8,7 @@ from scipy.stats import ttest_rel
 
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.capo import CROSSOVERS, Capo, better
+from ease_lib.search.optimizers.history import Observation
 from tests.unit.search.optimizers.test_halving import N, World, additive, problem
 
 
@@ -105,3 +106,14 @@ def test_answers_of_an_earlier_search_are_not_asked_again():
     before = {(each.candidate.prompt, row) for each in history for row in each.rows}
     assert not before & {(each.candidate.prompt, row) for each in more for row in each.rows}
     assert sum(len(each.rows) for each in more) == 1200
+
+
+def test_prompts_whose_rows_were_all_refused_are_not_recommended():
+    optimizer = Capo(capo_problem(answers=600))
+    for iteration in range(40):
+        candidate = optimizer.ask(iteration)
+        scores = tuple([None if iteration % 2 else 0.0] * len(candidate.rows))
+        optimizer.tell(
+            Observation(candidate=candidate, score=0.0, validation_rows=0, rows=candidate.rows, scores=scores)
+        )
+        assert optimizer.recommend() is None or optimizer.recommend().score == 0
