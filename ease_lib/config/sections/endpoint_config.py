@@ -6,10 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ease_lib.config.sections.declaration import (
-    Section,
-    param,
-)
+from ease_lib.config.sections.declaration import Section, param
 
 
 @dataclass(frozen=True, kw_only=True)

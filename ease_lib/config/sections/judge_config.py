@@ -5,11 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ease_lib.config.sections.declaration import (
-    JUDGED,
-    Section,
-    param,
-)
+from ease_lib.config.sections.declaration import JUDGED, Section, param
 from ease_lib.config.sections.endpoint_config import EndpointConfig
 
 

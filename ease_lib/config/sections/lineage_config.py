@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ease_lib.config.sections.declaration import (
-    Section,
-    param,
-)
+from ease_lib.config.sections.declaration import Section, param
 
 
 @dataclass(frozen=True, kw_only=True)

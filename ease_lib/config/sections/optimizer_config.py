@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ease_lib.config.methods import METHODS
-from ease_lib.config.sections.declaration import (
-    EASE,
-    EVALUATIONS_UNDER_WAY,
-    LATEST,
-    Only,
-    Section,
-    param,
-)
+from ease_lib.config.sections.declaration import EASE, EVALUATIONS_UNDER_WAY, LATEST, Only, Section, param
 
 
 @dataclass(frozen=True, kw_only=True)

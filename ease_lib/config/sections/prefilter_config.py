@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ease_lib.config.sections.declaration import (
-    Only,
-    Section,
-    param,
-)
+from ease_lib.config.sections.declaration import Only, Section, param
 
 
 @dataclass(frozen=True, kw_only=True)
