@@ -14,7 +14,7 @@ from kfp import dsl
 
 import components
 from ease_lib.config.parsing import comparison_form
-from pipelines.forms import described
+from pipelines.form_description import described
 from pipelines.placement import Placement, lifetime, place
 
 CELLS_AT_ONCE = 20

@@ -13,7 +13,7 @@ from kfp import dsl
 
 import components
 from ease_lib.config.parsing import run_form
-from pipelines.forms import described
+from pipelines.form_description import described
 from pipelines.placement import Placement, lifetime, place, placement, told_by_kubeflow
 
 SHARDS_AT_ONCE = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ease_lib import errors
-from ease_lib.black_box.budget import Budget
+from ease_lib.black_box.budget_ledger import Budget
 from ease_lib.black_box.client import Completion, LLMClient, Paid
 from ease_lib.black_box.usage import Usage
 

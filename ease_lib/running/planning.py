@@ -20,7 +20,7 @@ from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
-from ease_lib.search.search_plan import TypicalAnswers
+from ease_lib.search.plan_and_caps import TypicalAnswers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
 from ease_lib.words import grouped

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from ease_lib.artifacts.functions import LoadedFunction
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store, open_store
-from ease_lib.black_box.budget import Budget, ledger_below
+from ease_lib.black_box.budget_ledger import Budget, ledger_below
 from ease_lib.black_box.cache import ResponseCache, open_cache
 from ease_lib.black_box.child import child_endpoint
 from ease_lib.black_box.client import Sampling

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.budget_ledger import SEARCH
 from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached
 from ease_lib.evaluation.evaluator import Evaluation
@@ -45,7 +45,7 @@ from ease_lib.search.optimizers.problem import (
     PreparingOptimizer,
     RowAllocating,
 )
-from ease_lib.search.search_plan import Plan
+from ease_lib.search.plan_and_caps import Plan
 from ease_lib.search.task import SearchTask
 
 Result = TypeVar("Result")

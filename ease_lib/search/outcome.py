@@ -13,7 +13,7 @@ import numpy as np
 
 from ease_lib.evaluation.statistics import Z_95
 from ease_lib.machine import one_thread
-from ease_lib.search.optimizers.halving import components_of
+from ease_lib.search.optimizers.adaptive import components_of
 from ease_lib.search.optimizers.history import Candidate, History
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.surrogate.answer_model import AnswerModel

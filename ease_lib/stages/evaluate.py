@@ -22,7 +22,7 @@ from ease_lib.artifacts.tables import (
     write_document,
     write_records,
 )
-from ease_lib.black_box.budget import TEST
+from ease_lib.black_box.budget_ledger import TEST
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import JUDGE, Asks

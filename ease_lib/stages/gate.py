@@ -13,7 +13,7 @@ from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document
-from ease_lib.black_box.budget import GATE
+from ease_lib.black_box.budget_ledger import GATE
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import Asks, PublishingConfig
 from ease_lib.errors import EaseError, EndpointError

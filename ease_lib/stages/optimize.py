@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import open_store
 from ease_lib.artifacts.tables import write_document
-from ease_lib.black_box.budget import PROPOSALS, SEARCH
+from ease_lib.black_box.budget_ledger import PROPOSALS, SEARCH
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import (
@@ -35,8 +35,8 @@ from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.outcome import Outcome, outcome_of
+from ease_lib.search.plan_and_caps import Plan, plan_search
 from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
-from ease_lib.search.search_plan import Plan, plan_search
 from ease_lib.search.search_progress import SearchProgress
 from ease_lib.search.task import SearchTask, read_search_task
 from ease_lib.search.warm_start import open_memory

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_exemplars, write_records
-from ease_lib.black_box.budget import PROPOSALS
+from ease_lib.black_box.budget_ledger import PROPOSALS
 from ease_lib.black_box.client import Completion, Paid, Sampling, all_answers
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage, usage_of

@@ -26,8 +26,8 @@ from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.optimizers.history import Candidate, Observation
 from ease_lib.tasks.base import Exemplar
 from tests.s3_server import S3Server
-from tests.support.conformance import ASKED
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
+from tests.support.optimizer_conformance import ASKED
 
 ROWS = [Exemplar(number, f"query {number}", ("yes",)) for number in range(20)]
 ROUNDS = 60

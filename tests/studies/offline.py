@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document, read_exemplars
-from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.budget_ledger import SEARCH
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import Parameters
 from ease_lib.embedding.exemplar_embeddings import ExemplarEmbeddings, read_embeddings
@@ -38,7 +38,7 @@ from ease_lib.running.inline import Workspace
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.search.candidates.prompts import Prompts
 from ease_lib.search.candidates.sampling import Positions, SequenceSpace, as_tuples
-from ease_lib.search.optimizers.halving import Halving, components_of
+from ease_lib.search.optimizers.adaptive import Halving, components_of
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.surrogate.answer_model import AnswerModel

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.black_box.budget import SEARCH
+from ease_lib.black_box.budget_ledger import SEARCH
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.config.sections import Parameters

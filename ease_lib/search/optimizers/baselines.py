@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ease_lib.black_box.budget import SELECTION, Budget
+from ease_lib.black_box.budget_ledger import SELECTION, Budget
 from ease_lib.black_box.client import complete_all
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage, usage_of

@@ -30,7 +30,7 @@ from ease_lib.evaluation.rows import row_order
 from ease_lib.machine import one_thread
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import as_rows
-from ease_lib.search.optimizers.halving import components_of
+from ease_lib.search.optimizers.adaptive import components_of
 from ease_lib.search.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.search.optimizers.problem import BUDGET, EXHAUSTED, Problem, Recommendation, ask_random
 from ease_lib.search.surrogate.answers import Answers, fitted_model

@@ -13,6 +13,7 @@ import numpy as np
 
 from ease_lib.config.methods import METHODS
 from ease_lib.config.sections import OptimizerConfig
+from ease_lib.search.optimizers.adaptive import FIRST_ROWS
 from ease_lib.search.optimizers.baselines import (
     BestOfN,
     Choice,
@@ -27,7 +28,6 @@ from ease_lib.search.optimizers.baselines import (
     llm_select,
     zero_shot,
 )
-from ease_lib.search.optimizers.halving import FIRST_ROWS
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.pool_retrieval import bm25_similarities
 from ease_lib.search.surrogate.answers import Answered
@@ -50,7 +50,7 @@ def _ease(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
 
 
 def _active(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
-    from ease_lib.search.optimizers.active import Active
+    from ease_lib.search.optimizers.active_selection import Active
 
     return Active(problem, evaluations=config.budget)
 
@@ -65,7 +65,7 @@ def _bm25(problem: Problem, config: OptimizerConfig) -> Retrieval:
 
 
 def _halving(problem: Problem, config: OptimizerConfig) -> ExemplarOptimizer:
-    from ease_lib.search.optimizers.halving import Halving
+    from ease_lib.search.optimizers.adaptive import Halving
 
     return Halving(problem, challenged=config.method == "adaptive")
 

@@ -10,7 +10,7 @@ import pytest
 
 from ease_lib import errors
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.budget import Budget
+from ease_lib.black_box.budget_ledger import Budget
 from ease_lib.black_box.cache import CachingClient, open_cache
 from ease_lib.black_box.client import Completion, OpenAIClient, Sampling
 from ease_lib.black_box.concurrency import AdaptiveClient

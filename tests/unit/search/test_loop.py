@@ -6,7 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.budget import Budget
+from ease_lib.black_box.budget_ledger import Budget
 from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached, Overloaded
 from ease_lib.evaluation.evaluator import Evaluation
@@ -14,7 +14,7 @@ from ease_lib.notes import Notes
 from ease_lib.search.journal import open_journal
 from ease_lib.search.loop import search
 from ease_lib.search.optimizers.baselines import BestOfN
-from ease_lib.search.search_plan import Plan
+from ease_lib.search.plan_and_caps import Plan
 from tests.support.objectives import AtOnce, ordered_sum
 
 ROWS = 20

@@ -12,12 +12,12 @@ from ease_lib.search.findings import (
     share_as_good,
     token_front,
 )
+from ease_lib.search.optimizers.adaptive import Halving
 from ease_lib.search.optimizers.baselines import BestOfN
-from ease_lib.search.optimizers.halving import Halving
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.outcome import outcome_of
 from ease_lib.search.surrogate import answers
-from tests.unit.search.optimizers.test_halving import N, World, additive, by_chance, problem
+from tests.unit.search.optimizers.test_adaptive import N, World, additive, by_chance, problem
 
 ROWS = 30
 
@@ -96,7 +96,7 @@ def true_share(score, winner, seed):
 
 @pytest.mark.parametrize("world", [by_chance(0.1), additive()], ids=["by chance", "additive"])
 def test_how_rare_a_winner_is_is_said_rightly_in_the_mean(world):
-    """Of Best-of-N here; of the default method in `optimizers/test_halving.py`."""
+    """Of Best-of-N here; of the default method in `optimizers/test_adaptive.py`."""
     said, true = [], []
     for seed in range(8):
         found = outcome(searched(world, seed=seed))

@@ -9,7 +9,7 @@ from scipy.stats import ttest_rel
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.capo import CROSSOVERS, Capo, better
 from ease_lib.search.optimizers.history import Observation
-from tests.unit.search.optimizers.test_halving import N, World, additive, problem
+from tests.unit.search.optimizers.test_adaptive import N, World, additive, problem
 
 
 def capo_problem(**settings):

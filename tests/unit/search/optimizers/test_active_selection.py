@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ease_lib.search.optimizers.active import UPDATES, Active
+from ease_lib.search.optimizers.active_selection import UPDATES, Active
 from ease_lib.search.optimizers.history import Observation
 from ease_lib.seeding import rng
 from tests.support.objectives import ordered_sum

@@ -6,7 +6,7 @@ there what the others have. Without a store a ledger lasts as long as its proces
 shares of its caps, and a ledger each.
 
 What is sent is counted by a `Meter`, which allows what the budget leaves. A search stops before the evaluation that
-would break a cap (`search/search_plan.py`).
+would break a cap (`search/plan_and_caps.py`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ease_lib.black_box.budget import SEARCH, TEST, Budget
+from ease_lib.black_box.budget_ledger import SEARCH, TEST, Budget
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import EndpointConfig, OptimizerConfig
@@ -18,7 +18,7 @@ from ease_lib.evaluation.rows import row_order
 from ease_lib.prompts.template import PromptTemplate
 from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
-from ease_lib.search.optimizers.halving import FIRST_ROWS
+from ease_lib.search.optimizers.adaptive import FIRST_ROWS
 from ease_lib.search.optimizers.registry import answers_to_plan, planned_answers, scaled_design
 from ease_lib.search.task import SearchTask
 from ease_lib.seeding import rng

@@ -11,8 +11,8 @@ import threadpoolctl
 from ease_lib.evaluation.rows import row_order
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import share_as_good
-from ease_lib.search.optimizers import halving
-from ease_lib.search.optimizers.halving import FIRST_ROWS, Halving, Rungs
+from ease_lib.search.optimizers import adaptive
+from ease_lib.search.optimizers.adaptive import FIRST_ROWS, Halving, Rungs
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import outcome_of
@@ -157,7 +157,7 @@ def test_models_are_computed_on_one_thread_whatever_the_cores(monkeypatch):
 
         return spy
 
-    monkeypatch.setattr(halving, "fitted_model", spied(halving.fitted_model))
+    monkeypatch.setattr(adaptive, "fitted_model", spied(adaptive.fitted_model))
     for name in ("add", "predict", "sample"):
         monkeypatch.setattr(AnswerModel, name, spied(getattr(AnswerModel, name)))
     with threadpoolctl.threadpool_limits(2):

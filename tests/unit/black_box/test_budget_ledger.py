@@ -3,10 +3,10 @@
 import pytest
 
 from ease_lib.artifacts.store import open_store
-from ease_lib.black_box.budget import FRESH_SECONDS, SEARCH, Budget, ledger_below
+from ease_lib.black_box.budget_ledger import FRESH_SECONDS, SEARCH, Budget, ledger_below
 from ease_lib.black_box.usage import Usage
 from ease_lib.errors import StoreError
-from ease_lib.search.search_plan import Plan
+from ease_lib.search.plan_and_caps import Plan
 
 
 @pytest.fixture(params=["folder", "s3"])

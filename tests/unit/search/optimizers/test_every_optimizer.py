@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from ease_lib.config.parsing import declared_parameters
 from ease_lib.config.sections import OptimizerConfig
-from ease_lib.search.optimizers.active import Active
+from ease_lib.search.optimizers.active_selection import Active
 from ease_lib.search.optimizers.ease import Ease
 from ease_lib.search.optimizers.registry import OPTIMIZERS, create_optimizer
-from tests.support.conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
+from tests.support.optimizer_conformance import BUDGET, OptimizerConformance, RowAllocatingConformance
 
 METHODS = declared_parameters()["method"].choices
 SMALL = {"initial_design": 5, "sampled_candidates": 300, "shortlist_size": 40}

@@ -39,7 +39,7 @@ from ease_lib.search.journal import Evaluated, open_journal
 from ease_lib.search.loop import EvaluationsOn, Study, search
 from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
-from ease_lib.search.search_plan import Plan
+from ease_lib.search.plan_and_caps import Plan
 from ease_lib.signals import open_event_loop
 from ease_lib.tasks.base import Exemplar
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
