@@ -38,19 +38,19 @@ def test_a_record_of_another_shape_is_damaged_whatever_its_digest(changes, wrong
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda c: c[:-3], lambda c: c.replace(b"embed", b"embee"), lambda c: b"", lambda c: b"[]"]
+    "damage", [lambda c: c[:-3], lambda c: c.replace(b"done", b"gone"), lambda c: b"", lambda c: b"[]"]
 )
 def test_a_damaged_record_is_refused_by_name(damage):
     with pytest.raises(LineageError, match=r"runs/1\.json"):
-        decode(damage(encode({"stage": "embed"})), "runs/1.json")
+        decode(damage(encode(TOMBSTONE, "tombstone/3")), "runs/1.json", "tombstone/3")
 
 
 def test_every_single_flipped_bit_of_a_record_is_noticed():
-    content = encode({"stage": "embed", "value": 1})
+    content = encode(TOMBSTONE, "tombstone/3")
     for position in range(len(content)):
         flipped = content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
         with pytest.raises(LineageError):
-            decode(flipped, "x")
+            decode(flipped, "x", "tombstone/3")
 
 
 def test_files_tables_and_folders_are_described(tmp_path):
