@@ -15,6 +15,7 @@ from ease_lib.errors import ConfigError
 from pipelines.compilation import COMPILED, FOLDER, compile_all
 from pipelines.placement import NEEDS, SIGNING_KEYS, Placement, place
 
+pytestmark = pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/config")
 DIGEST = "@sha256:" + "a" * 64
 
 

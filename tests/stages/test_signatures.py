@@ -230,6 +230,7 @@ def test_a_signed_version_in_a_folder_where_it_was_never_published_is_none(pair,
     assert verified(tmp_path / "prompts-b", pair, more=["--moved-from", str(tmp_path / "prompts-a"), "--all"]) == 0
 
 
+@pytest.mark.rooms("ease_lib/lineage", "ease_lib/stages", "ease_lib/artifacts")
 def test_a_signed_run_in_a_bucket_holds_and_what_is_taken_from_it_shows(s3_prefix, pair, tmp_path, monkeypatch):
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
     for seed in (1, 2):

@@ -106,6 +106,7 @@ def test_failures_are_shown_as_they_come(tmp_path):
     assert found.tokens > 0
 
 
+@pytest.mark.rooms("ease_lib/search", "ease_lib/reporting", "ease_lib/artifacts")
 def test_a_search_in_a_bucket_is_watched_too(s3_prefix, tmp_path):
     RecordedRun(tmp_path / "run", store_uri=s3_prefix, **SEARCH)()
     names = open_store(s3_prefix).walk_names()
