@@ -48,7 +48,7 @@ def check(kind: type[Any], document: object) -> None:
 
 
 def restored(kind: type[T], document: object) -> T:
-    """An object of a dataclass from what `json` or `yaml` made of it, lists in the place of tuples, and nothing else.
+    """An object of a dataclass from what `yaml` made of it, lists in the place of tuples and no other fields.
 
     Raises:
         Misfit: when it does not fit.

@@ -39,7 +39,7 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
         LineageError: when it is none, or not as it was written.
     """
     try:
-        record = json.loads(content)
+        record: Record = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise LineageError(f"{where} is damaged: not JSON") from error
     if not isinstance(record, dict) or record.get("contract") != contract:
@@ -54,7 +54,7 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
         check(SHAPES[contract.partition("/")[0]], record)
     except Misfit as error:
         raise LineageError(f"{where} is damaged: {error}") from None
-    return dict(record)
+    return record
 
 
 def now() -> str:
