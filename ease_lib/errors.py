@@ -84,8 +84,10 @@ class LineageError(EaseError):
 class EndpointError(EaseError):
     """The black-box gave no usable answer. Never an answer, and a score only where `llm_failures=zero` asks for it.
 
-    `retry_after` is the wait in seconds that the endpoint asked for, if it did. `of_prompt`: it is about this one
-    prompt, and others may well be answered.
+    `what` is the message without its remedy. `retry_after` is the wait in seconds that the endpoint asked for, if it
+    did. `of_prompt`: it is about this one prompt, and others may well be answered. `may_be_of_prompt`: it says nothing
+    of that; what becomes of other prompts does (`black_box/blame.py`), and `suspected` is it of which that begins to
+    show.
 
     An answer without text is paid for all the same: `prompt_tokens` and `completion_tokens` are what it cost, with
     those of `retries` failed requests before it, `model` is what it says that it is of, and `cut` whether it was cut.
@@ -93,6 +95,8 @@ class EndpointError(EaseError):
 
     retryable = False
     of_prompt = False
+    may_be_of_prompt = False
+    suspected = False
     prompt_tokens = completion_tokens = retries = 0
     model = ""
     cut = False
@@ -101,8 +105,9 @@ class EndpointError(EaseError):
     def time_may_cure(self) -> bool:  # type: ignore[override]
         return self.retryable
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.what = message
         self.retry_after = retry_after
 
 
@@ -110,30 +115,48 @@ class RateLimited(EndpointError):
     """HTTP 429 that time will cure."""
 
     retryable = True
+    may_be_of_prompt = True
 
 
 class Overloaded(EndpointError):
     """HTTP 5xx, 408 or 409."""
 
     retryable = True
+    may_be_of_prompt = True
 
 
 class EndpointTimeout(EndpointError):
     """No answer within the time limit of one request."""
 
     retryable = True
+    may_be_of_prompt = True
 
 
 class ConnectionFailed(EndpointError):
     """Refused, reset or unresolved connection."""
 
     retryable = True
+    may_be_of_prompt = True
 
 
 class GarbledAnswer(EndpointError):
     """An answer that is not the JSON, or not the fields, of the OpenAI API."""
 
     retryable = True
+    may_be_of_prompt = True
+
+
+class FailedAnswer(EndpointError):
+    """An answer that did not come to its end: an aborted one, or one that ended for a reason that is no end."""
+
+    retryable = True
+    may_be_of_prompt = True
+
+
+class PromptFailed(EndpointError):
+    """The endpoint fails at this prompt again and again, and answers others before and after."""
+
+    of_prompt = True
 
 
 class CapReached(EndpointError):
@@ -189,11 +212,23 @@ class NotAsked(EndpointError):
 
 
 class AuthenticationFailed(EndpointError):
-    """HTTP 401 or 403."""
+    """HTTP 401, or a certificate that is not trusted."""
+
+
+class Forbidden(AuthenticationFailed):
+    """HTTP 403."""
+
+    may_be_of_prompt = True
+
+
+class WrongAddress(EndpointError):
+    """Nothing that answers is there: it has moved to another host, or speaks another protocol."""
 
 
 class ModelNotFound(EndpointError):
     """HTTP 404, or a model that the endpoint does not serve."""
+
+    may_be_of_prompt = True
 
 
 class BadRequest(EndpointError):
@@ -203,4 +238,6 @@ class BadRequest(EndpointError):
 
 
 class UnexpectedStatus(EndpointError):
-    """Any other status of failure; it says nothing about a prompt."""
+    """Any other status of failure."""
+
+    may_be_of_prompt = True

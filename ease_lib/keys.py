@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from ease_lib.errors import ConfigError
 
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_DOMAIN = "openai.com"
@@ -16,6 +19,7 @@ SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
 
 _OF_KEYS = re.compile("auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
 """In the name of a header: `X-Team` and `anthropic-version` hold no secret."""
+_QUOTES = "\"'`\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _secret_headers: set[tuple[str, str]] = set()
 
 
@@ -26,17 +30,48 @@ def endpoint_key(url: str, variable: str) -> str:
         url: of the endpoint; empty is where the OpenAI library goes by itself.
         variable: the environment variable that was set for this endpoint, wherever it is. `OPENAI_API_KEY`, which may
             be set for other programs, is sent to OpenAI's own hosts over TLS and to nobody else.
+
+    Raises:
+        ConfigError: on what no header can hold as a key.
     """
-    own = header_value(variable)
-    return own or (header_value(OPENAI_KEY) if _is_openai(url) else "")
+    for name in (variable, *([OPENAI_KEY] if _is_openai(url) else [])):
+        if key := header_value(name):
+            if problem := _problem_of_key(key):
+                raise ConfigError(f"{name} {problem}")
+            return key
+    return ""
 
 
 def header_value(variable: str) -> str:
     """Of a header whose value is in this environment variable; empty where it is not set.
 
     Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
+
+    Raises:
+        ConfigError: on a character that no header can hold.
     """
-    return os.environ.get(variable, "").strip()
+    value = os.environ.get(variable, "").strip()
+    if found := re.search(r"[\x00-\x08\x0a-\x1f\x7f\udc80-\udcff]", value):
+        raise ConfigError(
+            f"{variable} holds {_named(found[0])} within its value, which no header can; write it on one line, or "
+            "export it anew"
+        )
+    return value
+
+
+def _problem_of_key(key: str) -> str:
+    """What is wrong with it, as half a sentence that does not show it."""
+    if key[0] in _QUOTES or key[-1] in _QUOTES:
+        return "begins or ends with a quotation mark, which is no part of a key; export it without"
+    if re.match(r"(?i)bearer\s", key):
+        return "begins with `Bearer`, which is sent before the key anyway; export the key alone"
+    if found := re.search(r"[^\x21-\x7e]", key):
+        return f"holds {_named(found[0])}, which no key does; copy it anew from where it was made"
+    return ""
+
+
+def _named(character: str) -> str:
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character').lower()})"
 
 
 def sent_header(name: str, variable: str) -> str:

@@ -10,9 +10,9 @@ nothing on purpose. What a model thinks before its answer, in `reasoning_content
 is no part of it. After the first answer without text the prompt is asked again, the second is a failure of that prompt;
 both are paid for.
 
-A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, OpenAI's newer ones no
-`max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of the
-answer's identity in the cache.
+A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, or only 1; OpenAI's newer
+ones no `max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of
+the answer's identity in the cache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from ease_lib import errors
-from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without_credentials
+from ease_lib.black_box.endings import BROKEN, CUT, REFUSED, ending_of
+from ease_lib.black_box.failures import Refusal, Remedies, named_failure
 from ease_lib.black_box.transport import Transport
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import as_answer, messages_of
@@ -44,7 +45,7 @@ REMEDIES = Remedies(
     model="llm_model",
     keys="EASE_LLM_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="raise llm_timeout_seconds",
-    long="lower k, or take a model with a longer context",
+    long="lower k or max_prompt_tokens, or take a model with a longer context",
 )
 JUDGE_REMEDIES = Remedies(
     url="judge_base_url",
@@ -54,6 +55,7 @@ JUDGE_REMEDIES = Remedies(
     long="shorten the rubric, or take a judge with a longer context",
     extra="judge_extra",
 )
+TEMPERATURE = "temperature"
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 """The second is what OpenAI's newer models call it."""
 PATHS = {"chat": "chat/completions", "completions": "completions"}
@@ -63,6 +65,13 @@ _REFUSAL = re.compile(
     r"unrecogni[sz]ed|unknown|unexpected|deprecated|extra_forbidden|extra (?:inputs|fields)",
     re.IGNORECASE,
 )
+_VALUE = (
+    r"(?:\bonly\b|must be|should be|has to be|needs to be|invalid|out of range|greater than|less than|positive|"
+    r"not valid|at least|at most|expected)"
+)
+_OF_TEMPERATURE = re.compile(rf"\btemperature\b.{{0,80}}{_VALUE}|{_VALUE}.{{0,60}}\btemperature\b", re.IGNORECASE)
+"""How a value is refused. Without a temperature the endpoint takes the one that it allows; without a limit it would
+take any."""
 logger = logging.getLogger("ease")
 
 
@@ -186,13 +195,13 @@ class OpenAIClient:
         remedies: Remedies = REMEDIES,
     ) -> None:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
-        self._shown_url = without_credentials(base_url)
+        self._shown_url = self._transport.shown_url
         self._secrets = (key, *headers.values())
         self._notes = notes
         self._extra = extra
         self._model = model
         self._api = api
-        self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, "temperature": sampling.temperature}
+        self._optional: dict[str, Any] = {LIMIT: sampling.max_tokens, TEMPERATURE: sampling.temperature}
         if sampling.stops or api == "completions":
             self._optional["stop"] = list(sampling.stops or [sampling.stop])
         self.left_out = frozenset(left_out)
@@ -255,32 +264,31 @@ class OpenAIClient:
 
     def _read(self, response: Any, prompt: str, account: str) -> Completion:
         try:
-            choice = response["choices"][0]
-            message = choice["message"] if self._api == "chat" else {"content": choice["text"]}
-            content, thoughts = message.get("content"), message.get("reasoning_content") or message.get("reasoning")
-            finish, usage = choice.get("finish_reason"), response.get("usage") or {}
+            choices, usage = response["choices"], response.get("usage") or {}
+            choice = choices[0] if choices else {}
+            message = self._message(choice)
+            content = message.get("content") if message else None
+            thoughts = (message.get("reasoning_content") or message.get("reasoning")) if message else None
             model, fingerprint = response.get("model"), response.get("system_fingerprint")
             prompt_tokens, completion_tokens = counted_tokens(usage)
-            said = text_of(content)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise errors.GarbledAnswer(
-                f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r}); "
-                f"check {self._remedies.url} (most end in /v1) and llm_api"
-            ) from error
+            said, finish = text_of(content), choice.get("finish_reason")
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self._garbled(response) from error
+        ending = ending_of(finish)
         completion = Completion(
             text=as_answer(said),
-            prompt_tokens=prompt_tokens or estimated_tokens(prompt),
-            completion_tokens=completion_tokens or estimated_tokens(said + text_of(thoughts)),
+            prompt_tokens=prompt_tokens or (estimated_tokens(prompt) if message else 0),
+            completion_tokens=completion_tokens or (estimated_tokens(said + text_of(thoughts)) if message else 0),
             model=str(model or self._model),
             account=account,
             answered_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            cut=finish == "length",
+            cut=ending == CUT,
         )
         self._notes.paid(completion.prompt_tokens, completion.completion_tokens)
         says_nothing = self._api == "completions" and isinstance(content, str) and not content.strip()
-        if finish == "content_filter" or not (completion.text.strip() or says_nothing):
-            is_refused = bool(message.get("refusal") or parts_of(content, "refusal"))
-            raise paid_failure(self._without_text(prompt, str(finish), is_refused=is_refused), completion)
+        if ending in (REFUSED, BROKEN) or not (completion.text.strip() or says_nothing):
+            failure = self._without_text(prompt, message, ending, finish) if message else self._silent(prompt, ending)
+            raise paid_failure(failure or self._garbled(response), completion)
         self._empty.forget(prompt)
         if completion.cut and not self._was_cut:
             self._was_cut = True
@@ -288,26 +296,82 @@ class OpenAIClient:
         self._notes.answered(completion.model, str(fingerprint or ""))
         return completion
 
-    def _without_text(self, prompt: str, finish: str, *, is_refused: bool) -> errors.EndpointError:
-        """Why an answer has no text that could be used."""
-        if finish == "content_filter":
-            return errors.ContentRefused(
-                f"{self._shown_url} refused a prompt by its content filter; remove the row, or have it lifted"
-            )
-        if is_refused:
-            return errors.ContentRefused(f"{self._shown_url}: the model refused to answer; remove the row")
-        if finish == "length":
+    def _message(self, choice: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The message of a choice, as the chat API writes it; None where there is none."""
+        if self._api == "completions":
+            return {"content": choice["text"]} if "text" in choice else None
+        message = choice.get("message")
+        return None if message is None else dict(message)
+
+    def _garbled(self, response: Any) -> errors.GarbledAnswer:
+        return errors.GarbledAnswer(
+            f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r})",
+            remedy=f"check {self._remedies.url} (most end in /v1) and llm_api",
+        )
+
+    def _silent(self, prompt: str, ending: str) -> errors.EndpointError | None:
+        """An answer without a message: of the prompt, once the endpoint has answered others; before, it may be none."""
+        if ending == REFUSED:
+            return self._filtered()
+        return self._empty.failure(prompt, self._shown_url) if self.answered else None
+
+    def _filtered(self) -> errors.ContentRefused:
+        return errors.ContentRefused(
+            f"{self._shown_url} refused a prompt by its content filter", remedy="remove the row, or have it lifted"
+        )
+
+    def _without_text(self, prompt: str, message: Mapping[str, Any], ending: str, finish: Any) -> errors.EndpointError:
+        """Why a message is no answer."""
+        where = self._shown_url
+        if ending == REFUSED:
+            return self._filtered()
+        if message.get("refusal") or parts_of(message.get("content"), "refusal"):
+            return errors.ContentRefused(f"{where}: the model refused to answer", remedy="remove the row")
+        if ending == BROKEN:
+            named = f"finish_reason={str(finish)[:40]}"
+            return errors.FailedAnswer(f"{where} ended an answer with {named}, which is no end")
+        if ending == CUT:
             own = next((name for name in (LIMIT, NEWER_LIMIT) if name in self._extra), "")
             limit = self.settings.get(own or NEWER_LIMIT) or self.settings.get(LIMIT)
-            remedy = f"raise {own} in {self._remedies.extra}" if own else "raise llm_thinking_tokens"
             used_up = f"its {limit} tokens" if limit else "all tokens that it allows"
-            return errors.AnswerCut(f"{self._shown_url} used up {used_up} before it said anything; {remedy}")
-        return self._empty.failure(prompt, self._shown_url)
+            return errors.AnswerCut(
+                f"{where} used up {used_up} before it said anything",
+                remedy=f"raise {own} in {self._remedies.extra}" if own else "raise llm_thinking_tokens",
+            )
+        return self._empty.failure(prompt, where)
 
     def _named(self, error: Exception) -> errors.EndpointError:
-        return named_failure(
-            error, where=self._shown_url, model=self._model, remedies=self._remedies, secrets=self._secrets
+        failure = named_failure(
+            error,
+            where=self._shown_url,
+            model=self._model,
+            remedies=self._remedies,
+            secrets=self._secrets,
+            proxy=self._transport.proxy,
         )
+        if isinstance(error, Refusal):
+            if isinstance(failure, errors.BadRequest) and (remedy := self._remedy_of_parameter(error)):
+                failure = errors.BadRequest(failure.what, remedy=remedy)
+            self._pay_within(error.answer, failure)
+        return failure
+
+    def _remedy_of_parameter(self, refusal: Refusal) -> str:
+        """What to do about a parameter whose value is refused; empty where none is named."""
+        extra = self._remedies.extra
+        if named := named_parameter(refusal, self._extra):
+            return f"change {named} in {extra}"
+        named = named_parameter(refusal, self._taken)
+        if named in (LIMIT, NEWER_LIMIT):
+            return f"change llm_max_tokens or llm_thinking_tokens (now {self._taken[named]} together)"
+        return f"""set another value by --{extra.replace("_", "-")} '{{"{named}": VALUE}}'""" if named else ""
+
+    def _pay_within(self, answer: Any, failure: errors.EndpointError) -> None:
+        """An error within an answer costs what the answer says."""
+        try:
+            failure.prompt_tokens, failure.completion_tokens = counted_tokens(answer["usage"])
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return
+        self._notes.paid(failure.prompt_tokens, failure.completion_tokens)
 
 
 class EmptyAnswers:
@@ -367,13 +431,18 @@ def estimated_tokens(text: str) -> int:
 
 
 def refused_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
-    """The parameter of a request that was refused for being there or for its value, or None for another failure."""
-    said = f"{refusal.code} {refusal.type} {refusal.said} {refusal.message}"
-    if not _REFUSAL.search(said):
-        return None
+    """The parameter of a request that was refused for being there, or the temperature for its value; None for another
+    failure."""
+    named = named_parameter(refusal, sent)
+    refuses = _REFUSAL.search(refusal.in_full) or (named == TEMPERATURE and _OF_TEMPERATURE.search(refusal.message))
+    return named if refuses else None
+
+
+def named_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
+    """The parameter of a request that a refusal names."""
     if refusal.param in sent:
         return refusal.param
-    return next((name for name in sent if re.search(rf"(?<!\w){name}(?!\w)", said)), None)
+    return next((name for name in sent if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", refusal.in_full)), None)
 
 
 Answer = TypeVar("Answer")

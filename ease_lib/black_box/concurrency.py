@@ -60,7 +60,8 @@ class AdaptiveClient:
                 await self._hold_back()
             completion = await self._client.complete(prompt, account)
         except (errors.RateLimited, errors.Overloaded) as error:
-            self._slow_down(sent_after, error.retry_after or 0.0)
+            if not error.suspected or isinstance(error, errors.RateLimited):
+                self._slow_down(sent_after, error.retry_after or 0.0)
             raise
         except errors.EndpointError as error:
             lasts = not error.retryable and not isinstance(error, errors.CapReached)  # which leaves others their part

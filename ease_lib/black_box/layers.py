@@ -2,6 +2,7 @@
 
     wire          OpenAIClient, FunctionClient: asks once, and names every failure
     MeteredClient    sends no more than the caps allow
+    BlamingClient    tells failures of one prompt from those of the endpoint
     PacedClient      keeps the limits a minute
     AdaptiveClient   bounds the requests in flight
     RetryingClient   tries again what may pass
@@ -18,11 +19,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from ease_lib.artifacts.functions import load_function
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import Store
+from ease_lib.black_box.blame import BlamingClient
 from ease_lib.black_box.cache import CachingClient, ResponseCache
 from ease_lib.black_box.client import (
     JUDGE_REMEDIES,
@@ -34,7 +35,7 @@ from ease_lib.black_box.client import (
 )
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.black_box.failures import FailurePolicy, without_credentials
+from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import FunctionClient, OwnFunction
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.local_llm import weights_path
@@ -45,6 +46,7 @@ from ease_lib.black_box.served_models import asked_model
 from ease_lib.config.sections import PYTHON, EndpointConfig, JudgeConfig
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key, sent_header
+from ease_lib.urls import endpoint_url, problems_of_url, without_credentials
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
 LOCAL, FUNCTION = "local", "function"
@@ -77,6 +79,10 @@ def _metered(inner: LLMClient, at: LayerContext) -> LLMClient:
     return MeteredClient(inner, at.around.meter, judges=at.is_judge)
 
 
+def _blaming(inner: LLMClient, at: LayerContext) -> LLMClient:
+    return BlamingClient(inner)
+
+
 def _paced(inner: LLMClient, at: LayerContext) -> LLMClient:
     answer_tokens = at.asked.sampling.max_tokens
     return PacedClient(inner, *at.schedules, answer_tokens=answer_tokens) if any(at.schedules) else inner
@@ -96,7 +102,14 @@ def _cached(inner: LLMClient, at: LayerContext) -> LLMClient:
     return CachingClient(inner, at.around.cache, at.asked, at.around.sources.notes, at.left_out)
 
 
-LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (_metered, _paced, _bounded, _retrying, _cached)
+LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (
+    _metered,
+    _blaming,
+    _paced,
+    _bounded,
+    _retrying,
+    _cached,
+)
 """From the wire outwards."""
 
 
@@ -239,10 +252,10 @@ def _served(
     is_local = config.llm_base_url == LOCAL
     variable = JUDGE_KEY_VARIABLE if judge and judge.judge_base_url else KEY_VARIABLE
     remedies = JUDGE_REMEDIES if judge else REMEDIES
-    key = "" if is_local else endpoint_key(url, variable)
+    key, headers = "" if is_local else endpoint_key(url, variable), _headers(config)
     asked = LLMIdentity(
         endpoint=LOCAL if is_local else without_credentials(url),
-        model=around.loop.run(asked_model(config, url, key, remedies)),
+        model=around.loop.run(asked_model(config, url, key, remedies, headers)),
         api=_api(config, sampling),
         sampling=sampling,
         extra=config.extra,
@@ -257,7 +270,7 @@ def _served(
         timeout_seconds=config.llm_timeout_seconds,
         notes=around.sources.notes,
         extra=config.extra,
-        headers=_headers(config),
+        headers=headers,
         left_out=kept.read().left_out,
         on_refusal=kept.keep_left_out,
         remedies=remedies,
@@ -299,16 +312,9 @@ def _endpoint_url(config: EndpointConfig, around: LLMEnvironment) -> str:
     if name == LOCAL:
         weights_path()
         return around.serve(name, _log_of(name, around.store))
-    if not is_url(name):
-        raise ConfigError(
-            f"llm_base_url={name} is none of local, an http(s) URL like https://host/v1, or python:MODULE:NAME"
-        )
-    return name.rstrip("/")
-
-
-def is_url(name: str) -> bool:
-    """Whether an endpoint is behind a URL."""
-    return urlsplit(name).scheme in ("http", "https") and bool(urlsplit(name).hostname)
+    for problem in problems_of_url(name):
+        raise ConfigError(f"llm_base_url={name} {problem}; or take local, or python:MODULE:NAME")
+    return endpoint_url(name)
 
 
 def _log_of(name: str, store: Store | None) -> Path | None:

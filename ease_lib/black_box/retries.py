@@ -30,7 +30,8 @@ async def with_retries(
     """The answer, and the failures before it.
 
     Retryable failures are tried again, with jittered exponential backoff, until a deadline after the first failure. A
-    `Retry-After` of the endpoint is kept when it is longer than the backoff.
+    `Retry-After` of the endpoint is kept when it is longer than the backoff. While others are answered, waits stay
+    short.
 
     Raises:
         EndpointError: the last failure, when it cannot be retried or the next try would be past the deadline; one of
@@ -43,13 +44,12 @@ async def with_retries(
             return await ask(), failures
         except errors.EndpointError as error:
             end = min(end, clock() + deadline_seconds)
-            backoff = min(FIRST_BACKOFF_SECONDS * 2 ** len(failures), LONGEST_BACKOFF_SECONDS) * random.uniform(
-                0.5, 1.0
-            )
+            longest = FIRST_BACKOFF_SECONDS if error.suspected else LONGEST_BACKOFF_SECONDS
+            backoff = min(FIRST_BACKOFF_SECONDS * 2 ** len(failures), longest) * random.uniform(0.5, 1.0)
             wait = max(backoff, error.retry_after or 0.0)
             if not error.retryable or clock() + wait > end:
                 if error.of_prompt:  # others may be shared by many prompts
-                    error.retries = len(failures)
+                    error.retries += len(failures)
                     error.prompt_tokens += sum(each.prompt_tokens for each in failures)
                     error.completion_tokens += sum(each.completion_tokens for each in failures)
                 if error.retryable and error.retry_after and clock() + error.retry_after > end:
@@ -96,7 +96,7 @@ class RetryingClient:
             return completion
         return replace(
             completion,
-            retries=len(failures),
+            retries=completion.retries + len(failures),
             prompt_tokens=completion.prompt_tokens + sum(each.prompt_tokens for each in failures),
             completion_tokens=completion.completion_tokens + sum(each.completion_tokens for each in failures),
         )

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ease_lib import errors
 from ease_lib.black_box.child import PROGRAMS
 from ease_lib.black_box.client import REMEDIES
-from ease_lib.black_box.failures import Refusal, Remedies, named_failure, what_it_said, without_credentials
+from ease_lib.black_box.failures import Refusal, Remedies, named_failure, what_it_said
 from ease_lib.black_box.retries import with_retries
-from ease_lib.black_box.transport import openai_client
+from ease_lib.black_box.transport import Transport
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import ConfigError, ModelNotFound
+from ease_lib.urls import without_credentials
 
 
 async def list_models(
-    base_url: str, key: str, *, timeout_seconds: float, deadline_seconds: float, remedies: Remedies = REMEDIES
+    base_url: str,
+    key: str,
+    *,
+    timeout_seconds: float,
+    deadline_seconds: float,
+    remedies: Remedies = REMEDIES,
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """The models an endpoint says it serves; empty when it does not say.
 
     Raises:
         EndpointError: when it cannot be reached, or refuses the key.
     """
-    import openai  # see `failures.is_of_openai`
-
-    client = openai_client(base_url, key, timeout_seconds)
-    shown = without_credentials(base_url)
+    transport = Transport(base_url, key, timeout_seconds, headers)
+    shown, secrets = transport.shown_url, [key, *headers.values()]
 
     async def ask() -> list[str]:
         try:
-            return [model.id for model in (await client.models.list()).data or []]
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            response = error.response
-            said = what_it_said(Refusal.of_response(error.status_code, response.headers, response.content), [key])
-            raise errors.AuthenticationFailed(
-                f"{shown} answered {error.status_code} to a question for its models: {said}; "
-                f"set {remedies.model}, or check {remedies.keys}"
-            ) from error
-        except openai.OpenAIError as error:
-            failure = named_failure(error, where=shown, model="", remedies=remedies, secrets=[key])
-            away = failure.retryable and not isinstance(failure, errors.GarbledAnswer)
-            if away or isinstance(failure, errors.AuthenticationFailed):
-                raise failure from error
+            return [str(model["id"]) for model in (await transport.get("models"))["data"] or []]
+        except (AttributeError, TypeError, LookupError):
             return []
-        except (AttributeError, TypeError, ValueError):
+        except Exception as error:
+            if isinstance(error, Refusal) and error.status in (401, 403):
+                raise errors.AuthenticationFailed(
+                    f"{shown} answered {error.status} to a question for its models: {what_it_said(error, secrets)}",
+                    remedy=f"set {remedies.model}, or check {remedies.keys}",
+                ) from error
+            failure = named_failure(
+                error, where=shown, model="", remedies=remedies, secrets=secrets, proxy=transport.proxy
+            )
+            away = failure.retryable and not isinstance(failure, errors.GarbledAnswer)
+            if away or isinstance(failure, errors.AuthenticationFailed | errors.WrongAddress):
+                raise failure from error
             return []
 
     try:
         return (await with_retries(ask, deadline_seconds=deadline_seconds))[0]
     finally:
-        await client.close()
+        await transport.close()
 
 
-async def asked_model(config: EndpointConfig, url: str, key: str, remedies: Remedies = REMEDIES) -> str:
+async def asked_model(
+    config: EndpointConfig,
+    url: str,
+    key: str,
+    remedies: Remedies = REMEDIES,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The model to ask for: the one of the configuration, else the only one that is served, or the first of `local`."""
     own = config.llm_base_url in PROGRAMS
     if config.llm_model and not own:
@@ -63,6 +75,7 @@ async def asked_model(config: EndpointConfig, url: str, key: str, remedies: Reme
         timeout_seconds=config.llm_timeout_seconds,
         deadline_seconds=config.llm_deadline_seconds,
         remedies=remedies,
+        headers=headers,
     )
     if own:
         return own_model(config, served)

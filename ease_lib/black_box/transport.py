@@ -1,6 +1,6 @@
-"""The one request that is sent hundreds of thousands of times: a POST of JSON over connections that are kept.
+"""How anything is asked of an endpoint, LLM, judge or embedder: requests of JSON over connections that are kept.
 
-`openai` says where it goes and with which headers; it is sent by aiohttp, because a request through `openai` costs
+`openai` says with which headers; requests are sent by aiohttp, because a request through `openai` costs
 more time than a fast server takes to answer (`tests/benchmarks/client.py`).
 """
 
@@ -14,101 +14,133 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import certifi
 
-from ease_lib.black_box.failures import NO_KEY, Refusal, without_credentials
+from ease_lib.black_box.failures import NO_KEY, Moved, Proxy, Refusal
 from ease_lib.errors import ConfigError
+from ease_lib.urls import endpoint_url, is_loopback, may_follow, url_below, without_credentials
 
 if TYPE_CHECKING:
     import openai
 
 KEPT_SECONDS = 4.0
 """How long an idle connection is kept: many servers close theirs after 5 s, perhaps with a request on its way."""
+FOLLOWED = 301, 302, 307, 308
+"""Of what sends a request on; 303 is for another one."""
+MOST_MOVES = 5
 
 
 class Transport:
     """Connections to one endpoint, opened with the first request; lives in one event loop.
 
+    A request that is sent on (301, 302, 307, 308) goes on with the same method, and only to where the key may go too
+    (`urls.may_follow`).
+
     Args:
-        base_url: of the endpoint; a query (Azure's `?api-version=...`) is sent with every request.
+        base_url: of the endpoint; a query (Azure's `?api-version=...`) is sent with every request. Empty is where the
+            OpenAI library goes by itself.
         key: secret of the endpoint, or empty.
         timeout_seconds: from the sending of a request to the end of its answer.
         headers: more of them; they win over those of the library.
+
+    Raises:
+        ConfigError: where the environment names a proxy that cannot be used.
     """
 
     def __init__(
         self, base_url: str, key: str, timeout_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        client = openai_client(base_url, key, timeout_seconds)
+        client = openai_client(base_url, key)
         said = {**client.default_headers, **client.auth_headers}
         own = {name.lower() for name in headers}
         kept = {name: value for name, value in said.items() if isinstance(value, str) and name.lower() not in own}
         self._headers = {**kept, **headers}
-        self._base_url = str(client.base_url)
-        query = urlencode({str(name): str(value) for name, value in client.default_query.items()})
-        self._query = f"?{query}" if query else ""
+        self.base_url = endpoint_url(base_url or str(client.base_url))
+        parts = urlsplit(self.base_url)
+        self.proxy = proxy_of(parts.scheme, parts.hostname or "")
+        self._moved_to: dict[str, str] = {}
+        """By path, where the endpoint sends requests on to."""
         self._timeout_seconds = timeout_seconds
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def shown_url(self) -> str:
+        """Fit to be shown."""
+        return without_credentials(self.base_url)
 
     async def post(self, path: str, content: Mapping[str, Any]) -> Any:
         """What the endpoint answers to this content at a path below its URL; its text, where that is no JSON at all.
 
         Raises:
-            Refusal: where it answers with another status than success.
+            Refusal: where it answers with another status than success, or with an error in place of an answer.
+            Moved: where it sends the request on to where the key may not go.
             ValueError: where the answer says that it is JSON, and is not.
             aiohttp.ClientError, TimeoutError: where none came.
         """
+        return await self._answer("POST", path, json.dumps(content).encode())
+
+    async def get(self, path: str) -> Any:
+        """As `post`, of what the endpoint has at a path."""
+        return await self._answer("GET", path, None)
+
+    async def _answer(self, method: str, path: str, content: bytes | None) -> Any:
         session = self._session or self._open()
-        async with session.post(f"{self._base_url}{path}{self._query}", data=json.dumps(content).encode()) as answer:
-            body = await answer.read()
-        if not 200 <= answer.status < 300:
-            raise Refusal.of_response(answer.status, answer.headers, body)
-        try:
-            return json.loads(body)
-        except ValueError:
-            if "json" in answer.content_type:
-                raise
-            return body.decode(errors="replace")
+        url = self._moved_to.get(path) or url_below(self.base_url, path)
+        for _ in range(MOST_MOVES + 1):
+            async with session.request(method, url, data=content, allow_redirects=False) as answer:
+                body = await answer.read()
+            if not 300 <= answer.status < 400 or "location" not in answer.headers:
+                return _read(answer, body)
+            place = urljoin(url, answer.headers["location"])
+            if answer.status not in FOLLOWED or not may_follow(url, place):
+                raise Moved(answer.status, endpoint_url(place))
+            url = self._moved_to[path] = place
+        raise Moved(answer.status, endpoint_url(place))
 
     async def close(self) -> None:
         if self._session:
             await self._session.close()
 
     def _open(self) -> aiohttp.ClientSession:
-        parts = urlsplit(self._base_url)
         self._session = aiohttp.ClientSession(
             headers=self._headers,
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted_authorities(), keepalive_timeout=KEPT_SECONDS),
             timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=proxy_of(parts.scheme, parts.hostname or ""),
+            proxy=self.proxy.url if self.proxy else None,
         )
         return self._session
 
 
-def openai_client(base_url: str, key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """The library's client of an endpoint; Azure takes its key in a header of its own.
+def _read(answer: aiohttp.ClientResponse, body: bytes) -> Any:
+    if not 200 <= answer.status < 300:
+        raise Refusal.of_response(answer.status, answer.headers, body)
+    try:
+        content = json.loads(body)
+    except ValueError:
+        if "json" in answer.content_type:
+            raise
+        return body.decode(errors="replace")
+    if refusal := Refusal.within(content, answer.headers):
+        raise refusal
+    return content
 
-    Raises:
-        ConfigError: where the environment names a proxy that cannot be used.
+
+def openai_client(base_url: str, key: str) -> openai.AsyncOpenAI:
+    """The library's client of an endpoint, which says where it is and with which headers it is asked; Azure takes its
+    key in a header of its own. Nothing is sent by it.
     """
     import openai  # see `failures.is_of_openai`
 
-    parts = urlsplit(base_url)
-    on_azure = (parts.hostname or "").endswith(".azure.com")
+    on_azure = (urlsplit(base_url).hostname or "").endswith(".azure.com")
     return openai.AsyncOpenAI(
-        base_url=parts._replace(query="").geturl(),
-        default_query=dict(parse_qsl(parts.query)),
+        base_url=base_url or None,
         default_headers={"api-key": key} if on_azure and key else None,
         api_key=key or NO_KEY,
-        timeout=timeout_seconds,
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(
-            proxy=proxy_of(parts.scheme, parts.hostname or ""), trust_env=False, verify=trusted_authorities()
-        ),
+        http_client=openai.DefaultAsyncHttpxClient(trust_env=False, verify=trusted_authorities()),
     )
 
 
@@ -129,20 +161,22 @@ def _authorities(*state: tuple[str, int], is_own: bool) -> ssl.SSLContext:
     return context
 
 
-def proxy_of(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for this host (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
+def proxy_of(scheme: str, host: str) -> Proxy | None:
+    """The proxy that the environment names for this host (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`); none
+    leads to this machine itself.
 
     Raises:
         ConfigError: for one that speaks SOCKS, which the HTTP libraries do not without further packages.
     """
     proxies = urllib.request.getproxies()
     name = scheme if proxies.get(scheme) else "all"
-    proxy = proxies.get(name)
-    if not proxy or urllib.request.proxy_bypass(host):
+    url = proxies.get(name)
+    if not url or is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
-    if proxy.lower().startswith("socks"):
+    proxy = Proxy(url if "://" in url else f"http://{url}", f"{name.upper()}_PROXY")
+    if proxy.url.lower().startswith("socks"):
         raise ConfigError(
-            f"{name.upper()}_PROXY={without_credentials(proxy)}: only proxies that speak HTTP are used; set "
+            f"{proxy.variable}={without_credentials(proxy.url)}: only proxies that speak HTTP are used; set "
             f"{scheme.upper()}_PROXY=http://HOST:PORT (privoxy, for one, leads from HTTP to SOCKS), or NO_PROXY={host} "
             "where none is needed"
         )

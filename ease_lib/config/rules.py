@@ -38,6 +38,7 @@ from ease_lib.config.sections import (
     TaskConfig,
 )
 from ease_lib.errors import ConfigError
+from ease_lib.urls import is_url, problems_of_url
 
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
 """Fields of a request that the client sets itself."""
@@ -139,11 +140,10 @@ def _problems_of_embedding(embedding: EmbeddingConfig) -> Iterator[str]:
         yield f"embedder={name} names no model; give e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
     if not url:
         return
-    parts = urlsplit(url)
     if "@" in url:
         yield "embedder_base_url holds a user or password; remove it and put the key into EASE_EMBEDDER_API_KEY"
-    elif parts.scheme not in ("http", "https") or not parts.hostname:
-        yield f"embedder_base_url={url} is not an http(s) URL like https://host/v1"
+    else:
+        yield from (f"embedder_base_url={url} {problem}" for problem in problems_of_url(url))
     if not name.startswith(ENDPOINT_EMBEDDER):
         yield f"embedder_base_url is not for embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
 
@@ -254,7 +254,7 @@ def _problems_between_judge_and_run(parameters: Parameters) -> Iterator[str]:
         return
     url = parameters.judge.endpoint(parameters.endpoint).llm_base_url
     asking = f"metric={JUDGE}" if parameters.task.metric == JUDGE else f"require={parameters.task.require}"
-    if urlsplit(url).scheme not in ("http", "https"):
+    if not is_url(url):
         yield f"{asking} needs a judge, which {url} is not; set judge_base_url"
     if parameters.caps.max_cost_usd and not any(parameters.judge.prices.values()):
         yield f"max_cost_usd={parameters.caps.max_cost_usd} needs the judge's prices; set judge_prompt_usd"

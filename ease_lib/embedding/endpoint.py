@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ease_lib import errors
 from ease_lib.arrays import FloatArray
-from ease_lib.black_box.failures import NO_KEY, Remedies, named_failure, without_credentials
+from ease_lib.black_box.failures import Remedies, named_failure
 from ease_lib.black_box.retries import with_retries
+from ease_lib.black_box.transport import Transport
 from ease_lib.config.sections import ENDPOINT_EMBEDDER
 from ease_lib.embedding.embedder import EMBEDDED, in_order
 from ease_lib.progress import Counted
 from ease_lib.signals import open_event_loop
-
-if TYPE_CHECKING:
-    import openai
-
 
 MOST_TEXTS, MOST_CHARACTERS = 256, 400_000
 """Of one request. OpenAI takes 2048 texts and 300 000 tokens."""
@@ -72,47 +69,51 @@ class EndpointEmbedder:
         return 0
 
     async def _embed_all(self, texts: Sequence[str], progress: Counted) -> list[FloatArray]:
-        import openai  # see `failures.is_of_openai`
-
         places = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def embedded(batch: list[str]) -> FloatArray:
             async with places:
                 vectors, _ = await with_retries(
-                    lambda: self._request(client, batch), deadline_seconds=self._deadline_seconds
+                    lambda: self._request(transport, batch), deadline_seconds=self._deadline_seconds
                 )
             progress.add(len(batch))
             return vectors
 
-        async with openai.AsyncOpenAI(
-            base_url=self._base_url or None, api_key=self._key or NO_KEY, timeout=REQUEST_SECONDS, max_retries=0
-        ) as client:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(embedded(batch)) for batch in _batches(texts)]
-            except ExceptionGroup as failures:
-                raise failures.exceptions[0] from None
-            batches = [task.result() for task in tasks]
-            lengths = sorted({batch.shape[1] for batch in batches})
-            if len(lengths) > 1:
-                raise errors.EndpointError(
-                    f"{_where(client)} answered vectors of {lengths[0]} and of {lengths[-1]} numbers; {self.name} is "
-                    "served by different models; take an endpoint with one"
-                )
-            return batches
-
-    async def _request(self, client: openai.AsyncOpenAI, texts: Sequence[str]) -> FloatArray:
+        transport = Transport(self._base_url, self._key, REQUEST_SECONDS)
         try:
-            response = await client.embeddings.create(
-                model=self.name.removeprefix(ENDPOINT_EMBEDDER),
-                input=[text or " " for text in texts],  # some endpoints refuse empty texts
-                encoding_format="float",
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(embedded(batch)) for batch in _batches(texts)]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        finally:
+            await transport.close()
+        batches = [task.result() for task in tasks]
+        lengths = sorted({batch.shape[1] for batch in batches})
+        if len(lengths) > 1:
+            raise errors.EndpointError(
+                f"{transport.shown_url} answered vectors of {lengths[0]} and of {lengths[-1]} numbers; {self.name} is "
+                "served by different models; take an endpoint with one"
             )
+        return batches
+
+    async def _request(self, transport: Transport, texts: Sequence[str]) -> FloatArray:
+        content = {
+            "model": self.name.removeprefix(ENDPOINT_EMBEDDER),
+            "input": [text or " " for text in texts],  # some endpoints refuse empty texts
+            "encoding_format": "float",
+        }
+        try:
+            response = await transport.post("embeddings", content)
         except Exception as error:
             raise named_failure(
-                error, where=_where(client), model=self.name, remedies=REMEDIES, secrets=[self._key]
+                error,
+                where=transport.shown_url,
+                model=self.name,
+                remedies=REMEDIES,
+                secrets=[self._key],
+                proxy=transport.proxy,
             ) from error
-        return _unit_vectors(response, len(texts), _where(client))
+        return _unit_vectors(response, len(texts), transport.shown_url)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -131,10 +132,10 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 def _unit_vectors(response: Any, count: int, where: str) -> FloatArray:
     """(count, d) in the order asked, by the index that each vector carries."""
     try:
-        vector_at = {int(item.index): item.embedding for item in response.data}
+        vector_at = {int(item["index"]): item["embedding"] for item in response["data"]}
         vectors = np.array([vector_at[index] for index in range(count)], dtype=np.float64)
-        if vectors.ndim != 2 or len(response.data) != count:
-            raise ValueError(f"{len(response.data)} vectors")
+        if vectors.ndim != 2 or len(vector_at) != len(response["data"]) or len(vector_at) != count:
+            raise ValueError(f"{len(response['data'])} vectors")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise errors.GarbledAnswer(
             f"{where} did not answer {count} vectors of one length, with an index each, to {count} texts; "
@@ -148,7 +149,3 @@ def _unit_vectors(response: Any, count: int, where: str) -> FloatArray:
             "take another embedder"
         )
     return cast(FloatArray, (vectors / lengths).astype(np.float32))
-
-
-def _where(client: openai.AsyncOpenAI) -> str:
-    return without_credentials(str(client.base_url)).rstrip("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ease_lib.artifacts.store import Store
-from ease_lib.black_box.failures import without_credentials
 from ease_lib.config.sections import ENDPOINT_EMBEDDER, EmbeddingConfig, HardwareConfig
 from ease_lib.embedding.embedder import Embedder
 from ease_lib.embedding.endpoint import DEADLINE_SECONDS, EndpointEmbedder
@@ -15,6 +14,7 @@ from ease_lib.embedding.models import check_embedder as check_sentence_embedder
 from ease_lib.keys import endpoint_key
 from ease_lib.machine import computes_in_bfloat16, resolve_device
 from ease_lib.notes import Notes
+from ease_lib.urls import without_credentials
 
 KEY_VARIABLE = "EASE_EMBEDDER_API_KEY"
 TRIAL_DEADLINE_SECONDS = 5.0

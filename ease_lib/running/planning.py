@@ -15,9 +15,10 @@ from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.prompts.instructions import PROPOSAL_TOKENS, proposal_prompts
 from ease_lib.prompts.template import exemplar_text, read_template
 from ease_lib.reporting.summary import few_answers
-from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
+from ease_lib.running.prerequisites import PROBE_PROMPTS
 from ease_lib.running.run import Run
 from ease_lib.running.task_data import load_data
+from ease_lib.running.trial import trial_question
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.search.plan_and_caps import TypicalAnswers
@@ -53,7 +54,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
     passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
     rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
     orders = (settings.order_report + 1) * rows if settings.order_report else 0
-    parts = {TRIALS: _trials(parameters)}
+    parts = {TRIALS: _trials(parameters, data, run)}
     before = 0
     if parameters.instructions.instructions:
         parts["instructions"] = _proposals(parameters, data)
@@ -133,8 +134,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _trials(parameters: Parameters) -> Usage:
-    asked = [TRIAL_PROMPT, *(PROBE_PROMPTS if parameters.endpoint.llm_refresh == "probe" else ())]
+def _trials(parameters: Parameters, data: TaskData, run: Run) -> Usage:
+    asked = [
+        trial_question(parameters, data, run.sources).prompt,
+        *(PROBE_PROMPTS if parameters.endpoint.llm_refresh == "probe" else ()),
+    ]
     tokens = sum(map(estimated_tokens, asked))
     answers = (8 + parameters.endpoint.llm_thinking_tokens) * len(asked)
     return Usage(requests=len(asked), prompt_tokens=tokens, completion_tokens=answers)

@@ -9,18 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.artifacts.store import S3Store, is_s3
 from ease_lib.black_box import local_llm as local
-from ease_lib.black_box.client import LLMClient, Paid, Sampling, all_answers
+from ease_lib.black_box.client import LLMClient, Sampling, all_answers
 from ease_lib.black_box.endpoint_notes import EndpointNotes
-from ease_lib.black_box.layers import is_url
 from ease_lib.config.sections import EmbeddingConfig, EndpointConfig, JudgeConfig, Parameters, TaskConfig
 from ease_lib.embedding.opening import check_embedder
 from ease_lib.errors import AnswerCut, ConfigError, EaseError
@@ -32,12 +31,12 @@ from ease_lib.prompts.template import read_template
 from ease_lib.running.run import Run
 from ease_lib.running.run_context import in_container, in_pod
 from ease_lib.running.task_data import check_data
-from ease_lib.tasks.base import Exemplar
+from ease_lib.running.trial import Trial, ask, trial_question, with_patience
+from ease_lib.tasks.base import Exemplar, TaskData
+from ease_lib.urls import is_url
 
 logger = logging.getLogger("ease")
 
-TRIAL_PROMPT = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
-TRIAL_TOKENS = 64
 TRIAL_DEADLINE_SECONDS = 5.0
 FIRST_SECONDS = 30.0
 """How long a pod bears that nothing can be reached: the policies that let it out come a moment after it starts."""
@@ -104,13 +103,6 @@ class CheckResult:
     cause: EaseError | None = None
 
 
-class Trial(NamedTuple):
-    """The model that answered the trial question, as it calls itself, and the seconds that this took."""
-
-    model: str
-    seconds: float
-
-
 Trials = dict[EndpointConfig, Trial]
 
 
@@ -170,11 +162,15 @@ async def _probed(client: LLMClient) -> dict[str, str]:
 
 def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[CheckResult]:
     """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
-    endpoints = [each.endpoint for each in runs], lambda endpoint: str(endpoint.llm_base_url)
+    data: dict[TaskConfig, TaskData | None] = {}
+    first_with: dict[EndpointConfig, Parameters] = {}
+    for each in runs:
+        first_with.setdefault(each.endpoint, each)
+    endpoints = list(first_with.values()), lambda parameters: str(parameters.endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], str | None], list[Any], Callable[[Any], str]]] = [
         (
             "task data",
-            lambda task: check_data(task, run.sources, run.caller.metric),
+            partial(_check_data, run, data),
             [each.task for each in runs],
             lambda task: task.task_uri or task.task,
         ),
@@ -201,7 +197,7 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
             [(each.task, each.endpoint, each.judge) for each in runs if each.task.is_judged],
             lambda tried: tried[2].endpoint(tried[1]).llm_base_url,
         ),
-        ("endpoint", partial(_check_endpoint, run, {} if trials is None else trials), *endpoints),
+        ("endpoint", partial(_check_endpoint, run, data, {} if trials is None else trials), *endpoints),
     ]
     for what, check_one, tried, described in sections:
         for section in dict.fromkeys(tried):
@@ -212,6 +208,10 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
             except EaseError as error:
                 problems, cause = error.problems if isinstance(error, ConfigError) else (str(error),), error
             yield CheckResult(what, described(section) or "none", problems, notice or "", cause)
+
+
+def _check_data(run: Run, found: dict[TaskConfig, TaskData | None], task: TaskConfig) -> None:
+    found[task] = check_data(task, run.sources, run.caller.metric)
 
 
 def _check_prompt(sources: Sources, tried: tuple[str, str, str]) -> None:
@@ -274,7 +274,8 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
     task, endpoint, judge = tried
     rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
-    with run.trial(_tried(endpoint), _trial_sampling(endpoint), judge) as black_box:
+    patience = _patience(TRIAL_DEADLINE_SECONDS)
+    with run.trial(with_patience(endpoint, patience), PROBE_SAMPLING, judge) as black_box:
         assert black_box.judge is not None
         verdict = black_box.loop.run(Judge(black_box.judge.client, rubric).verdict(row, "4", ""))
     is_cut = verdict.completion.cut if verdict.completion else verdict.refused.cut_answers
@@ -283,29 +284,10 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
     return verdict.failure
 
 
-def _tried(endpoint: EndpointConfig) -> EndpointConfig:
-    """With little time for the first answer."""
-    return replace(endpoint, llm_deadline_seconds=min(endpoint.llm_deadline_seconds, _patience(TRIAL_DEADLINE_SECONDS)))
-
-
-def _check_endpoint(run: Run, trials: Trials, endpoint: EndpointConfig) -> str:
-    """One short answer, retries only for a few seconds; what is to be said of one that was cut."""
-    with run.trial(_tried(endpoint), _trial_sampling(endpoint)) as black_box:
-        start = time.perf_counter()
-        try:
-            answer: Paid = black_box.loop.run(black_box.client.complete(TRIAL_PROMPT))
-        except AnswerCut as error:
-            answer = error
-        trials[endpoint] = Trial(answer.model, time.perf_counter() - start)
-    if isinstance(answer, AnswerCut):
-        return f"the trial question: {answer}"
-    limit = black_box.asked.sampling.max_tokens
-    return (
-        f"the answer to the trial question was cut at {limit} tokens; if it thinks aloud, raise llm_thinking_tokens"
-        if answer.cut
-        else ""
-    )
-
-
-def _trial_sampling(endpoint: EndpointConfig) -> Sampling:
-    return Sampling(max_tokens=max(TRIAL_TOKENS, endpoint.llm_max_tokens), stop="\n")
+def _check_endpoint(
+    run: Run, data: Mapping[TaskConfig, TaskData | None], trials: Trials, parameters: Parameters
+) -> str:
+    """The trial question; what is to be said of its answer."""
+    question = trial_question(parameters, data.get(parameters.task), run.sources)
+    trials[parameters.endpoint], notice = ask(parameters, question, run, _patience(TRIAL_DEADLINE_SECONDS))
+    return notice

@@ -40,8 +40,11 @@ MOST_GENERATED = 10_000
 """Likewise of rows that a task makes."""
 
 
-def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | None = None) -> None:
+def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | None = None) -> TaskData | None:
     """Look at the task's data as a run will: at all of it where that is quick, else at its first rows.
+
+    Returns:
+        The data, where all of it was looked at.
 
     Raises:
         DataError, StoreError, ConfigError: as `load_data`.
@@ -49,9 +52,10 @@ def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | 
     if is_hub(task):
         check_hub_task(task, columns_of(task, sources))
     elif is_small(task, sources):
-        load_data(task, 0, sources, own_metric)
+        return load_data(task, 0, sources, own_metric)
     elif task.task_uri:
         check_heads(task, _tables(task, sources) or {}, columns_of(task, sources))
+    return None
 
 
 def is_small(task: TaskConfig, sources: Sources) -> bool:

@@ -19,6 +19,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import ConfigError
 from ease_lib.running import prerequisites, task_data
 from ease_lib.running.prerequisites import with_service_for_local
+from ease_lib.running.trial import with_patience
 from tests.simulation.models import SIMULATED
 from tests.support.runs import check, findings
 
@@ -93,9 +94,9 @@ def test_a_pod_whose_way_out_is_opened_after_its_start_waits_for_it(monkeypatch,
 
 def test_the_first_answers_may_take_longer_in_a_pod(monkeypatch):
     endpoint = parse_parameters({"llm_base_url": "http://127.0.0.1:9/v1"}).endpoint
-    assert prerequisites._tried(endpoint).llm_deadline_seconds == prerequisites.TRIAL_DEADLINE_SECONDS
-    monkeypatch.setenv("EASE_IMAGE", "cpu:1")
-    assert prerequisites._tried(endpoint).llm_deadline_seconds == prerequisites.FIRST_SECONDS
+    for seconds in (prerequisites.TRIAL_DEADLINE_SECONDS, prerequisites.FIRST_SECONDS):
+        assert with_patience(endpoint, prerequisites._patience(5.0)).llm_deadline_seconds == seconds
+        monkeypatch.setenv("EASE_IMAGE", "cpu:1")
 
 
 def test_the_default_endpoint_stays_where_its_packages_are():

@@ -14,7 +14,7 @@ from ease_lib.config.parsing import parse_parameters, without_unread
 from ease_lib.reporting.result_text import result_text
 from ease_lib.running.graph import modules_between
 from ease_lib.running.inline import Workspace
-from ease_lib.running.prerequisites import PROBE_PROMPTS, TRIAL_PROMPT
+from ease_lib.running.prerequisites import PROBE_PROMPTS
 from ease_lib.search.task import read_instructions
 from ease_lib.stages import build_dataset, optimize, prefilter, propose_instructions
 from tests.support.faulty_endpoint import MODEL as PLAIN
@@ -127,7 +127,8 @@ def test_every_request_of_a_run_has_tokens_to_think(form, tmp_path):
     own = {request["max_tokens"] - THINKING_TOKENS for request in requests}
     assert own == {16, 64, 128, 1024}
     prompts = {request["messages"][-1]["content"]: request["max_tokens"] for request in requests}
-    assert prompts[TRIAL_PROMPT] == 64 + THINKING_TOKENS
+    trial = next(prompt for prompt in prompts if prompt.startswith("Input: number"))
+    assert prompts[trial] == 64 + THINKING_TOKENS
     assert all(prompts[probe] == 16 + THINKING_TOKENS for probe in PROBE_PROMPTS)
     assert {limit for prompt, limit in prompts.items() if prompt.endswith(PROPOSAL)} == {128 + THINKING_TOKENS}
     llm = report["llm"]

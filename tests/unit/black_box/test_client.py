@@ -35,18 +35,22 @@ from tests.support.runs import open_black_box
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
 
 
-def ask(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **more):
+def client_of(base_url, api="chat", model=MODEL, timeout_seconds=5.0, max_tokens=8, **more):
+    return OpenAIClient(
+        base_url=base_url,
+        model=model,
+        api=api,
+        key="",
+        sampling=Sampling(max_tokens=max_tokens, stop="\n"),
+        timeout_seconds=timeout_seconds,
+        notes=Notes(),
+        **more,
+    )
+
+
+def ask(base_url, *how, **more):
     async def once():
-        client = OpenAIClient(
-            base_url=base_url,
-            model=model,
-            api=api,
-            key="",
-            sampling=Sampling(max_tokens=max_tokens, stop="\n"),
-            timeout_seconds=timeout_seconds,
-            notes=Notes(),
-            **more,
-        )
+        client = client_of(base_url, *how, **more)
         try:
             return await client.complete("Input: hi\nOutput:")
         finally:
@@ -74,19 +78,22 @@ def test_answer_with_its_tokens(api):
         (status(500), errors.Overloaded, "500"),
         (status(503), errors.Overloaded, "503"),
         (status(401, "bad key"), errors.AuthenticationFailed, "bad key; check EASE_LLM_API_KEY"),
-        (status(403), errors.AuthenticationFailed, "check EASE_LLM_API_KEY"),
+        (status(403), errors.Forbidden, "check EASE_LLM_API_KEY"),
         (status(404), errors.ModelNotFound, r"check llm_model=test-model and llm_base_url$"),
         (status(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong, "lower k"),
         (status(400, "flagged", "content_filter"), errors.ContentRefused, "remove the row"),
         (status(422, "no such field"), errors.BadRequest, "no such field"),
-        (status(413, "too large"), errors.BadRequest, "too large"),
+        (status(413, "no"), errors.BadRequest, "no"),
         (status(405, "no such method"), errors.UnexpectedStatus, "no such method; check llm_base_url"),
         (status(451, "not in your country"), errors.UnexpectedStatus, "not in your country"),
         (status(402, "Insufficient Balance"), errors.QuotaExhausted, "add credit"),
         (status(400, NO_CREDIT, "invalid_request_error"), errors.QuotaExhausted, "add credit"),
         (status(400, f"litellm.BadRequestError: {'-' * 200} {NO_CREDIT}"), errors.QuotaExhausted, "add credit"),
         (finish("content_filter"), errors.ContentRefused, "content filter"),
+        (finish("error", "half a w"), errors.FailedAnswer, "finish_reason=error, which is no end"),
+        (finish("SAFETY", "half a w"), errors.ContentRefused, "content filter"),
         (finish("stop", ""), errors.EmptyAnswer, "answered without text"),
+        (body(b'{"error": {"code": 402, "message": "no"}}'), errors.QuotaExhausted, "answered 402: no; add credit"),
         (finish("length", ""), errors.AnswerCut, "its 8 tokens before it said anything; raise llm_thinking_tokens"),
         (body(b'{"choices": [{"mess'), errors.GarbledAnswer, "not JSON"),
         (body(b"<html>hello</html>", "text/html"), errors.GarbledAnswer, "not the OpenAI API"),
@@ -99,6 +106,22 @@ def test_failures_by_kind(fault, kind, remedy):
     with faulty_endpoint(lambda prompt: "never", fault) as server, pytest.raises(kind, match=remedy) as caught:
         ask(server.base_url, timeout_seconds=1.0)
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("content", [b'{"choices": []}', b'{"choices": null}', b'{"choices": [{"index": 0}]}'])
+def test_an_answer_without_a_message_is_of_its_prompt_once_others_were_answered(content):
+    used = b'"usage": {"prompt_tokens": 30, "completion_tokens": 5}, '
+    fault = body(content.replace(b'{"choices', b"{" + used + b'"choices'))
+    with faulty_endpoint(lambda prompt: "fine") as server:
+        server.script.on_request = lambda prompt: prompt == "b" and server.script.faults.append(fault)
+        client = client_of(server.base_url)
+        with asyncio.Runner() as runner:
+            assert runner.run(client.complete("a")).text == "fine"
+            for kind in (errors.EmptyAnswer, errors.EmptyAgain):
+                with pytest.raises(kind) as raised:
+                    runner.run(client.complete("b"))
+                assert (raised.value.prompt_tokens, raised.value.completion_tokens) == (30, 5)
+            runner.run(client.close())
 
 
 def test_an_address_without_its_version_is_asked_whether_that_is_missing():
@@ -156,19 +179,11 @@ def picky_endpoint(*refused, **how):
 
 def ask_at_once(base_url, prompts, api="chat", **more):
     async def all_at_once():
-        sampling = Sampling(max_tokens=8, stop="\n")
-        client = OpenAIClient(
-            base_url=base_url,
-            model=MODEL,
-            api=api,
-            key="",
-            sampling=sampling,
-            timeout_seconds=5.0,
-            notes=Notes(),
-            **more,
-        )
-        answers = await asyncio.gather(*(client.complete(prompt) for prompt in prompts))
-        await client.close()
+        client = client_of(base_url, api, **more)
+        try:
+            answers = await asyncio.gather(*(client.complete(prompt) for prompt in prompts))
+        finally:
+            await client.close()
         return [answer.text for answer in answers], client.left_out
 
     return asyncio.run(all_at_once())
@@ -203,6 +218,37 @@ def test_whatever_is_refused_by_name_is_left_out_from_then_on(words, code):
     assert answers + again == ["fine"] * 3
     assert told[-1] == {"temperature", "max_tokens", "max_completion_tokens"}
     assert server.sent[-1] == {"model", "messages"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "invalid temperature: only 1 is allowed for this model",
+        "`temperature` must be strictly positive",
+        "temperature should be in (0, 1]",
+        "temperature: Input should be greater than 0",
+        "Invalid value for 'temperature'",
+    ],
+)
+def test_a_temperature_that_an_endpoint_does_not_take_is_left_to_it(words):
+    with picky_endpoint("temperature", words=words) as server:
+        assert ask_at_once(server.base_url, ["a"]) == (["fine"], {"temperature"})
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("max_tokens is too large: 8. This model supports at most 4", "change llm_max_tokens or llm_thinking_tokens"),
+        ("top_p must be below 1", "change top_p in llm_extra"),
+        ("`stop`: at most 4 sequences", """by --llm-extra '{"stop": VALUE}'"""),
+    ],
+)
+def test_a_value_that_is_refused_is_named_with_where_it_is_set(words, remedy):
+    with faulty_endpoint(lambda prompt: "never", status(400, words)) as server:
+        with pytest.raises(errors.BadRequest) as raised:
+            ask(server.base_url, "completions", extra={"top_p": 1})
+        assert server.script.requests == 1
+    assert remedy in str(raised.value)
 
 
 def test_a_raw_completion_goes_without_its_stop():

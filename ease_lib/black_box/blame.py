@@ -1,0 +1,136 @@
+"""Whose fault a failure is: the prompt's, or the endpoint's.
+
+A status says little of that. A 403 is a wrong key or a filter that a text sets off, a 500 is a server that is down or a
+worker that one prompt kills. What tells them apart is what becomes of other prompts, before and after:
+
+- Others fail too: it is the endpoint. Failures of the moment are tried again (`retries.py`).
+- Others are answered before and after: it is the prompt. It gets `PromptFailed`, as a refused row does, is not tried
+  again, and others are not held up.
+
+"Again and again" is as often as would befall a prompt by chance once in a million times, by how often others fail.
+Where no other prompt was answered since it was last sent, a control is asked: one that was answered before, or a
+harmless one. So a prompt that fails costs a few requests more; a healthy endpoint is asked nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ease_lib import errors
+from ease_lib.black_box.client import Completion, LLMClient, Paid
+
+CONTROL = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
+"""A harmless prompt."""
+LEAST_FAILURES = 3
+"""Of one prompt, of a kind that time may cure, before it is to blame."""
+MOST_REFUSALS = 3
+"""Of one prompt, of another kind."""
+BY_CHANCE = 1e-6
+BY_CHANCE_REFUSED = 1e-3
+"""Likewise of another kind."""
+FEW_FAIL = 0.2
+"""Share of others up to which a prompt that fails once more is suspected."""
+REMEMBERED = 100
+"""Last prompts, by whose first requests it is judged how often others fail."""
+
+
+class BlamingClient:
+    """Gives failures of one prompt another kind than those of the endpoint."""
+
+    def __init__(self, client: LLMClient, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._failures: dict[str, int] = {}
+        """In a row, by prompt."""
+        self._failed_first: dict[str, bool] = {}
+        """Of the last prompts, whether the first request failed."""
+        self._answered_prompt = CONTROL
+        self._answered_at = self._control_failed_at = float("-inf")
+        self._control = asyncio.Lock()
+
+    async def complete(self, prompt: str, account: str = "") -> Completion:
+        spent: list[Paid] = []
+        """Beside the last request: on what led to no answer, and on controls."""
+        while True:
+            sent_at = self._clock()
+            try:
+                completion = await self._client.complete(prompt, account)
+            except errors.EndpointError as error:
+                if not error.may_be_of_prompt:
+                    raise
+                try:
+                    await self._judge(error, prompt, sent_at, spent)
+                except errors.PromptFailed as blamed:
+                    blamed.retries = len(spent)
+                    blamed.prompt_tokens, blamed.completion_tokens = _tokens(error, *spent)
+                    blamed.model = error.model
+                    raise
+                spent.append(error)
+                continue
+            self._answered(prompt)
+            if not spent:
+                return completion
+            prompt_tokens, completion_tokens = _tokens(completion, *spent)
+            return replace(
+                completion,
+                retries=completion.retries + len(spent),
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+            )
+
+    def _answered(self, prompt: str) -> None:
+        self._failures.pop(prompt, None)
+        self._met(prompt, failed=False)
+        self._answered_prompt, self._answered_at = prompt, self._clock()
+
+    async def _judge(self, error: errors.EndpointError, prompt: str, sent_at: float, spent: list[Paid]) -> None:
+        """Raises what the failure is; returns where the prompt is to be sent once more at once."""
+        self._met(prompt, failed=True)
+        failures = self._failures[prompt] = self._failures.get(prompt, 0) + 1
+        share = self._share_of_others_that_fail(prompt)
+        error.suspected = failures > 1 and share < FEW_FAIL
+        if error.retryable and (failures < LEAST_FAILURES or share**failures > BY_CHANCE):
+            raise error
+        if not await self._others_are_answered(prompt, sent_at, spent):
+            raise error
+        if not error.retryable and failures < MOST_REFUSALS and (failures < 2 or share**failures > BY_CHANCE_REFUSED):
+            return
+        del self._failures[prompt]
+        times = f"{failures} times for this prompt, while others are answered"
+        raise errors.PromptFailed(f"{error.what} ({times})") from error
+
+    def _share_of_others_that_fail(self, prompt: str) -> float:
+        others = [failed for asked, failed in self._failed_first.items() if asked != prompt]
+        return (1 + sum(others)) / (2 + len(others))
+
+    def _met(self, prompt: str, *, failed: bool) -> None:
+        if prompt not in self._failed_first:
+            self._failed_first[prompt] = failed
+            if len(self._failed_first) > REMEMBERED:
+                del self._failed_first[next(iter(self._failed_first))]
+
+    async def _others_are_answered(self, prompt: str, since: float, spent: list[Paid]) -> bool:
+        """Whether another prompt was answered since then; a control is asked where none was, once for all that ask."""
+        async with self._control:
+            if self._answered_at > since:
+                return True
+            if self._control_failed_at > since:
+                return False
+            control = self._answered_prompt if self._answered_prompt != prompt else CONTROL
+            try:
+                answer: Paid = await self._client.complete(control)
+            except errors.EndpointError as error:
+                if not error.of_prompt:
+                    self._control_failed_at = self._clock()
+                    return False
+                answer = error  # it is about the control, so the endpoint is well
+            spent.append(answer)
+            self._answered(control)
+            return True
+
+
+def _tokens(*paid: Paid) -> tuple[int, int]:
+    return sum(each.prompt_tokens for each in paid), sum(each.completion_tokens for each in paid)

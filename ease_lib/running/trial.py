@@ -1,0 +1,178 @@
+"""The trial question: the one request that is sent before a run, written as the run's own first prompt is.
+
+It has the run's template, system text, turns, stop, token limit and `llm_extra`, its first validation row, and the
+longest exemplars. So what an endpoint refuses of every request is met before anything is searched. Where it is refused,
+a harmless one in the same template tells whether all requests are, or only some rows.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ease_lib import errors
+from ease_lib.artifacts.sources import Sources
+from ease_lib.black_box.blame import CONTROL
+from ease_lib.black_box.client import Paid, Sampling, estimated_tokens
+from ease_lib.black_box.layers import BlackBox
+from ease_lib.config.sections import EndpointConfig, Parameters
+from ease_lib.errors import AnswerCut, ConfigError, EaseError, EndpointError
+from ease_lib.evaluation.objective import answer_sampling
+from ease_lib.prompts.baseline import Baseline, read_baseline
+from ease_lib.prompts.template import PromptTemplate, read_template
+from ease_lib.running.run import Run
+from ease_lib.tasks.base import Exemplar, TaskData
+
+
+class Trial(NamedTuple):
+    """The model that answered the trial question, as it calls itself, and the seconds that this took."""
+
+    model: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialQuestion:
+    """What is asked.
+
+    Args:
+        prompt: the run's own.
+        harmless: in the same template, without a row of the data.
+    """
+
+    prompt: str
+    harmless: str
+    sampling: Sampling
+
+
+def trial_question(parameters: Parameters, data: TaskData | None, sources: Sources) -> TrialQuestion:
+    """
+    Args:
+        data: the run's, where they are known; else the prompt is the harmless one.
+    """
+    template, baseline = PromptTemplate(), None
+    with suppress(EaseError):  # each is reported where it is looked at itself
+        template = read_template(parameters.task.prompt, sources)
+        baseline = read_baseline(parameters.task.baseline, sources)
+    one, two = (_made_up(number, template, baseline) for number in ("1", "2"))
+    query, pool = (data.validation[0], data.pool) if data and data.validation and data.pool else (two, (one,))
+    return TrialQuestion(
+        prompt=template.render(_longest(pool, query, template, parameters), query),
+        harmless=template.render([one], two),
+        sampling=answer_sampling(pool, parameters.endpoint, template, baseline),
+    )
+
+
+def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seconds: float) -> tuple[Trial, str]:
+    """The answer, and what is to be said of it.
+
+    Args:
+        patience_seconds: how long failures are tried again.
+
+    Raises:
+        EndpointError, ConfigError: where the run's prompts would not be answered.
+    """
+    endpoint = parameters.endpoint
+    with run.trial(with_patience(endpoint, patience_seconds), question.sampling) as black_box:
+        start = time.perf_counter()
+        try:
+            answer, notice = _asked(black_box, question.prompt), ""
+        except EndpointError as error:
+            if not (error.of_prompt or error.may_be_of_prompt):
+                raise
+            answer, notice = _harmless(black_box, question, error, endpoint)
+        took = time.perf_counter() - start
+    if not notice and isinstance(answer, AnswerCut):
+        notice = f"the trial question: {answer}"
+    elif not notice and answer.cut:
+        limit = black_box.asked.sampling.max_tokens
+        notice = (
+            f"the answer to the trial question was cut at {limit} tokens; if it thinks aloud, raise llm_thinking_tokens"
+        )
+    return Trial(answer.model, took), notice
+
+
+def with_patience(endpoint: EndpointConfig, patience_seconds: float) -> EndpointConfig:
+    """With little time for the first answer; one prompt that is refused stops no others."""
+    deadline = min(endpoint.llm_deadline_seconds, patience_seconds)
+    return replace(endpoint, llm_deadline_seconds=deadline, llm_failures="skip")
+
+
+def _asked(black_box: BlackBox, prompt: str) -> Paid:
+    try:
+        return black_box.loop.run(black_box.client.complete(prompt))
+    except AnswerCut as error:
+        return error
+
+
+def _harmless(
+    black_box: BlackBox, question: TrialQuestion, error: EndpointError, endpoint: EndpointConfig
+) -> tuple[Paid, str]:
+    """The harmless question's answer, and that the run's own prompt is not answered."""
+    if isinstance(error, errors.ConnectionFailed | errors.EndpointTimeout) or question.harmless == question.prompt:
+        raise _of_every_request(error) from error
+    try:
+        answer = _asked(black_box, question.harmless)
+    except EndpointError as other:
+        if other.may_be_of_prompt and question.harmless != CONTROL and _is_answered(black_box, CONTROL):
+            raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
+        raise _of_every_request(other) from error
+    if not error.of_prompt:
+        try:
+            return _asked(black_box, question.prompt), ""  # it was a fault of the moment
+        except EndpointError as again:
+            error = again
+    if isinstance(error, errors.ContextTooLong) and endpoint.llm_failures == "stop":
+        raise error
+    return answer, (
+        f"the trial question, with rows of this run, is not answered, and a harmless one in its place is: {error}; "
+        f"llm_failures={endpoint.llm_failures} decides what becomes of such rows"
+    )
+
+
+def _is_answered(black_box: BlackBox, prompt: str) -> bool:
+    try:
+        _asked(black_box, prompt)
+    except EndpointError:
+        return False
+    return True
+
+
+def _of_every_request(error: EndpointError) -> EaseError:
+    """What is refused of a harmless question too; the remedy of a row does not help."""
+    if not error.of_prompt or isinstance(error, errors.ContextTooLong):
+        return error
+    remedy = str(error).removeprefix(error.what).removeprefix("; ")
+    if not isinstance(error, errors.BadRequest) or not remedy:
+        remedy = "change prompt, llm_api or llm_extra"
+    return ConfigError(f"{error.what}, and so it would every request of this run; {remedy}")
+
+
+def _made_up(text: str, template: PromptTemplate, baseline: Baseline | None) -> Exemplar:
+    columns = dict.fromkeys((*template.columns, *(baseline.columns if baseline else ())))
+    return Exemplar(-1, text, (text,), fields=tuple((column, text) for column in columns))
+
+
+def _longest(
+    pool: tuple[Exemplar, ...], query: Exemplar, template: PromptTemplate, parameters: Parameters
+) -> list[Exemplar]:
+    """As many exemplars as a sequence has, the longest that `max_prompt_tokens` leaves room for."""
+    settings = parameters.optimizer
+    most = (
+        settings.max_prompt_tokens - estimated_tokens(template.render([], query)) if settings.max_prompt_tokens else 0
+    )
+    chosen: list[Exemplar] = []
+    for tokens, row in sorted(((estimated_tokens(template.exemplar(row)), row) for row in pool), key=_tokens):
+        if len(chosen) == settings.k:
+            break
+        if not settings.max_prompt_tokens or tokens <= most:
+            chosen.append(row)
+            most -= tokens
+    return chosen
+
+
+def _tokens(counted: tuple[int, Exemplar]) -> int:
+    """Longest first."""
+    return -counted[0]
