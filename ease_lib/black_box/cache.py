@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store
 from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.endpoint_notes import Versions
 from ease_lib.black_box.llm_identity import AnswerKeys, LLMIdentity
 from ease_lib.digests import sha256_of_text
 from ease_lib.errors import StoreError
@@ -187,6 +188,7 @@ class CachingClient:
         asked: all that decides an answer beside the prompt.
         notes: of the stage that asks.
         left_out: parameters that the endpoint is known to refuse by now; part of the identity too.
+        versions: of the model behind the name, each of which has answers of its own; None where there is one only.
     """
 
     def __init__(
@@ -196,13 +198,15 @@ class CachingClient:
         asked: LLMIdentity,
         notes: Notes,
         left_out: Callable[[], frozenset[str]] = frozenset,
+        versions: Versions | None = None,
     ) -> None:
         self._client = client
+        self._versions = versions
         self._cache = cache
         self._asked = asked
         self._notes = notes
         self._left_out = left_out
-        self._by_left_out: dict[frozenset[str], AnswerKeys] = {}
+        self._known_keys: dict[tuple[str, frozenset[str]], AnswerKeys] = {}
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
@@ -226,21 +230,35 @@ class CachingClient:
             del self._under_way[key]
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
+        known = await self._kept(key, prompt)
+        if known is not None:
+            self._notes.answered_from_cache()
+            if self._versions:
+                self._versions.met(known.model)
+            return replace(known, cached=not account or known.account != account)
+        completion = await self._client.complete(prompt, account)
+        generation = self._versions.generation_of(completion.model) if self._versions else self._asked.generation
+        keys = self._keys(generation)  # anew: it may have refused a parameter
+        await self._cache.put(keys.key(prompt), completion, self._notes)
+        return completion
+
+    async def _kept(self, key: str, prompt: str) -> Completion | None:
         known = await self._cache.get(key, self._notes)
         if known is None and (former := self._keys().former_key(prompt)):
             known = await self._cache.get(former, self._notes)
-        if known is not None:
-            self._notes.answered_from_cache()
-            return replace(known, cached=not account or known.account != account)
-        completion = await self._client.complete(prompt, account)
-        await self._cache.put(self._keys().key(prompt), completion, self._notes)  # it may have refused a parameter
-        return completion
+        for generation, since in self._versions.beside if known is None and self._versions else ():
+            known = await self._cache.get(self._keys(generation).key(prompt), self._notes)
+            if known is not None and known.answered_at >= since:
+                return known
+            known = None
+        return known
 
-    def _keys(self) -> AnswerKeys:
-        left_out = self._left_out()
-        if left_out not in self._by_left_out:
-            self._by_left_out[left_out] = self._asked.answer_keys(left_out)
-        return self._by_left_out[left_out]
+    def _keys(self, generation: str = "") -> AnswerKeys:
+        named = generation or self._asked.generation, self._left_out()
+        if named not in self._known_keys:
+            asked = replace(self._asked, generation=named[0])
+            self._known_keys[named] = asked.answer_keys(named[1])
+        return self._known_keys[named]
 
 
 def object_name(key: str) -> str:

@@ -173,6 +173,7 @@ class OpenAIClient:
         headers: sent with every request.
         left_out: parameters that the endpoint is known to refuse.
         on_refusal: told of each parameter that it refuses from now on.
+        on_answer: told of each answer what the model calls itself.
         remedies: what messages advise.
 
     `answered` counts the answers that came from the endpoint.
@@ -192,6 +193,7 @@ class OpenAIClient:
         headers: Mapping[str, str] = MappingProxyType({}),
         left_out: Collection[str] = (),
         on_refusal: Callable[[frozenset[str]], None] = lambda left_out: None,
+        on_answer: Callable[[str], None] = lambda model: None,
         remedies: Remedies = REMEDIES,
     ) -> None:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
@@ -207,6 +209,7 @@ class OpenAIClient:
         self.left_out = frozenset(left_out)
         self._taken = self._taken_parameters()
         self._on_refusal = on_refusal
+        self._on_answer = on_answer
         self._remedies = remedies
         self._empty = EmptyAnswers()
         self._was_cut = False
@@ -294,6 +297,7 @@ class OpenAIClient:
             self._was_cut = True
             logger.info("notice: an answer of %s was cut at its limit of tokens; the report counts such", self._model)
         self._notes.answered(completion.model, str(fingerprint or ""))
+        self._on_answer(completion.model)
         return completion
 
     def _message(self, choice: Mapping[str, Any]) -> dict[str, Any] | None:

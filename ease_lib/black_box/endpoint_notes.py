@@ -1,8 +1,13 @@
-"""What is known of an endpoint from run to run, in `store_uri`: what it refuses, and which kept answers are current.
+"""What is known of an endpoint from run to run, in `store_uri`: what it refuses, and which kept answers are whose.
 
-Kept answers belong to a generation. A new one begins when the model behind the name is another one, as its own revision
-says, or as `llm_refresh` asks for: then nothing that was answered before is used. Older generations stay where they
-are, for the lineage of the runs that rest on them.
+Kept answers belong to a generation, named by the revision of the model that gave them, as it calls itself. Behind one
+name the model may change: then another generation is used, and when it changes back, the former one. `llm_refresh` may
+ask for a new one of the same revision. Older generations stay where they are, for the lineage of the runs that rest on
+them.
+
+A run keeps the generation that it began with. Answers that another revision gives it meanwhile are kept under that
+one's, and found by whatever continues the run. Where both answer by turns (a balancer in front of two versions), each
+finds what the other was asked since, so that nothing is paid twice.
 
 A note carries its own digest, so who changed one by hand is told of it, by the next run and by `lineage verify`. Later
 runs change it by right.
@@ -12,6 +17,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -32,32 +38,82 @@ logger = logging.getLogger("ease")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Generation:
+    """Kept answers of one revision of the model.
+
+    Args:
+        answers: its name, part of the keys of its answers.
+        since: when it began (ISO 8601), empty for the first.
+        revision: what the model called itself, where that is more than the name it was asked by; empty is unknown.
+        probe: answers to the fixed prompts, by prompt.
+        beside: generations whose answers count too, by name, from when on (ISO 8601).
+    """
+
+    answers: str = FIRST
+    since: str = ""
+    revision: str = ""
+    probe: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    def fits(self, revision: str, probe: Mapping[str, str]) -> bool:
+        """Whether its answers may be those of the model that now calls itself so, and answers so."""
+        same = not (revision and self.revision) or revision == self.revision
+        return same and all(self.probe.get(prompt, answer) == answer for prompt, answer in probe.items())
+
+
+@dataclass(frozen=True, kw_only=True)
 class EndpointKnowledge:
     """What is known of an endpoint.
 
     Args:
         left_out: parameters that it refuses.
-        answers: the current generation.
-        since: when that began (ISO 8601), empty for the first.
-        revision: what the model called itself, where that is more than the name it was asked by.
-        probe: answers to the fixed prompts, by prompt.
+        current: the generation that a run takes that does not know better.
+        earlier: others, the latest first.
     """
 
     left_out: tuple[str, ...] = ()
-    answers: str = FIRST
-    since: str = ""
-    revision: str = ""
-    probe: Mapping[str, str] = field(default_factory=dict)
+    current: Generation = field(default_factory=Generation)
+    earlier: tuple[Generation, ...] = ()
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        return (self.current, *self.earlier)
+
+    def named(self, answers: str) -> Generation:
+        """The generation of this name; one that nothing is known of, where it is not known."""
+        return next((each for each in self.generations if each.answers == answers), Generation(answers=answers))
+
+    def with_current(self, current: Generation) -> EndpointKnowledge:
+        others = (each for each in self.generations if each.answers != current.answers)
+        return replace(self, current=current, earlier=tuple(others))
+
+    def with_changed(self, changed: Generation) -> EndpointKnowledge:
+        """The current one stays so."""
+        if changed.answers == self.current.answers:
+            return replace(self, current=changed)
+        others = tuple(each for each in self.earlier if each.answers != changed.answers)
+        return replace(self, earlier=(changed, *others))
+
+    def begun(self, revision: str, stamp: str, probe: Mapping[str, str]) -> Generation:
+        """A new one, named by its revision, unless there are answers of that name."""
+        is_taken = not revision or any(each.answers == revision for each in self.generations)
+        name = f"{stamp} {revision}".strip() if is_taken else revision
+        return Generation(answers=name, since=stamp, revision=revision, probe=probe)
 
 
-class _Note(TypedDict):
-    """As it is kept; older versions kept no digest."""
-
-    left_out: list[str]
+class _Generation(TypedDict):
     answers: str
     since: str
     revision: str
     probe: dict[str, str]
+    beside: NotRequired[dict[str, str]]
+
+
+class _Note(_Generation):
+    """As it is kept, the current generation first; older versions kept no others, and the oldest no digest."""
+
+    left_out: list[str]
+    earlier: NotRequired[list[_Generation]]
     digest: NotRequired[str]
 
 
@@ -82,8 +138,8 @@ class EndpointNotes:
 
     def refreshed(
         self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None
-    ) -> EndpointKnowledge:
-        """The notes for a run that begins: of a new generation where there is a reason for one.
+    ) -> Generation:
+        """The generation for a run that begins: of the revision that answers now, or a new one where there is reason.
 
         Args:
             policy: `llm_refresh`.
@@ -91,15 +147,40 @@ class EndpointNotes:
             probe: its answers to the fixed prompts; only for the policy `probe`.
         """
         moment = now or datetime.now(UTC)
+        stamp = moment.isoformat(timespec="microseconds")
 
-        def change(notes: EndpointKnowledge) -> EndpointKnowledge:
-            met = replace(notes, revision=revision or notes.revision, probe={**notes.probe, **probe})
-            if not _is_due(notes, policy, revision, probe, moment):
-                return met
-            stamp = moment.isoformat(timespec="microseconds")
-            return replace(met, answers=f"{stamp} {revision}".strip(), since=stamp)
+        def change(known: EndpointKnowledge) -> EndpointKnowledge:
+            found = next((each for each in known.generations if each.fits(revision, probe)), None)
+            if found is None or _is_due(found, policy, moment):
+                return known.with_current(known.begun(revision, stamp, probe))
+            met = replace(found, revision=revision or found.revision, probe={**found.probe, **probe})
+            return known.with_current(met)
 
-        return self._change(change)
+        return self._change(change).current
+
+    def mixed(self, own: str, revision: str, since: str, *, by_turns: bool) -> Generation:
+        """The generation of another revision that answers a run of generation `own`, whose answers count for that run
+        too; and its own for the other, where both answer by turns.
+
+        Args:
+            since: when the run began (ISO 8601).
+        """
+
+        def change(known: EndpointKnowledge) -> EndpointKnowledge:
+            other = next((each for each in known.generations if each.revision == revision), None)
+            other = other or known.begun(revision, since, {})
+            mine = known.named(own)
+            if by_turns:
+                other = replace(other, beside={own: since, **other.beside})
+            mine = replace(mine, beside={other.answers: since, **mine.beside})
+            return known.with_changed(other).with_changed(mine)
+
+        changed = self._change(change)
+        return next(each for each in changed.generations if each.revision == revision)
+
+    def keep_revision(self, own: str, revision: str) -> None:
+        """The generation of this name is of this revision, which was not known."""
+        self._change(lambda known: known.with_changed(replace(known.named(own), revision=revision)))
 
     def _read(self) -> tuple[EndpointKnowledge, bytes | None]:
         content = self._store.read(self._name) if self._store else None
@@ -118,10 +199,8 @@ class EndpointNotes:
         self._goes_by(content)
         return EndpointKnowledge(
             left_out=tuple(found["left_out"]),
-            answers=found["answers"],
-            since=found["since"],
-            revision=found["revision"],
-            probe=found["probe"],
+            current=_generation(found),
+            earlier=tuple(map(_generation, found.get("earlier", []))),
         ), content
 
     def _damaged(self, why: str) -> StoreError:
@@ -137,7 +216,8 @@ class EndpointNotes:
             changed = change(notes)
             if self._store is None or (before and changed == notes):
                 return changed
-            said = {**self._asked, **asdict(changed)}
+            current, earlier = asdict(changed.current), [asdict(each) for each in changed.earlier]
+            said = {**self._asked, "left_out": list(changed.left_out), **current, "earlier": earlier}
             content = json.dumps({**said, "digest": _digest(said)}).encode()
             if self._store.swap(self._name, content, before):
                 self._goes_by(content)
@@ -162,13 +242,86 @@ def is_whole(content: bytes) -> bool:
         return False
 
 
-def _is_due(notes: EndpointKnowledge, policy: str, revision: str, probe: Mapping[str, str], moment: datetime) -> bool:
-    if revision and notes.revision and revision != notes.revision:
-        return True
-    if policy == "probe":
-        known = [prompt for prompt in probe if prompt in notes.probe]
-        return any(probe[prompt] != notes.probe[prompt] for prompt in known)
+def _generation(found: _Generation) -> Generation:
+    names = ("answers", "since", "revision", "probe")
+    return Generation(**{name: found[name] for name in names}, beside=found.get("beside", {}))  # type: ignore[literal-required]
+
+
+def _is_due(generation: Generation, policy: str, moment: datetime) -> bool:
     if policy.isdigit():
-        since = datetime.fromisoformat(notes.since) if notes.since else None
+        since = datetime.fromisoformat(generation.since) if generation.since else None
         return since is None or moment - since > timedelta(days=int(policy))
     return policy == "always"
+
+
+TURNS = 3
+"""So often the first revision must have answered again after another one, for both to answer by turns: an answer that
+was under way when the model changed may come late."""
+
+
+class Versions:
+    """Which generation the answers of one run belong to, whichever revision of the model gives them.
+
+    Args:
+        notes: of the endpoint.
+        asked: by this name.
+        generation: of the run; empty is the current one.
+    """
+
+    def __init__(self, notes: EndpointNotes, asked: LLMIdentity, generation: str = "") -> None:
+        self._notes = notes
+        self._model = asked.model
+        known = notes.read()
+        own = known.named(generation) if generation else known.current
+        self.own = own.answers
+        self._revision = own.revision
+        self._began = datetime.now(UTC).isoformat(timespec="seconds")
+        self._names = {each.revision: each.answers for each in known.generations if each.revision} | {
+            self._revision: own.answers
+        }
+        self._beside = dict(own.beside)
+        self._last = ""
+        """The other revision that gave the last answer; empty where it was the run's own."""
+        self._turns: Counter[str] = Counter()
+        self._first, self._was_mixed = "", False
+
+    @property
+    def beside(self) -> list[tuple[str, str]]:
+        """Other generations whose answers count, with the time from which on."""
+        return list(self._beside.items())
+
+    def generation_of(self, model: str) -> str:
+        """Of an answer that the endpoint gave now, by what the model calls itself."""
+        revision = model if model != self._model else ""
+        if revision and not self._revision:
+            self._revision = revision
+            self._names[revision] = self.own
+            self._notes.keep_revision(self.own, revision)
+        if not revision or revision == self._revision:
+            self._turns[self._last] += 1
+            if self._last and self._turns[self._last] == TURNS:
+                self._mixed_with(self._last, by_turns=True)
+            self._last = ""
+            return self.own
+        if revision not in self._names or self._names[revision] not in self._beside:
+            self._mixed_with(revision, by_turns=False)
+        self._last = revision
+        return self._names[revision]
+
+    def met(self, model: str) -> None:
+        """Say it once where an answer, new or kept, is of another revision than the run's, or than the first."""
+        if self._was_mixed or model == self._model:
+            return
+        self._first = self._revision or self._first or model
+        if model == self._first:
+            return
+        self._was_mixed = True
+        logger.info(
+            "notice: answers of %s are of two versions, %s and %s; scores compare them as if they were one",
+            *(self._model, self._first, model),
+        )
+
+    def _mixed_with(self, revision: str, *, by_turns: bool) -> None:
+        other = self._notes.mixed(self.own, revision, self._began, by_turns=by_turns)
+        self._names[revision] = other.answers
+        self._beside.setdefault(other.answers, self._began)

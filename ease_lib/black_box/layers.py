@@ -34,7 +34,7 @@ from ease_lib.black_box.client import (
     Sampling,
 )
 from ease_lib.black_box.concurrency import AdaptiveClient
-from ease_lib.black_box.endpoint_notes import EndpointNotes
+from ease_lib.black_box.endpoint_notes import EndpointNotes, Versions
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import FunctionClient, OwnFunction
 from ease_lib.black_box.llm_identity import LLMIdentity
@@ -60,6 +60,7 @@ class LayerContext:
 
     Args:
         left_out: parameters that the endpoint is known to refuse by now.
+        versions: of the model behind the name.
         is_judge: its answers are verdicts, one of which that is refused stops no others.
     """
 
@@ -68,6 +69,7 @@ class LayerContext:
     around: LLMEnvironment
     schedules: tuple[SharedRate | None, SharedRate | None]
     left_out: Callable[[], frozenset[str]]
+    versions: Versions
     is_judge: bool
 
     @property
@@ -99,7 +101,7 @@ def _retrying(inner: LLMClient, at: LayerContext) -> LLMClient:
 def _cached(inner: LLMClient, at: LayerContext) -> LLMClient:
     if at.around.cache is None:
         return inner
-    return CachingClient(inner, at.around.cache, at.asked, at.around.sources.notes, at.left_out)
+    return CachingClient(inner, at.around.cache, at.asked, at.around.sources.notes, at.left_out, at.versions)
 
 
 LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (
@@ -179,6 +181,7 @@ class BlackBox:
 class _Wire(NamedTuple):
     asked: LLMIdentity
     client: InnermostClient
+    versions: Versions
 
 
 def connect(
@@ -214,6 +217,7 @@ def connect(
         around=around,
         schedules=schedules(config, wire.asked, around.store),
         left_out=lambda: wire.client.left_out,
+        versions=wire.versions,
         is_judge=judge is not None,
     )
     client: LLMClient = wire.client
@@ -241,8 +245,9 @@ def _function(
     asked = LLMIdentity(
         endpoint=endpoint, model=own.name, api=_api(config, sampling), sampling=sampling, extra=config.extra
     )
-    asked = _of_generation(asked, generation, EndpointNotes(around.store, asked, around.sources.notes))
-    return _Wire(asked, FunctionClient(own, config.llm_concurrency, around.sources.notes))
+    versions = Versions(EndpointNotes(around.store, asked, around.sources.notes), asked, generation)
+    client = FunctionClient(own, config.llm_concurrency, around.sources.notes)
+    return _Wire(replace(asked, generation=versions.own), client, versions)
 
 
 def _served(
@@ -261,6 +266,7 @@ def _served(
         extra=config.extra,
     )
     kept = EndpointNotes(around.store, asked, around.sources.notes)
+    versions = Versions(kept, asked, generation)
     client = OpenAIClient(
         base_url=url,
         model=asked.model,
@@ -273,13 +279,10 @@ def _served(
         headers=headers,
         left_out=kept.read().left_out,
         on_refusal=kept.keep_left_out,
+        on_answer=versions.met,
         remedies=remedies,
     )
-    return _Wire(_of_generation(asked, generation, kept), client)
-
-
-def _of_generation(asked: LLMIdentity, generation: str, kept: EndpointNotes) -> LLMIdentity:
-    return replace(asked, generation=generation or kept.read().answers)
+    return _Wire(replace(asked, generation=versions.own), client, versions)
 
 
 def _headers(config: EndpointConfig) -> Mapping[str, str]:

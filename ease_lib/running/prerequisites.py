@@ -137,11 +137,14 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
             probe = black_box.loop.run(_probed(black_box.client))
         named = trials[endpoint].model
         revision = named if named != model else ""
-    before = notes.read().answers
-    answers_now = notes.refreshed(endpoint.llm_refresh, revision, probe).answers
-    if answers_now != before:
-        logger.info("notice: kept answers of %s are put aside, and everything is asked anew", model)
-    return answers_now
+    before = notes.read()
+    now = notes.refreshed(endpoint.llm_refresh, revision, probe)
+    if now.answers != before.current.answers:
+        is_known = any(now.answers == each.answers for each in before.earlier)
+        which = f"{model} is {now.revision} again" if is_known and now.revision else f"{model} is as it was once"
+        what = f"{which}, and what that one answered is used" if is_known else f"kept answers of {model} are put aside"
+        logger.info("notice: %s%s", what, "" if is_known else ", and everything is asked anew")
+    return now.answers
 
 
 async def _probed(client: LLMClient) -> dict[str, str]:

@@ -164,7 +164,9 @@ def _longest(
         settings.max_prompt_tokens - estimated_tokens(template.render([], query)) if settings.max_prompt_tokens else 0
     )
     chosen: list[Exemplar] = []
-    for tokens, row in sorted(((estimated_tokens(template.exemplar(row)), row) for row in pool), key=_tokens):
+    for tokens, row in sorted(
+        ((estimated_tokens(template.exemplar(row) + template.between), row) for row in pool), key=_tokens
+    ):
         if len(chosen) == settings.k:
             break
         if not settings.max_prompt_tokens or tokens <= most:

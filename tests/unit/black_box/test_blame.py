@@ -111,7 +111,7 @@ def test_a_key_that_is_revoked_within_a_run_is_not_blamed_on_rows():
         )
         with pytest.raises(errors.Forbidden, match="check EASE_LLM_API_KEY"):
             evaluated(server, "skip", llm_concurrency=8)
-        assert server.script.requests <= 20 + 2 * 8 + 1
+        assert server.script.requests < 20 + 4 * 8, "those in flight once more, and a control"
 
 
 def test_an_endpoint_that_goes_down_is_not_blamed_on_rows():
