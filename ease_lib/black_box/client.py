@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from ease_lib import errors
+from ease_lib.black_box.cut_prompts import CutPrompts
 from ease_lib.black_box.endings import BROKEN, CUT, REFUSED, ending_of
 from ease_lib.black_box.failures import Refusal, Remedies, named_failure
 from ease_lib.black_box.transport import Transport
@@ -212,6 +213,7 @@ class OpenAIClient:
         self._on_answer = on_answer
         self._remedies = remedies
         self._empty = EmptyAnswers()
+        self._cut_prompts = CutPrompts()
         self._was_cut = False
         self.answered = 0
 
@@ -288,6 +290,12 @@ class OpenAIClient:
             cut=ending == CUT,
         )
         self._notes.paid(completion.prompt_tokens, completion.completion_tokens)
+        if cut := self._cut_prompts.met(estimated_tokens(prompt), prompt_tokens):
+            logger.info(
+                "notice: %s %s: it may cut them, so that the model sees a part only; raise its window (with Ollama "
+                "num_ctx), or lower k or max_prompt_tokens",
+                *(self._shown_url, cut),
+            )
         says_nothing = self._api == "completions" and isinstance(content, str) and not content.strip()
         if ending in (REFUSED, BROKEN) or not (completion.text.strip() or says_nothing):
             failure = self._without_text(prompt, message, ending, finish) if message else self._silent(prompt, ending)
