@@ -12,6 +12,7 @@ from typing import Any
 
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Moment, Row
+from ease_lib.tasks.missing import is_missing
 from ease_lib.tasks.records import Record
 
 Parts = tuple[tuple[str, str | None], ...]
@@ -222,7 +223,7 @@ def is_empty(value: Any) -> bool:
         return not value or value.isspace()
     if isinstance(value, list):
         return not value or any(is_empty(item) for item in value)
-    return value is None or value != value or not cell_text(value).strip()
+    return is_missing(value) or not cell_text(value).strip()
 
 
 def cell_text(value: Any) -> str:
@@ -242,9 +243,9 @@ def _json_text(value: Any) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """With null where a number is none (NaN), which is no JSON."""
+    """Return the value with null for what is missing: JSON has no NaN."""
     if isinstance(value, dict):
         return {str(name): _json_value(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    return None if isinstance(value, float) and value != value else value
+    return None if is_missing(value) else value
