@@ -1,6 +1,5 @@
 """Every library's way to say that there is no value, and values that look like it and are not."""
 
-import importlib
 from decimal import Decimal
 
 import numpy as np
