@@ -13,7 +13,7 @@ from typing import Any
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Moment, Row
 from ease_lib.tasks.missing import is_missing
-from ease_lib.tasks.records import Record
+from ease_lib.tasks.places import Record
 
 Parts = tuple[tuple[str, str | None], ...]
 """Pairs of text and the column that follows it; None where no column does."""

@@ -20,7 +20,8 @@ from typing import Any
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import HALF_CHARACTER, Moment, Readable, Row, TaskSource
 from ease_lib.tasks.columns import Columns, moment_of
-from ease_lib.tasks.records import COMPRESSED, Place, Record, RecordFile, Records, shown
+from ease_lib.tasks.places import Place, Record, Records, shown
+from ease_lib.tasks.records import COMPRESSED, RecordFile
 from ease_lib.tasks.sample import Limit, Sample
 from ease_lib.words import grouped
 
@@ -190,7 +191,7 @@ def _where(place: Place) -> str:
 
 def _read(file: RecordFile, columns: Columns, limits: Limits, split: str = ROWS) -> _Table:
     """Rows of one file within a limit; every record is looked at."""
-    table = _read_records(file.records(), file.name, columns, limits, split)
+    table = file.read(lambda records: _read_records(records, file.name, columns, limits, split))
     table.notices += file.notices
     return table.usable()
 
@@ -304,7 +305,9 @@ def check_head(file: Readable, columns: Columns, rows: int, encoding: str = "") 
         DataError: as `table_source`.
     """
     table = RecordFile(file, columns.all, encoding, columns.remedy)
-    head = _read_records(itertools.islice(table.records(), rows), table.name, columns, _everything, ROWS)
+    head = table.read(
+        lambda records: _read_records(itertools.islice(records, rows), table.name, columns, _everything, ROWS)
+    )
     if head.seen < rows:
         head.usable()
     return table.row_count()

@@ -16,7 +16,7 @@ from ease_lib.tasks.records import RecordFile
 
 
 def records(path, wanted=("text", "label"), encoding=""):
-    return [record for _, record in RecordFile(path, wanted, encoding).records()]
+    return [record for _, record in RecordFile(path, wanted, encoding).read(list)]
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_spreadsheet_gives_what_people_see(write_xlsx):
         ]
     )
     file = RecordFile(path, ("text", "label"))
-    found = list(file.records())
+    found = file.read(list)
     assert [place for place, _ in found] == [("sheet 'Sheet 0', row", number, 0) for number in (3, 5, 6, 7, 8)]
     assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
     assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
@@ -100,7 +100,7 @@ def test_a_spreadsheet_gives_what_people_see(write_xlsx):
 
 def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
     file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
-    assert [record for _, record in file.records()] == [{"text": "a"}]
+    assert [record for _, record in file.read(list)] == [{"text": "a"}]
     assert file.notices == [
         "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another one as a file of its own"
     ]
@@ -128,7 +128,7 @@ def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
 def test_json_on_long_lines(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr("ease_lib.tasks.records.READ_CHARACTERS", 7)
+    monkeypatch.setattr("ease_lib.tasks.json_records.READ_CHARACTERS", 7)
     rows = [{"text": f"row {number} ]é", "label": "ab" * number} for number in range(20)]
     text = json.dumps(rows, ensure_ascii=False) if suffix == ".json" else "\n".join(map(json.dumps, rows))
     (tmp_path / f"t{suffix}").write_text(text, encoding="utf-8")
@@ -141,7 +141,7 @@ def test_an_array_on_one_line_is_read_in_time_that_goes_with_its_length(tmp_path
     def seconds(count):
         (tmp_path / "t.json").write_text(f"[{', '.join([row] * count)}]", encoding="utf-8")
         start = time.perf_counter()
-        assert sum(1 for _ in RecordFile(tmp_path / "t.json", ["text"]).records()) == count
+        assert RecordFile(tmp_path / "t.json", ["text"]).read(lambda records: sum(1 for _ in records)) == count
         return time.perf_counter() - start
 
     assert seconds(80_000) < 20 * seconds(8_000) + 0.1, "ten times as much"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.tasks import records, table
+from ease_lib.tasks import json_records, table
 from ease_lib.tasks.base import Row
 from ease_lib.tasks.columns import Columns
 from ease_lib.tasks.sample import Limit, Sample
@@ -110,7 +110,7 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl: none of its 1 rows can be used: column 'text'"),
-        ("t.jsonl", "[1]", "t.jsonl, line 1: a JSON object is needed, found list"),
+        ("t.jsonl", "[1]", "t.jsonl, item 1: a JSON object is needed, found int"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
         ("t.csv", "\n\n", "t.csv has no rows"),
@@ -146,7 +146,7 @@ def test_other_delimiters_than_the_comma_are_found(tmp_path, suffix, delimiter):
 
 
 def test_an_array_of_any_length_is_read_item_by_item(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "READ_CHARACTERS", 16)
+    monkeypatch.setattr(json_records, "READ_CHARACTERS", 16)
     path = tmp_path / "t.json"
     items = [{"text": f'[{{{number}, "]', "label": "é" * number or "-"} for number in range(50)]
     for indent in (None, 2):
