@@ -34,6 +34,7 @@ from ease_lib.running.bar import Bar
 from ease_lib.running.inline import run_inline
 from ease_lib.running.run import SILENT, Caller, Host
 from ease_lib.signals import sigterm_as_interrupt
+from ease_lib.tasks.columns import joined_names
 from ease_lib.tasks.missing import plain_value
 
 Made = TypeVar("Made")
@@ -227,7 +228,7 @@ def _as_value(value: object) -> object:
     """A parameter as the command line takes it."""
     if isinstance(value, Mapping):
         return json.dumps(dict(value))
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return joined_names(list(map(str, value))) if isinstance(value, list | tuple) else value
 
 
 def _check_names(llm: str | Function, metric: str | OwnMetric, llm_model: object) -> None:

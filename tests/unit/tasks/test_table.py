@@ -255,7 +255,6 @@ def test_a_template_with_a_column_that_is_not_there(write_csv):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{a.b}", "is more or less than a column's name"),
         ("{a[0]}", "is more or less than a column's name"),
         ("{a!r}", "is more or less than a column's name"),
         ("{a:>10}", "is more or less than a column's name"),
