@@ -18,6 +18,8 @@ _MARKS = (
 )
 _LOOKED_AT = 4096
 """Bytes of a file without a mark."""
+_LAST_PLANE = 0x10
+"""Of Unicode: the second byte of a character in UTF-32 is no larger."""
 _FEWEST_ZEROS = 1 / 20
 """Share of bytes; UTF-16 has a zero in each delimiter and line break, other text has none."""
 
@@ -36,9 +38,9 @@ def _by_zeros(begins: bytes) -> str:
     if begins.count(0) < max(1, _FEWEST_ZEROS * len(begins)):
         return "utf-8"
     zeros = [begins[place::4].count(0) for place in range(4)]
-    if units and min(zeros[2:]) >= units:
+    if units and zeros[3] >= units and max(begins[2::4]) <= _LAST_PLANE:
         return "utf-32-le"
-    if units and min(zeros[:2]) >= units:
+    if units and zeros[0] >= units and max(begins[1::4]) <= _LAST_PLANE:
         return "utf-32-be"
     return "utf-16-le" if zeros[1] + zeros[3] > zeros[0] + zeros[2] else "utf-16-be"
 

@@ -21,8 +21,8 @@ from ease_lib.words import cut, grouped
 
 CELL_ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
 """What a spreadsheet shows where a formula has no value."""
-COMPUTED_TEXT = "str"
-"""Kind of a cell whose formula was calculated, and gave a text."""
+CALCULATED = ("str", "e")
+"""Kinds of a cell whose formula was calculated, and gave a text or an error."""
 _DIGITS = re.compile(r'(?:0|"[^"]*"|\\.|[-/ ()])+')
 """A number format of digits that are always shown, and of text: `000`, `000-00-0000`, `"ID-"0000`."""
 _DIGIT = re.compile(r'"([^"]*)"|\\(.)|(.)')
@@ -131,7 +131,7 @@ class _Gaps:
                 for below in range(area.min_row + 1, area.max_row + 1)
             }
         formula = self._sheet.cell(number, place + 1)
-        if formula.data_type == "f" and getattr(cell, "data_type", "") != COMPUTED_TEXT:
+        if formula.data_type == "f" and getattr(cell, "data_type", "") not in CALCULATED:
             raise DataError(
                 f"{self._name}, {shown((self._unit, number, 0))}: column {column!r} holds the formula "
                 f"{cut(str(getattr(formula.value, 'text', formula.value)), 60)}, and the file does not hold its value; "

@@ -4,9 +4,7 @@ import codecs
 import gzip
 import json
 import time
-from datetime import date, datetime
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,21 +15,6 @@ from ease_lib.tasks.records import RecordFile
 
 def records(path, wanted=("text", "label"), encoding=""):
     return [record for _, record in RecordFile(path, wanted, encoding).read(list)]
-
-
-@pytest.fixture
-def write_xlsx(tmp_path):
-    def write(*sheets):
-        book = openpyxl.Workbook()
-        book.remove(book.active)
-        for number, rows in enumerate(sheets):
-            sheet = book.create_sheet(f"Sheet {number}")
-            for row in rows:
-                sheet.append(row)
-        book.save(tmp_path / "t.xlsx")
-        return tmp_path / "t.xlsx"
-
-    return write
 
 
 LINES = "text,label\nCafé €,b\n"
@@ -73,46 +56,6 @@ def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, enc
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(DataError, match=message):
         records(tmp_path / "t.csv", ("text",), encoding)
-
-
-def test_a_spreadsheet_gives_what_people_see(write_xlsx):
-    path = write_xlsx(
-        [
-            [None, None],
-            ["text", " label ", None, "when"],
-            ["a", 3.0, "note", datetime(2026, 11, 23)],
-            [None, None, None, None],
-            [4.5, True, None, datetime(2026, 11, 23, 9, 30)],
-            ["c", None, None, date(2026, 1, 2)],
-            ["", " "],
-            ["#N/A", "#REF!", None, None],
-            [None, None],
-        ]
-    )
-    file = RecordFile(path, ("text", "label"))
-    found = file.read(list)
-    assert [place for place, _ in found] == [("sheet 'Sheet 0', row", number, 0) for number in (3, 5, 6, 7, 8)]
-    assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
-    assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
-    assert found[-1][1]["text"] is None, "an error of a formula"
-    assert file.notices == []
-
-
-def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
-    file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
-    assert [record for _, record in file.read(list)] == [{"text": "a"}]
-    assert file.notices == [
-        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another one as a file of its own"
-    ]
-
-
-def test_a_spreadsheet_without_header_names_its_columns_by_number(write_xlsx):
-    assert records(write_xlsx([["a", "b"]]), ("1", "2")) == [{"1": "a", "2": "b"}]
-
-
-@pytest.mark.parametrize("sheets", [([],), ([["text", "label"]],)])
-def test_a_spreadsheet_of_nothing_has_no_records(write_xlsx, sheets):
-    assert records(write_xlsx(*sheets)) == []
 
 
 def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
