@@ -110,7 +110,7 @@ class Columns:
     def remedy_of(self, column: str, record: Mapping[Any, Any] = NO_RECORD) -> str:
         """What to do when this one is missing, perhaps as a part of the name of another that a record has."""
         dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
-        whole = next((name for name in map(str, record) if column in map(str.strip, name.split(","))), "")
+        whole = next((name for name in map(str, record) if "," in name and column in _names(name)), "")
         if whole:
             return f'put a name that holds a comma in quotes: "{whole}"'
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy

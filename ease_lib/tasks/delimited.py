@@ -218,7 +218,7 @@ class _CellsOfLines:
         remedy = 'if a quote in the first of them is text, write it twice ("")'
         if found := self._suspicious:
             lines, begins, number = found[0]
-            more = f", and {len(found) - 1} more cells are such" if len(found) > 1 else ""
+            more = f", as {len(found) - 1} more did elsewhere" if len(found) > 1 else ""
             return [
                 f"{counted}: lines {begins} to {begins + lines - 1} became one cell (record {number}), though each "
                 f"looks like a row{more}; {remedy}"

@@ -150,6 +150,11 @@ def _records_of(
         raise DataError(
             f"{name} holds several tables: {', '.join(map(repr, fitting))}; save each as a file, named by its split"
         )
+    if not fitting and needed and not needed & value.keys():
+        raise DataError(
+            f"{name} is one object of {cut(', '.join(map(repr, value)) or 'nothing', _SHOWN)}, and no table of the columns "
+            f"{', '.join(map(repr, wanted))}; write a list of objects, one for each row, or one object a line"
+        )
     if not fitting or not needed:
         yield place, dict(value)
         return
