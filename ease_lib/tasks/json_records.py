@@ -30,12 +30,13 @@ _SHOWN = 40
 Values = Iterator[tuple[Place, Any]]
 
 
-def json_records(name: str, text: IO[str], wanted: Sequence[str], notices: list[str]) -> Records:
+def json_records(name: str, text: IO[str], wanted: Sequence[str], remedy: str, notices: list[str]) -> Records:
     """Records of a file of JSON, with their places.
 
     Args:
         name: of the file.
         wanted: columns that are needed.
+        remedy: what the error of a missing column advises.
         notices: takes what people should know.
 
     Raises:
@@ -49,7 +50,7 @@ def json_records(name: str, text: IO[str], wanted: Sequence[str], notices: list[
     values = _lines(name, lines, 1 + blank) if is_of_lines else _values(name, first, text)
     head = list(itertools.islice(values, 2))
     if len(head) == 1 and isinstance(head[0][1], dict):
-        yield from _records_of(name, *head[0], wanted, notices)
+        yield from _records_of(name, *head[0], wanted, remedy, notices)
         return
     for place, record in itertools.chain(head, values):
         if not isinstance(record, dict):
@@ -131,7 +132,7 @@ def _too_much(error: Exception) -> str:
 
 
 def _records_of(
-    name: str, place: Place, value: Mapping[str, Any], wanted: Sequence[str], notices: list[str]
+    name: str, place: Place, value: Mapping[str, Any], wanted: Sequence[str], remedy: str, notices: list[str]
 ) -> Records:
     """Records of the only value of a file: a table in one of its forms, else itself.
 
@@ -150,10 +151,12 @@ def _records_of(
         raise DataError(
             f"{name} holds several tables: {', '.join(map(repr, fitting))}; save each as a file, named by its split"
         )
-    if not fitting and needed and not needed & value.keys():
+    is_nested = any(isinstance(item, dict | list) for item in value.values())
+    if is_nested and not fitting and needed and not needed & value.keys():
         raise DataError(
-            f"{name} is one object of {cut(', '.join(map(repr, value)) or 'nothing', _SHOWN)}, and no table of the columns "
-            f"{', '.join(map(repr, wanted))}; write a list of objects, one for each row, or one object a line"
+            f"{name}, {shown(place)}: no column {wanted[0]!r}; there is one object of "
+            f"{cut(', '.join(map(repr, value)) or 'nothing', _SHOWN)}, and a table is a list of objects, or one "
+            f"a line: {remedy}"
         )
     if not fitting or not needed:
         yield place, dict(value)

@@ -134,7 +134,7 @@ class RecordFile:
 
     def _json(self, content: IO[bytes]) -> Records:
         with self._text(content) as text:
-            yield from json_records(self.name, text, self._wanted, self.notices)
+            yield from json_records(self.name, text, self._wanted, self._remedy, self.notices)
 
     def _parquet(self, content: IO[bytes]) -> Records:
         is_local = isinstance(self._file, Path) and self._file.suffix.lower() == ".parquet"

@@ -106,7 +106,7 @@ def test_one_record_is_a_record(read, record):
         (json.dumps({**COLUMNS, "label": ["a"]}), "t.json is by columns, and they are of several lengths ('text' 7, "),
         (json.dumps({"columns": WANTED, "data": [["a", "b"], ["c"]]}), "t.json, row 2 of data: 1 cells for 2 columns"),
         (json.dumps({"data": [*ROWS, 3]}) + "\n3", "t.json, line 2: a JSON object is needed, found int"),
-        (json.dumps({"result": {"rows": ROWS}}), "t.json is one object of 'result', and no table of the columns 'text'"),
+        (json.dumps({"result": {"rows": ROWS}}), "t.json, line 1: no column 'text'; there is one object of 'result', "),
         ("[", "t.json, item 1: not valid JSON"),
     ],
 )  # fmt: skip
