@@ -179,7 +179,10 @@ def split_fields(text: str, where: str, field_is: str, never: Collection[str] = 
         raise ConfigError(f"{where}: {error}; write {{{{ and }}}} for braces that are text") from error
     for _, field, specification, conversion in parts:
         if field is not None and (not field or specification or conversion or set(field) & set(never)):
-            raise ConfigError(f"{where}: {{{field}...}} is more or less than {field_is}")
+            raise ConfigError(
+                f"{where}: {{{field}...}} is more or less than {field_is}; rename a column that has any of "
+                f"{' '.join(never)} : ! in its name"
+            )
     return tuple((literal, field) for literal, field, _, _ in parts)
 
 

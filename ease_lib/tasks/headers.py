@@ -24,7 +24,10 @@ class Header:
         self._file = name
         self.is_first = set(wanted) <= set(first) or not all(column.isdigit() for column in wanted)
         self.names = list(first) if self.is_first else [str(place) for place in range(1, len(first) + 1)]
-        self.known = set(self.names) if self.is_first and len(first) > 1 else set()
+        self._plain = _plain(self.names)
+        forms = (str, str.strip, str.lower, str.upper, str.title, str.capitalize)
+        is_known = self.is_first and len(first) > 1
+        self.known = {form(column) for column in self.names for form in forms} if is_known else set()
         self._again: list[Place] = []
         check_once(name, self.names, wanted)
 
@@ -34,9 +37,9 @@ class Header:
         Raises:
             DataError: when they are the same names in another order.
         """
-        if set(cells) != self.known:
+        if cells[0] not in self.known or sorted(plain := _plain(cells)) != sorted(self._plain):
             return False
-        if list(cells) != self.names:
+        if plain != self._plain:
             raise DataError(
                 f"{self._file}, {shown(place)}: the header stands here again with its columns in another order; "
                 "give the files that were joined as one table with one order, or split them"
@@ -51,6 +54,10 @@ class Header:
         unit, number, _ = self._again[0]
         times = f"{len(self._again)} more times" if len(self._again) > 1 else "once more"
         return [f"the header stands {times} in {self._file} and was left out there (first at {unit} {number})"]
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    return [str(name).strip().casefold() for name in names]
 
 
 def check_once(name: str, names: Sequence[str], wanted: Sequence[str]) -> None:

@@ -204,6 +204,13 @@ def test_a_header_that_stands_again_is_left_out_with_a_notice(read, mark):
     assert read(part * 4)[1] == ["the header stands 3 more times in t.csv and was left out there (first at line 7)"]
 
 
+@pytest.mark.parametrize("again", ["Text,Team", "text, team ", "TEXT,TEAM", '"text","team"'])
+def test_a_header_that_stands_again_may_be_written_otherwise(read, again):
+    found, notices = read(f"text,team\na,bug\n{again}\nb,bug\ntext,bug\nTeam,team\n")
+    assert found == [("a", "bug"), ("b", "bug"), ("text", "bug"), ("Team", "team")]
+    assert len(notices) == 1
+
+
 def test_a_byte_order_mark_inside_is_no_text(read):
     content = '\ufefftext,team\na,bug\n\ufeff"b, c",bug\nd,\ufeffbug\n'
     assert read(content)[0] == [("a", "bug"), ("b, c", "bug"), ("d", "bug")]
