@@ -34,6 +34,8 @@ from ease_lib.running.bar import Bar
 from ease_lib.running.inline import run_inline
 from ease_lib.running.run import SILENT, Caller, Host
 from ease_lib.signals import sigterm_as_interrupt
+from ease_lib.tasks.columns import joined_names
+from ease_lib.tasks.missing import plain_value
 
 Made = TypeVar("Made")
 Rows = Iterable[Mapping[str, Any]]
@@ -192,17 +194,18 @@ def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
             if not isinstance(row, Mapping):
                 raise DataError(
                     f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
-                    'df.to_dict("records"), of a pyarrow table table.to_pylist()'
+                    'df.to_dict("records"), of a polars one df.to_dicts(), of a pyarrow table table.to_pylist()'
                 )
             file.write(json.dumps(dict(row), default=_as_json) + "\n")
     return {"task": "table", "task_uri": str(path)}
 
 
 def _as_json(value: object) -> object:
-    """What JSON has no type for: a set is a list in a fixed order, arrays of numpy are what they hold."""
+    """Return what JSON has a type for: a set becomes a list in a fixed order, an array what it holds."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    plain = plain_value(value)
+    return str(value) if plain is value else plain
 
 
 def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, object]:
@@ -225,7 +228,7 @@ def _as_value(value: object) -> object:
     """A parameter as the command line takes it."""
     if isinstance(value, Mapping):
         return json.dumps(dict(value))
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return joined_names(list(map(str, value))) if isinstance(value, list | tuple) else value
 
 
 def _check_names(llm: str | Function, metric: str | OwnMetric, llm_model: object) -> None:

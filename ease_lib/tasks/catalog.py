@@ -16,7 +16,7 @@ from ease_lib.errors import ConfigError, DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hash
-from ease_lib.tasks.columns import Columns
+from ease_lib.tasks.columns import Columns, joined_names
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from ease_lib.tasks.instruction_induction import instruction_induction, published_metric
 from ease_lib.tasks.labels import label_notices
@@ -155,14 +155,22 @@ def load_source(
         case "instruction_induction":
             return instruction_induction(config.task_name, locate, list_files)
         case "table" if is_hub(config):
-            return table.hub_source(config.task_name, columns_of_table(config, fields))
+            return table.hub_source(config.task_name, columns_of_table(config, fields), config.max_left_out)
         case "table":
             columns = columns_of_table(config, fields)
             name = config.task_name or Path(config.task_uri.rstrip("/")).stem
             files = _files(config.task_uri, locate, list_files, apart)
-            return table.table_source(name, files, columns, limits=_limits(config, seed), encoding=config.encoding)
+            return table.table_source(
+                name,
+                files,
+                columns,
+                limits=_limits(config, seed),
+                encoding=config.encoding,
+                max_left_out=config.max_left_out,
+            )
         case "gsm8k" | "aqua" | "math":
-            return reasoning(config.task, _files(config.task_uri, locate, list_files, apart), _limits(config, seed))
+            files = _files(config.task_uri, locate, list_files, apart)
+            return reasoning(config.task, files, _limits(config, seed), config.max_left_out)
         case unknown:
             raise ConfigError(f"task={unknown} is unknown")
 
@@ -181,7 +189,7 @@ def task_tables(
 def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
     """Of a table. Where nothing says what the input is made of, it is what the prompt names."""
     given = config.input_columns
-    inputs = ",".join(fields) if fields and given == TaskConfig.input_columns else given
+    inputs = joined_names(fields) if fields and given == TaskConfig.input_columns else given
     return Columns.parse(
         inputs,
         config.output_column,

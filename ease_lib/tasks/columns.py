@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Moment, Row
-from ease_lib.tasks.records import Record
+from ease_lib.tasks.missing import is_missing
+from ease_lib.tasks.places import Record
 
 Parts = tuple[tuple[str, str | None], ...]
 """Pairs of text and the column that follows it; None where no column does."""
+NO_RECORD: Mapping[Any, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,12 @@ class Columns:
             return "json_fields"
         return "json_set" if self.keeps_lists else "exact_match"
 
-    def remedy_of(self, column: str) -> str:
-        """What to do when this one is missing."""
+    def remedy_of(self, column: str, record: Mapping[Any, Any] = NO_RECORD) -> str:
+        """What to do when this one is missing, perhaps as a part of the name of another that a record has."""
         dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
+        whole = next((name for name in map(str, record) if "," in name and column in _names(name)), "")
+        if whole:
+            return f'put a name that holds a comma in quotes: "{whole}"'
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
@@ -132,7 +140,15 @@ class Columns:
 
 
 def _names(columns: str) -> list[str]:
-    return [name.strip() for name in columns.split(",") if name.strip()]
+    """Return the names in a text such as `a,"b, c"`: one that holds a comma stands in quotes."""
+    return [name.strip() for names in csv.reader([columns], skipinitialspace=True) for name in names if name.strip()]
+
+
+def joined_names(names: Sequence[str]) -> str:
+    """Return the text that names these columns."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def parse_template(text: str) -> Parts:
@@ -141,17 +157,18 @@ def parse_template(text: str) -> Parts:
     Raises:
         ConfigError: on unpaired braces, a field that is more than a column's name, or none at all.
     """
-    parts = split_fields(text, f"template {text!r}", "a column's name, like {question}")
+    parts = split_fields(text, f"template {text!r}", "a column's name, like {question}", never="[]{}")
     if all(column is None for _, column in parts):
         raise ConfigError(f"template {text!r} has no column; name at least one, like {{question}}")
     return tuple((literal.replace("\\n", "\n"), column) for literal, column in parts)
 
 
-def split_fields(text: str, where: str, field_is: str) -> Parts:
+def split_fields(text: str, where: str, field_is: str, never: Collection[str] = ".[]{}") -> Parts:
     """Each text between fields, with the name of the field behind it or None; `{{` and `}}` are braces.
 
     Args:
         where, field_is: what is read, and what a field is, for messages.
+        never: characters that no name has.
 
     Raises:
         ConfigError: where braces are unpaired, or hold more than a name.
@@ -161,8 +178,11 @@ def split_fields(text: str, where: str, field_is: str) -> Parts:
     except ValueError as error:
         raise ConfigError(f"{where}: {error}; write {{{{ and }}}} for braces that are text") from error
     for _, field, specification, conversion in parts:
-        if field is not None and (not field or specification or conversion or set(field) & set(".[]{}")):
-            raise ConfigError(f"{where}: {{{field}...}} is more or less than {field_is}")
+        if field is not None and (not field or specification or conversion or set(field) & set(never)):
+            raise ConfigError(
+                f"{where}: {{{field}...}} is more or less than {field_is}; rename a column that has any of "
+                f"{' '.join(never)} : ! in its name"
+            )
     return tuple((literal, field) for literal, field, _, _ in parts)
 
 
@@ -222,7 +242,7 @@ def is_empty(value: Any) -> bool:
         return not value or value.isspace()
     if isinstance(value, list):
         return not value or any(is_empty(item) for item in value)
-    return value is None or value != value or not cell_text(value).strip()
+    return is_missing(value) or not cell_text(value).strip()
 
 
 def cell_text(value: Any) -> str:
@@ -242,9 +262,9 @@ def _json_text(value: Any) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """With null where a number is none (NaN), which is no JSON."""
+    """Return the value with null for what is missing: JSON has no NaN."""
     if isinstance(value, dict):
         return {str(name): _json_value(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    return None if isinstance(value, float) and value != value else value
+    return None if is_missing(value) else value

@@ -19,6 +19,7 @@ from ease_lib.config.sections import AS_PUBLISHED
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Readable, Row, TaskSource
+from ease_lib.tasks.missing import is_missing
 
 SPLIT_FOLDERS = {"pool": "induce", "validation": "valid", "test": "execute"}
 FURTHER_OUTPUTS = ("possible_translations", "other_rhymes", "all_common_concepts")
@@ -98,12 +99,16 @@ def _read(path: Readable, folder: str) -> list[Row]:
 
 def _row(example: dict[str, Any], path: Readable, number: str) -> Row:
     example = _with_input_and_output(example, number)
-    missing = [field for field in ("input", "output") if not isinstance(example.get(field), str | int | float)]
+    missing = [
+        field
+        for field in ("input", "output")
+        if is_missing(example.get(field)) or not isinstance(example[field], str | int | float)
+    ]
     if missing:
         raise DataError(f"{path}, example {number}: no text in field {missing[0]!r}; add it or remove the example")
     outputs = [str(example["output"])]
     for field in FURTHER_OUTPUTS:
-        outputs += [str(output) for output in example.get(field, ())]
+        outputs += [str(output) for output in example.get(field, ()) if not is_missing(output)]
     if not str(example["input"]).strip() or not outputs[0].strip():
         raise DataError(f"{path}, example {number}: input or output is empty; fill or remove the example")
     return Row(str(example["input"]), tuple(dict.fromkeys(outputs)))

@@ -30,13 +30,15 @@ REASONING_TASKS = tuple(_METRICS)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
-def reasoning(task: str, files: Mapping[str, Readable], limits: Callable[[str], Limit]) -> TaskSource:
+def reasoning(
+    task: str, files: Mapping[str, Readable], limits: Callable[[str], Limit], max_left_out: float = 1.0
+) -> TaskSource:
     """The task `gsm8k`, `aqua` or `math` from its files by split, as `table.table_source` takes them.
 
     Raises:
         DataError: naming file, row, column and remedy.
     """
-    source = table_source(task, files, _COLUMNS[task], _METRICS[task], limits)
+    source = table_source(task, files, _COLUMNS[task], _METRICS[task], limits, max_left_out=max_left_out)
     return replace(
         source,
         rows=_without_blank_lines(source.rows),

@@ -20,7 +20,8 @@ from typing import Any
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import HALF_CHARACTER, Moment, Readable, Row, TaskSource
 from ease_lib.tasks.columns import Columns, moment_of
-from ease_lib.tasks.records import COMPRESSED, Place, Record, RecordFile, Records, shown
+from ease_lib.tasks.places import Place, Record, Records, shown
+from ease_lib.tasks.records import COMPRESSED, RecordFile
 from ease_lib.tasks.sample import Limit, Sample
 from ease_lib.words import grouped
 
@@ -56,12 +57,14 @@ def table_source(
     metric: str = "",
     limits: Limits = _everything,
     encoding: str = "",
+    max_left_out: float = 1.0,
 ) -> TaskSource:
     """A task from files: `{"rows": file}`, or by split `{"pool": file, "validation": file, "test": file}`.
 
     Args:
         metric: empty is that of the columns.
         encoding: of the files' text.
+        max_left_out: share of a file's rows that may be left out.
 
     Raises:
         ConfigError: when a column names the splits of files by split.
@@ -69,7 +72,7 @@ def table_source(
     """
     _check_split_once(files, columns)
     tables = [
-        _read(RecordFile(file, columns.all, encoding, columns.remedy), columns, limits, split)
+        _read(RecordFile(file, columns.all, encoding, columns.remedy), columns, limits, split).usable(max_left_out)
         for split, file in files.items()
     ]
     return _source(name, tables, columns, metric)
@@ -89,6 +92,7 @@ class _Table:
 
     Args:
         empty: by column how many records were left out for it, and where the first stands.
+        swallowed: rows that became part of a cell of another.
         first_moment: its text and kind, for all must be of one.
     """
 
@@ -96,6 +100,7 @@ class _Table:
     samples: dict[str, Sample] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     seen: int = 0
+    swallowed: int = 0
     empty: dict[str, tuple[int, Place]] = field(default_factory=dict)
     first_moment: tuple[str, str] | None = None
 
@@ -112,7 +117,7 @@ class _Table:
             if missing is not None:
                 raise DataError(
                     f"{self.name}, {shown(place)}: no column {missing!r}; there are {sorted(map(str, record))}: "
-                    f"{columns.remedy_of(missing)}"
+                    f"{columns.remedy_of(missing, record)}"
                 )
             empty = next((column for column in names if columns.is_empty(column, record[column])), None)
             if empty is None:
@@ -157,8 +162,8 @@ class _Table:
             )
         return moment
 
-    def usable(self) -> _Table:
-        """Itself; raises `DataError` when it has no row that can be used."""
+    def usable(self, max_left_out: float = 1.0) -> _Table:
+        """Return the table itself; raise `DataError` when more of its rows than this share are left out, or all."""
         if not self.seen:
             raise DataError(f"{self.name} has no rows; give a file with at least one")
         if sum(count for count, _ in self.empty.values()) == self.seen:
@@ -167,7 +172,21 @@ class _Table:
                 f"{self.name}: none of its {self.seen} rows can be used: column {column!r} is empty (first at "
                 f"{_where(place)}); fill the cells, or name another column"
             )
+        left_out = self.swallowed + sum(count for count, _ in self.empty.values())
+        if left_out > max_left_out * (self.seen + self.swallowed):
+            raise DataError(
+                f"{self.name}: {grouped(left_out)} of {grouped(self.seen + self.swallowed)} rows are left out, more "
+                f"than max_left_out={max_left_out:g} of them: {'; '.join(self._why_left_out())}; correct the table, or "
+                "raise max_left_out (1 goes on with whatever is left)"
+            )
         return self
+
+    def _why_left_out(self) -> list[str]:
+        empty = [
+            f"{grouped(count)} because column {column!r} is empty (first at {_where(place)})"
+            for column, (count, place) in self.empty.items()
+        ]
+        return [*empty, *(self.notices if self.swallowed else [])]
 
     def what_was_left_out(self) -> list[str]:
         empty = [
@@ -190,9 +209,10 @@ def _where(place: Place) -> str:
 
 def _read(file: RecordFile, columns: Columns, limits: Limits, split: str = ROWS) -> _Table:
     """Rows of one file within a limit; every record is looked at."""
-    table = _read_records(file.records(), file.name, columns, limits, split)
+    table = file.read(lambda records: _read_records(records, file.name, columns, limits, split))
     table.notices += file.notices
-    return table.usable()
+    table.swallowed = file.swallowed
+    return table
 
 
 def _read_records(records: Records, name: str, columns: Columns, limits: Limits, split: str) -> _Table:
@@ -221,7 +241,7 @@ def _check_characters(row: Row) -> None:
             )
 
 
-def hub_source(name: str, columns: Columns) -> TaskSource:
+def hub_source(name: str, columns: Columns, max_left_out: float = 1.0) -> TaskSource:
     """A task from a hub data set, `name` or `name:configuration`; needs the `datasets` extra and its network.
 
     Raises:
@@ -235,7 +255,7 @@ def hub_source(name: str, columns: Columns) -> TaskSource:
     known = {split: rows for split, rows in splits.items() if split in (*SPLIT_NAMES, ROWS)}
     _check_split_once(known, columns)
     tables = [
-        _read_records(_numbered(rows), f"{name}[{split}]", columns, _everything, split).usable()
+        _read_records(_numbered(rows), f"{name}[{split}]", columns, _everything, split).usable(max_left_out)
         for split, rows in known.items()
     ]
     return _source(name, tables, columns)
@@ -291,7 +311,8 @@ def sampled_rows(file: Readable, columns: Columns, limit: Limit) -> Sample:
     Raises:
         DataError: as `read_rows`, and where all rows are wanted and do not fit.
     """
-    return _read(RecordFile(file, columns.all, remedy=columns.remedy), columns, lambda split: limit).samples[ROWS]
+    table = _read(RecordFile(file, columns.all, remedy=columns.remedy), columns, lambda split: limit)
+    return table.usable().samples[ROWS]
 
 
 def check_head(file: Readable, columns: Columns, rows: int, encoding: str = "") -> int | None:
@@ -304,7 +325,9 @@ def check_head(file: Readable, columns: Columns, rows: int, encoding: str = "") 
         DataError: as `table_source`.
     """
     table = RecordFile(file, columns.all, encoding, columns.remedy)
-    head = _read_records(itertools.islice(table.records(), rows), table.name, columns, _everything, ROWS)
+    head = table.read(
+        lambda records: _read_records(itertools.islice(records, rows), table.name, columns, _everything, ROWS)
+    )
     if head.seen < rows:
         head.usable()
     return table.row_count()

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
+import numpy as np
 import openai
+import pyarrow as pa
 import pytest
 import requests
 
@@ -366,6 +370,31 @@ def test_outputs_may_be_sets_and_lists():
     }
     listed = [{**row, "team": sorted(row["team"])} for row in rows]
     assert optimized(rows=listed, max_zero_answers=0).test_rows == of_sets.test_rows
+
+
+NOTHING = [None, float("nan"), Decimal("NaN"), np.datetime64("NaT"), np.ma.masked, np.array(np.nan), pa.scalar(None)]
+
+
+@pytest.mark.parametrize("role", ["input_columns", "output_column", "group_column", "time_column", "split_column"])
+def test_a_row_without_a_value_is_left_out_whatever_its_column_is_for(role):
+    def llm(messages):
+        assert not re.search("nan|nat|none|masked|--", messages[-1]["content"].lower())
+        return learner([{"content": messages[-1]["content"].replace("text: ", "")}])
+
+    parts = ["train", "train", "validation", "test"]
+    values = {
+        "time_column": [f"2026-01-{1 + number // 3:02}" for number in range(len(ROWS))],
+        "split_column": [parts[number // 3 % 4] for number in range(len(ROWS))],
+        "output_column": [row["team"] for row in ROWS],
+    }
+    rows = [
+        {**row, "more": value}
+        for row, value in zip(ROWS, values.get(role, [f"Nr. {n // 3}" for n in range(len(ROWS))]), strict=True)
+    ]
+    rows = [*({**row, "more": value} for row, value in zip(rows, NOTHING, strict=False)), *rows]
+    columns = {role: ["text", "more"] if role == "input_columns" else "more"}
+    with pytest.warns(Notice, match="7 of 67 rows of rows.jsonl were left out: column 'more' is empty"):
+        optimized(llm, rows=rows, max_zero_answers=0, **columns)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ease_lib.config.sections.declaration import (
     KEEP_LEAKS,
     METRIC_NAMES,
     TABLE,
+    TABLES,
     TASKS_OF_FILES,
     Only,
     Section,
@@ -67,6 +68,14 @@ class TaskConfig(Section):
     )
     encoding: str = param(
         "", "Encoding of the table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.", only=TABLE
+    )
+    max_left_out: float = param(
+        0.5,
+        "Share of a table's rows that may be left out, for empty cells or quotes that join rows; more stops the run.",
+        low=0,
+        high=1,
+        role="tolerance",
+        only=TABLES,
     )
     prompt: str = param(
         "",

@@ -32,7 +32,8 @@ from ease_lib.lineage.deletion.table_reader import PARQUET_MARK, is_table, recor
 from ease_lib.lineage.exports import croissant
 from ease_lib.lineage.exports.slsa import EVENTS_FILE, PROVENANCE_FILE
 from ease_lib.lineage.record import CONTRACT
-from ease_lib.tasks.records import COMPRESSED, MARK, text_encoding
+from ease_lib.tasks.encodings import MARK, text_encoding
+from ease_lib.tasks.records import COMPRESSED
 
 TEXT_FIELDS = frozenset({"input", "outputs", "prediction", "text", "instruction"})
 """Fields of our tables and documents that hold text of rows or models; the others hold names and parameters."""

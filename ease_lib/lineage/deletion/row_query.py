@@ -22,7 +22,7 @@ from ease_lib.prompts.template import shown_inputs
 from ease_lib.tasks.base import row_hash
 from ease_lib.tasks.catalog import columns_of_table
 from ease_lib.tasks.columns import Columns, cell_text
-from ease_lib.tasks.records import Record
+from ease_lib.tasks.places import Record
 
 LEAST_CHARACTERS = 12
 """Shorter texts are not searched for within other text, which would often contain them by chance."""

@@ -15,7 +15,9 @@ import pyarrow as pa
 from ease_lib.artifacts.tables import stamp_of, table_of
 from ease_lib.errors import DataError
 from ease_lib.tasks.columns import Columns
-from ease_lib.tasks.records import TABLE_NAMES, Place, Record, RecordFile, spreadsheet_value
+from ease_lib.tasks.places import Place, Record
+from ease_lib.tasks.records import TABLE_NAMES, RecordFile
+from ease_lib.tasks.spreadsheets import shown_value
 
 PARQUET_MARK = b"PAR1"
 OTHER_ENCODINGS = ("cp1252", "latin-1")
@@ -58,11 +60,11 @@ def records_of(name: str, content: bytes, columns: Sequence[Columns] = ()) -> It
 
 def _in_any_encoding(file: Content, needed: Sequence[str]) -> list[tuple[Place, Record]]:
     try:
-        return list(RecordFile(file, needed).records())
+        return RecordFile(file, needed).read(list)
     except DataError:
         for encoding in OTHER_ENCODINGS:
             with suppress(DataError):
-                return list(RecordFile(file, needed, encoding).records())
+                return RecordFile(file, needed, encoding).read(list)
         raise
 
 
@@ -73,8 +75,8 @@ def _rows_of_sheets(content: bytes) -> Iterator[tuple[Place, Record]]:
     try:
         for sheet in openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True).worksheets:
             header: list[str] = []
-            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-                found = [spreadsheet_value(cell) for cell in row]
+            for number, row in enumerate(sheet.iter_rows(), 1):
+                found = [shown_value(cell) for cell in row]
                 values = ["" if value is None else value for value in found]
                 header = header or [str(value).strip() for value in values if any(values)]
                 numbered = {str(position): value for position, value in enumerate(values)}

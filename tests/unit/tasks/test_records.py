@@ -4,9 +4,7 @@ import codecs
 import gzip
 import json
 import time
-from datetime import date, datetime
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,22 +14,7 @@ from ease_lib.tasks.records import RecordFile
 
 
 def records(path, wanted=("text", "label"), encoding=""):
-    return [record for _, record in RecordFile(path, wanted, encoding).records()]
-
-
-@pytest.fixture
-def write_xlsx(tmp_path):
-    def write(*sheets):
-        book = openpyxl.Workbook()
-        book.remove(book.active)
-        for number, rows in enumerate(sheets):
-            sheet = book.create_sheet(f"Sheet {number}")
-            for row in rows:
-                sheet.append(row)
-        book.save(tmp_path / "t.xlsx")
-        return tmp_path / "t.xlsx"
-
-    return write
+    return [record for _, record in RecordFile(path, wanted, encoding).read(list)]
 
 
 LINES = "text,label\nCafé €,b\n"
@@ -75,46 +58,6 @@ def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, enc
         records(tmp_path / "t.csv", ("text",), encoding)
 
 
-def test_a_spreadsheet_gives_what_people_see(write_xlsx):
-    path = write_xlsx(
-        [
-            [None, None],
-            ["text", " label ", None, "when"],
-            ["a", 3.0, "note", datetime(2026, 11, 23)],
-            [None, None, None, None],
-            [4.5, True, None, datetime(2026, 11, 23, 9, 30)],
-            ["c", None, None, date(2026, 1, 2)],
-            ["", " "],
-            ["#N/A", "#REF!", None, None],
-            [None, None],
-        ]
-    )
-    file = RecordFile(path, ("text", "label"))
-    found = list(file.records())
-    assert [place for place, _ in found] == [("sheet 'Sheet 0', row", number, 0) for number in (3, 5, 6, 7, 8)]
-    assert [record["when"] for _, record in found[:3]] == ["2026-11-23", "2026-11-23T09:30:00", "2026-01-02"]
-    assert [(record["text"], record["label"]) for _, record in found[:3]] == [("a", 3), (4.5, True), ("c", None)]
-    assert found[-1][1]["text"] is None, "an error of a formula"
-    assert file.notices == []
-
-
-def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
-    file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
-    assert [record for _, record in file.records()] == [{"text": "a"}]
-    assert file.notices == [
-        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another one as a file of its own"
-    ]
-
-
-def test_a_spreadsheet_without_header_names_its_columns_by_number(write_xlsx):
-    assert records(write_xlsx([["a", "b"]]), ("1", "2")) == [{"1": "a", "2": "b"}]
-
-
-@pytest.mark.parametrize("sheets", [([],), ([["text", "label"]],)])
-def test_a_spreadsheet_of_nothing_has_no_records(write_xlsx, sheets):
-    assert records(write_xlsx(*sheets)) == []
-
-
 def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
     path = write_xlsx([["text", "label", "text", "note", "note"], ["a", "b", "c", "d", "e"]])
     with pytest.raises(DataError, match=r"t\.xlsx: 2 columns are named 'text'; rename the others"):
@@ -128,7 +71,7 @@ def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
 def test_json_on_long_lines(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr("ease_lib.tasks.records.READ_CHARACTERS", 7)
+    monkeypatch.setattr("ease_lib.tasks.json_records.READ_CHARACTERS", 7)
     rows = [{"text": f"row {number} ]é", "label": "ab" * number} for number in range(20)]
     text = json.dumps(rows, ensure_ascii=False) if suffix == ".json" else "\n".join(map(json.dumps, rows))
     (tmp_path / f"t{suffix}").write_text(text, encoding="utf-8")
@@ -141,7 +84,7 @@ def test_an_array_on_one_line_is_read_in_time_that_goes_with_its_length(tmp_path
     def seconds(count):
         (tmp_path / "t.json").write_text(f"[{', '.join([row] * count)}]", encoding="utf-8")
         start = time.perf_counter()
-        assert sum(1 for _ in RecordFile(tmp_path / "t.json", ["text"]).records()) == count
+        assert RecordFile(tmp_path / "t.json", ["text"]).read(lambda records: sum(1 for _ in records)) == count
         return time.perf_counter() - start
 
     assert seconds(80_000) < 20 * seconds(8_000) + 0.1, "ten times as much"

@@ -7,10 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ease_lib.config.sections import TaskConfig
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.tasks import records, table
+from ease_lib.tasks import json_records, table
 from ease_lib.tasks.base import Row
-from ease_lib.tasks.columns import Columns
+from ease_lib.tasks.catalog import load_source
+from ease_lib.tasks.columns import Columns, joined_names
 from ease_lib.tasks.sample import Limit, Sample
 from ease_lib.tasks.table import read_rows, sampled_rows, table_source
 
@@ -110,7 +112,7 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl: none of its 1 rows can be used: column 'text'"),
-        ("t.jsonl", "[1]", "t.jsonl, line 1: a JSON object is needed, found list"),
+        ("t.jsonl", "[1]", "t.jsonl, item 1: a JSON object is needed, found int"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
         ("t.csv", "\n\n", "t.csv has no rows"),
@@ -146,7 +148,7 @@ def test_other_delimiters_than_the_comma_are_found(tmp_path, suffix, delimiter):
 
 
 def test_an_array_of_any_length_is_read_item_by_item(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "READ_CHARACTERS", 16)
+    monkeypatch.setattr(json_records, "READ_CHARACTERS", 16)
     path = tmp_path / "t.json"
     items = [{"text": f'[{{{number}, "]', "label": "é" * number or "-"} for number in range(50)]
     for indent in (None, 2):
@@ -255,7 +257,6 @@ def test_a_template_with_a_column_that_is_not_there(write_csv):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{a.b}", "is more or less than a column's name"),
         ("{a[0]}", "is more or less than a column's name"),
         ("{a!r}", "is more or less than a column's name"),
         ("{a:>10}", "is more or less than a column's name"),
@@ -291,6 +292,61 @@ def test_rows_with_an_empty_cell_are_left_out_and_counted_by_column(write_csv):
         "1 of 5 rows of t.csv were left out: column 'label' is empty (first at line 6)",
     )
     assert source.left_out == 0, "which counts rows that a sample does without"
+
+
+def half_empty(write_csv, empty, rows=20):
+    cells = [["" if number < empty else f"text {number}", "abcd"[number % 4]] for number in range(rows)]
+    return write_csv("t.csv", ["text", "label"], cells)
+
+
+@pytest.mark.parametrize(("empty", "share"), [(11, 0.5), (1, 0.0), (20, 0.9), (19, 0.9)])
+def test_a_table_of_which_more_rows_are_left_out_than_may_be_is_refused(write_csv, empty, share):
+    with pytest.raises(DataError) as caught:
+        table_source("t", {"rows": half_empty(write_csv, empty)}, COLUMNS, max_left_out=share)
+    if empty < 20:
+        assert str(caught.value) == (
+            f"t.csv: {empty} of 20 rows are left out, more than max_left_out={share:g} of them: {empty} because column "
+            "'text' is empty (first at line 2); correct the table, or raise max_left_out (1 goes on with whatever is "
+            "left)"
+        )
+
+
+@pytest.mark.parametrize(("empty", "share"), [(10, 0.5), (0, 0.0), (19, 1.0)])
+def test_a_table_of_which_enough_rows_are_left_is_read(write_csv, empty, share):
+    source = table_source("t", {"rows": half_empty(write_csv, empty)}, COLUMNS, max_left_out=share)
+    assert len(source.rows) == 20 - empty
+
+
+@pytest.mark.parametrize(("more", "message"), [({}, "max_left_out=0.5"), ({"max_left_out": 0.6}, "")])
+def test_a_task_that_leaves_out_more_than_half_of_its_rows_stops_unless_told_otherwise(write_csv, more, message):
+    path = half_empty(write_csv, 11)
+    config = TaskConfig(task="table", task_uri=str(path), input_columns="text", output_column="label", **more)
+    locate, list_files = (lambda name: path), (lambda folder: [path.name])
+    if not message:
+        assert len(load_source(config, seed=0, locate=locate, list_files=list_files).rows) == 9
+        return
+    with pytest.raises(DataError, match=message):
+        load_source(config, seed=0, locate=locate, list_files=list_files)
+
+
+def test_rows_that_a_stray_quote_made_one_cell_count_as_left_out(tmp_path):
+    lines = [f"text {number},label {number % 4}\n" for number in range(20)]
+    lines[2], lines[18] = '"' + lines[2], lines[18].replace(",", '",')
+    (tmp_path / "t.csv").write_text("text,label\n" + "".join(lines))
+    assert len(read_rows(tmp_path / "t.csv", COLUMNS)) == 4
+    with pytest.raises(DataError, match=r"16 of 20 rows are left out, more than .*lines 4 to 20 became one cell"):
+        table_source("t", {"rows": tmp_path / "t.csv"}, COLUMNS, max_left_out=0.5)
+
+
+def test_names_with_commas_and_points_are_columns(write_csv):
+    path = write_csv("t.csv", ["Name, Vorname", "a.b", "label"], [["Ada, L.", "c", "x"]])
+    assert rows(path, Columns.parse('"Name, Vorname",a.b', "label")) == [("Name, Vorname: Ada, L.\na.b: c", ("x",))]
+    assert rows(path, Columns.parse("{Name, Vorname} {a.b}", "{a.b}.")) == [("Ada, L. c", ("c.",))]
+    assert rows(path, Columns.parse(joined_names(["Name, Vorname"]), "a.b")) == [("Ada, L.", ("c",))]
+    with pytest.raises(
+        DataError, match=r'no column \'Name\'.*: put a name that holds a comma in quotes: "Name, Vorname"'
+    ):
+        rows(path, Columns.parse("Name, Vorname", "label"))
 
 
 def test_nan_and_null_in_parquet_are_empty(tmp_path):

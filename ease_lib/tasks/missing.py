@@ -1,0 +1,46 @@
+"""What counts as missing, in cells of files and in values of programs, whatever library made them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+CONTENTS = ("as_py", "tolist", "to_list")
+"""Methods of Arrow, numpy, pandas and polars that return a value as Python's own."""
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value says that there is none: None, NaN, NaT, `pandas.NA`, a masked value, a null of Arrow.
+
+    Compared with itself, such a value is not equal or cannot tell. Lists and arrays are values, whatever they hold.
+    """
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling one cannot be compared
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and is_missing(value[()])
+    if hasattr(value, "as_py"):
+        return is_missing(value.as_py())
+    if hasattr(value, "__len__"):
+        return False
+    try:
+        return bool(value != value)
+    except TypeError:  # `pandas.NA`
+        return True
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of another library as Python's own, with None for what is missing; any other value as it is."""
+    if is_missing(value):
+        return None
+    for method in CONTENTS:
+        if hasattr(value, method):
+            return _plain_items(getattr(value, method)())
+    return value
+
+
+def _plain_items(value: Any) -> Any:
+    return [_plain_items(item) for item in value] if isinstance(value, list) else plain_value(value)

@@ -1,0 +1,17 @@
+"""Records of a file, and where each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Record = dict[str, Any]
+Place = tuple[str, int, int]
+"""Unit, its number, and the number of the record where that is another; else 0."""
+Records = Iterator[tuple[Place, Record]]
+
+
+def shown(place: Place) -> str:
+    """`line 3 (record 2)` as an editor counts lines, `row 2` where there are none."""
+    unit, number, record = place
+    return f"{unit} {number}" + (f" (record {record})" if record else "")
