@@ -464,7 +464,7 @@ def test_prerequisites_list_every_problem(tmp_path):
 
 
 def test_prerequisites_of_the_endpoint():
-    with pytest.raises(ConfigError, match="llm_base_url=nonsense is none of local, an http"):
+    with pytest.raises(ConfigError, match="llm_base_url=nonsense is not an http"):
         check(llm_base_url="nonsense")
     with faulty_endpoint(lambda prompt: "x", status(401, "wrong key")) as server:
         with pytest.raises(ConfigError, match="wrong key; check EASE_LLM_API_KEY"):

@@ -349,8 +349,11 @@ def test_a_metric_that_fails_is_shown_with_its_own_frames_and_what_it_was_given(
 
 
 def test_what_a_function_was_given_is_shortened():
+    asked = []
+
     def llm(messages):
-        if len(messages[-1]["content"]) > 2000:
+        asked.append(messages)
+        if len(asked) > 1:  # behind the trial question
             fails_on_words("long")
         return "no"
 
