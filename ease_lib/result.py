@@ -38,7 +38,7 @@ class Result:
         report: `report.json`; all numbers. Scores are in [0, 1], times in seconds, costs in USD.
         history: an entry for every evaluation, in order.
         harmful: rows of the pool that make prompts worse, the surest first.
-        mislabelled: rows of the pool whose label the validation rows that are like them contradict, the surest first.
+        mislabelled: rows of the pool whose label rows like them contradict, the surest first.
         page: the report as HTML.
         test_rows: those that the test score is of; none where they cannot be found any more.
         lineage_sha256: of the record of the stage that the result is of; empty where there is none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, NotRequired, get_args, get_type_hints
 
 import pyarrow as pa
 from typing_extensions import TypedDict
@@ -287,6 +287,7 @@ class _SearchSummary(TypedDict):
     share_as_good: float
     harmful_exemplars: list[Document]
     mislabelled_exemplars: list[Document]
+    labels: NotRequired[Document | None]
     resumed: bool
     answered_by_function: bool
     seconds: _Seconds

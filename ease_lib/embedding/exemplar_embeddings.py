@@ -17,7 +17,8 @@ from ease_lib.errors import ContractError
 class ExemplarEmbeddings:
     """The vectors of a run, rows in the order of pool, validation set and instructions, unit length.
 
-    `instructions` has no rows when there is only the empty one.
+    `instructions` has no rows when there is only the empty one, `pool_inputs` and `validation_inputs` have none where
+    outputs are no classes.
     """
 
     embedder: str
@@ -25,6 +26,8 @@ class ExemplarEmbeddings:
     pool_outputs: FloatArray
     validation: FloatArray
     instructions: FloatArray
+    pool_inputs: FloatArray
+    validation_inputs: FloatArray
 
 
 def read_embeddings(
@@ -48,10 +51,13 @@ def read_embeddings(
                 f"{path}: no {part} vector of {split} row {error.args[0][2]}; embed this {split} again"
             ) from error
 
+    has_inputs = "input" in table["part"].to_pylist()
     return ExemplarEmbeddings(
         embedder=(table.schema.metadata or {}).get(b"embedder", b"").decode(),
         pool=select("pool", "exemplar", pool_ids),
         pool_outputs=select("pool", "output", pool_ids),
         validation=select("validation", "exemplar", validation_ids),
         instructions=select("instructions", "instruction", list(range(instructions if instructions > 1 else 0))),
+        pool_inputs=select("pool", "input", pool_ids if has_inputs else []),
+        validation_inputs=select("validation", "input", validation_ids if has_inputs else []),
     )

@@ -22,7 +22,14 @@ from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.prompts.template import shown_inputs
 from ease_lib.reporting.charts import front_chart, search_curve, usd
 from ease_lib.reporting.counted_answers import fields_of, labels_of
-from ease_lib.reporting.summary import cut_too_often, decision, few_answers, not_as_expected
+from ease_lib.reporting.summary import (
+    cut_too_often,
+    decision,
+    few_answers,
+    not_as_expected,
+    said_of_labels,
+    without_listed,
+)
 from ease_lib.search.mean_scores import prompt_of
 from ease_lib.search.optimizers.problem import BUDGET
 from ease_lib.tasks.base import Exemplar, row_hash
@@ -92,6 +99,9 @@ def render_page(
         ),
         harmful=harmful,
         mislabelled=mislabelled,
+        doubtful={each["exemplar_id"] for each in mislabelled},
+        said_of_labels=said_of_labels(report),
+        without_listed=without_listed(report),
         labels=labels_of(scored),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
-from ease_lib.reporting.summary import cut_too_often, decision, not_as_expected
+from ease_lib.reporting.summary import cut_too_often, decision, not_as_expected, said_of_labels, without_listed
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
@@ -44,7 +44,9 @@ def result_text(output_dir: Path, seconds: float) -> str:
     shown = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8").split("\n")
     prompt = "\n".join(f"    {line}" if line else "" for line in shown)
     table = "\n".join(f"  {label:<28}{value}" for label, value in lines.items() if value)
-    said = "\n".join(filter(None, (report["verdict"]["text"], not_as_expected(best))))
+    option = without_listed(report)
+    without = f"To search without them, run the same command with {option}" if option else ""
+    said = "\n".join(filter(None, (report["verdict"]["text"], not_as_expected(best), *said_of_labels(report), without)))
     return f"\n{said}\n\nWinning prompt\n\n{prompt}\n\n{table}"
 
 

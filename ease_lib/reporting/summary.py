@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
+from ease_lib.evaluation.statistics import Z_95
 from ease_lib.words import grouped
 
 LEAST_SHARE = 0.01
@@ -109,6 +110,43 @@ def estimate_held(scores: Mapping[str, Any]) -> bool:
     return bool(abs(expected - test) <= math.hypot(*sides) + 1e-9)
 
 
+def said_of_labels(report: Mapping[str, Any]) -> list[str]:
+    """What is known of wrong labels in the pool, a sentence each: how many are listed and why no more, which of them
+    the winner shows and what it would cost to do without; nothing where all seem right."""
+    labels, listed = report.get("labels"), report["mislabelled_exemplars"]
+    if not labels or (not listed and labels["expected_wrong"] < 1):
+        return []
+    told = f"validation rows tell {100 * labels['told_apart']:.0f} % of each other's labels"
+    about = f"about {labels['expected_wrong']:.0f} labels of the pool are wrong, as far as can be told"
+    said = [
+        f"{len(listed)} of {labels['judged']} exemplars are listed as mislabelled; {about} ({told})."
+        if listed
+        else f"No exemplar is surely enough mislabelled to be listed, though {about}: {told}."
+    ]
+    doubtful = {each["exemplar_id"] for each in listed}
+    shown = [each for each in report["best"]["exemplars"] if each["exemplar_id"] in doubtful]
+    if shown:
+        names = ", ".join(
+            f"{each['exemplar_id']} ({each['origin']})" if each.get("origin") else str(each["exemplar_id"])
+            for each in shown
+        )
+        without = labels["without"]
+        expected = f"{without['estimate']:.3f} (± {Z_95 * without['error']:.3f})" if without else ""
+        instead = (
+            f"the best sequence without is expected to score {expected}, the winner {report['best']['estimate']:.3f}"
+            if without
+            else "no sequence without was asked often enough to be compared"
+        )
+        said.append(f"The winner shows {len(shown)} of them, exemplar {names}; {instead}.")
+    return said
+
+
+def without_listed(report: Mapping[str, Any]) -> str:
+    """The option by which a search goes without the exemplars that are listed as mislabelled; empty without a list."""
+    hashes = ",".join(each["row_hash"] for each in report["mislabelled_exemplars"] if "row_hash" in each)
+    return f"--exclude-rows {hashes}" if hashes else ""
+
+
 def not_as_expected(best: Mapping[str, Any]) -> str:
     """A sentence where the test score is off what the search expected; empty where the intervals allow that.
 
@@ -182,6 +220,7 @@ def summarise(
         **_taken(search, "order", "token_front"),
         "harmful_exemplars": _with_noise(search["harmful_exemplars"], noisy),
         "mislabelled_exemplars": _with_noise(search["mislabelled_exemplars"], noisy),
+        "labels": search.get("labels"),  # older searches say nothing of them
         "dataset": _taken(dataset, "pool", "validation", "test", "noisy", "unused", "classes", "notices"),
         "llm": {
             **_taken(search["llm"], "endpoint", "model"),

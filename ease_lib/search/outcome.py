@@ -6,18 +6,27 @@ not: it is shrunk to the population's mean by as much as scores differ by luck. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ease_lib.evaluation.statistics import Z_95
 from ease_lib.machine import one_thread
-from ease_lib.search.optimizers.adaptive import components_of
-from ease_lib.search.optimizers.history import Candidate, History
+from ease_lib.search.optimizers.adaptive import EQUAL, components_of
+from ease_lib.search.optimizers.history import Candidate, History, Observation
 from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAllocating
 from ease_lib.search.surrogate.answer_model import AnswerModel
 from ease_lib.search.surrogate.answers import Answered, Answers, fitted_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Without:
+    """A prompt without exemplars that were to be avoided, with what its score on new rows is expected to be."""
+
+    candidate: Candidate
+    estimate: float
+    error: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +37,7 @@ class Outcome:
         score: on the validation rows it was asked, as the method sees it: the mean, or a posterior mean.
         estimate: of its score on new rows, corrected for having been chosen; error: its standard deviation.
         rows: validation rows it was asked.
+        without: where it shows an exemplar that was to be avoided, the best prompt that shows none.
         answers, model: of the whole search.
     """
 
@@ -36,6 +46,7 @@ class Outcome:
     estimate: float
     error: float
     rows: int
+    without: Without | None = None
     answers: Answers
     model: AnswerModel
 
@@ -47,36 +58,82 @@ class Outcome:
 
 @one_thread()
 def outcome_of(
-    history: History, optimizer: ExemplarOptimizer, problem: Problem, recalled: Iterable[Answered] = ()
+    history: History,
+    optimizer: ExemplarOptimizer,
+    problem: Problem,
+    recalled: Iterable[Answered] = (),
+    avoided: Collection[int] = (),
 ) -> Outcome | None:
     """None where nothing was evaluated in full, or asked at all.
 
     Args:
         recalled: what the optimizer knew before.
+        avoided: exemplars, by position, that are likely mislabelled: of prompts that are as good, within `EQUAL`, one
+            without them wins.
     """
     answers = Answers()
     for answered in recalled:
         answers.add(*answered)
     for observation in history:
         answers.add(observation.candidate.prompt, observation.rows, observation.scores)
-    recommended = optimizer.recommend() if isinstance(optimizer, RowAllocating) else None
-    if recommended is None and history.incumbent is None:
+    recommended = optimizer.recommend(avoided) if isinstance(optimizer, RowAllocating) else None
+    incumbent = history.incumbent
+    if recommended is None and incumbent is None:
         return None
-    candidate = recommended.candidate if recommended else history.incumbent.candidate  # type: ignore[union-attr]
+    candidate = recommended.candidate if recommended else incumbent.candidate  # type: ignore[union-attr]
     model = fitted_model(components_of(problem), answers, always=[candidate.prompt])
     if recommended:
         score = estimate = recommended.score
         error, rows = recommended.error, recommended.rows
     else:
-        place = model.place(candidate.prompt)
-        score, rows = history.incumbent.score, history.incumbent.validation_rows  # type: ignore[union-attr]
-        estimate, error = float(model.mean[place]), float(np.sqrt(model.covariance[place, place]))
+        assert incumbent is not None
+        incumbent = _as_good(incumbent, history, model, avoided)
+        candidate, score, rows = incumbent.candidate, incumbent.score, incumbent.validation_rows
+        estimate, error = _expected(model, candidate)
     return Outcome(
         candidate=candidate,
         score=score,
         estimate=float(np.clip(estimate, 0.0, 1.0)),
         error=error,
         rows=rows,
+        without=_without(candidate, model, answers, avoided),
         answers=answers,
         model=model,
     )
+
+
+def _as_good(incumbent: Observation, history: History, model: AnswerModel, avoided: Collection[int]) -> Observation:
+    """The incumbent, or the best evaluation without what is to be avoided that is as good on as many rows."""
+    if set(avoided).isdisjoint(incumbent.candidate.sequence):
+        return incumbent
+    equal = [
+        each
+        for each in history
+        if each.score >= incumbent.score - EQUAL
+        and each.validation_rows >= incumbent.validation_rows
+        and set(avoided).isdisjoint(each.candidate.sequence)
+        and each.candidate.prompt in model
+    ]
+    return max(equal, key=lambda each: _expected(model, each.candidate)[0], default=incumbent)
+
+
+def _without(winner: Candidate, model: AnswerModel, answers: Answers, avoided: Collection[int]) -> Without | None:
+    """Among prompts that were asked half as many rows as the winner, for what was hardly asked is hardly known."""
+    if set(avoided).isdisjoint(winner.sequence):
+        return None
+    least = len(answers.asked(winner.prompt)) / 2
+    clean = [
+        prompt for prompt in model.prompts if set(avoided).isdisjoint(prompt[1]) and len(answers.asked(prompt)) >= least
+    ]
+    if not clean:
+        return None
+    instruction, sequence = max(clean, key=lambda prompt: float(model.mean[model.place(prompt)]))
+    candidate = Candidate(sequence=sequence, phase="search", instruction=instruction)
+    estimate, error = _expected(model, candidate)
+    return Without(candidate=candidate, estimate=float(np.clip(estimate, 0.0, 1.0)), error=error)
+
+
+def _expected(model: AnswerModel, candidate: Candidate) -> tuple[float, float]:
+    """Mean and standard deviation of a prompt's score on new rows."""
+    place = model.place(candidate.prompt)
+    return float(model.mean[place]), float(np.sqrt(max(model.covariance[place, place], 0.0)))

@@ -14,11 +14,12 @@ from ease_lib.config.sections import OptimizerConfig
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
-from ease_lib.search.mislabelled import mislabelled_exemplars
+from ease_lib.search.mislabelled import LabelCheck
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.outcome import Outcome
 from ease_lib.search.surrogate.representations import SequenceRepresentation
 from ease_lib.search.task import SearchTask
+from ease_lib.tasks.base import row_hash
 
 logger = logging.getLogger("ease")
 
@@ -70,6 +71,7 @@ def search_summary(
     task: SearchTask,
     black_box: BlackBox,
     problem: Problem,
+    labels: LabelCheck | None,
     selection: Usage,
     orders: Usage,
     prices: dict[str, float],
@@ -78,6 +80,7 @@ def search_summary(
     """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
 
     Args:
+        labels: what the validation rows say of the pool's; None where nothing can be said.
         selection: what the method asked beside its evaluations, while it searched.
         orders: what the order report asked after that.
         planned: what search and test set were expected to cost at most.
@@ -112,7 +115,27 @@ def search_summary(
         "token_front": token_front(outcome, task.prompt_tokens),
         "share_as_good": share_as_good(outcome, SequenceSpace(len(task.pool), settings.k), seed),
         "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
-        "mislabelled_exemplars": mislabelled_exemplars(problem, task.ids),
+        "mislabelled_exemplars": _mislabelled(labels, task),
+        "labels": {**labels.document, "without": _without_mislabelled(outcome, task)} if labels else None,
+    }
+
+
+def _mislabelled(labels: LabelCheck | None, task: SearchTask) -> list[dict[str, Any]]:
+    """With what `exclude_rows` takes of each."""
+    inputs = {row.exemplar_id: row.input for row in task.pool}
+    listed = labels.listed if labels else []
+    return [{**each, "row_hash": row_hash(inputs[each["exemplar_id"]])} for each in listed]
+
+
+def _without_mislabelled(outcome: Outcome, task: SearchTask) -> dict[str, Any] | None:
+    """What the best sequence without mislabelled exemplars is expected to score, where the winner shows some."""
+    if outcome.without is None:
+        return None
+    shown = task.asked.exemplars(outcome.without.candidate.sequence)
+    return {
+        "exemplar_ids": [row.exemplar_id for row in shown],
+        "estimate": outcome.without.estimate,
+        "error": outcome.without.error,
     }
 
 

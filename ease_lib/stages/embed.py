@@ -1,4 +1,5 @@
-"""Stage `embed`: embed every exemplar, its output alone, every validation row and every instruction."""
+"""Stage `embed`: embed every exemplar, its output alone, every validation row, every instruction, and where outputs are
+classes the inputs alone, whose labels are checked (`search/mislabelled.py`)."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from ease_lib.prompts.template import exemplar_text
 from ease_lib.running.run import Run
 from ease_lib.running.stage import StageReport, logger, makes, output_path, reads
 from ease_lib.search.task import read_instructions
+from ease_lib.tasks.splits import classes_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,11 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         ("pool", "output", ids, [row.output for row in pool]),
         ("validation", "exemplar", [row.exemplar_id for row in validation], [exemplar_text(row) for row in validation]),
     ]
+    if classes_of([row.output for row in (*pool, *validation)]):
+        groups += [
+            (split, "input", [row.exemplar_id for row in rows], [row.input for row in rows])
+            for split, rows in (("pool", pool), ("validation", validation))
+        ]
     if len(instructions) > 1:
         groups.append(("instructions", "instruction", list(range(len(instructions))), instructions))
     texts = [text for *_, group in groups for text in group]

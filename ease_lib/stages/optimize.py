@@ -31,6 +31,7 @@ from ease_lib.search.findings import OrderReport, ask_orders
 from ease_lib.search.identity import search_key
 from ease_lib.search.journal import Journal, journal_name, open_journal
 from ease_lib.search.loop import EvaluationsOn, Study, search
+from ease_lib.search.mislabelled import LabelCheck, checked_labels
 from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
@@ -97,6 +98,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         task=task,
         black_box=black_box,
         problem=found.problem,
+        labels=found.labels,
         selection=found.selection,
         orders=found.order.usage,
         prices=prices_of(config),
@@ -114,6 +116,7 @@ class _Search:
     """A search that ended.
 
     Args:
+        labels: what the validation rows say of the pool's.
         order: what was asked of the winner's orders.
         selection: what the method asked beside its evaluations.
         recalled: answers of an earlier search.
@@ -122,6 +125,7 @@ class _Search:
     problem: Problem
     study: Study
     outcome: Outcome
+    labels: LabelCheck | None
     order: OrderReport
     selection: Usage
     recalled: int
@@ -157,7 +161,13 @@ def _searched(
                 optimizer, settings, problem, prices_of(config), run.host.progress.searched, known
             ),
         )
-    outcome = outcome_of(study.history, optimizer, problem, recalled.answers)
+    vectors = task.embeddings
+    labels = checked_labels(
+        vectors.pool_inputs, problem.outputs, vectors.validation_inputs, problem.validation_outputs, task.ids
+    )
+    doubtful = {each["exemplar_id"] for each in labels.listed} if labels else set()
+    avoided = [place for place, exemplar_id in enumerate(task.ids) if exemplar_id in doubtful]
+    outcome = outcome_of(study.history, optimizer, problem, recalled.answers, avoided)
     if outcome is None:
         raise plan.refuse(study.stopped)
     plan.allow_orders(black_box)
@@ -177,6 +187,7 @@ def _searched(
         problem=problem,
         study=study,
         outcome=outcome,
+        labels=labels,
         order=order,
         selection=selection.usage,
         recalled=recalled.count,

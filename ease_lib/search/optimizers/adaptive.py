@@ -170,7 +170,7 @@ class Halving:
         return _Choice(self, iteration, pending).next()
 
     @one_thread()
-    def recommend(self) -> Recommendation | None:
+    def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
         if not len(self.answers):
             return None
         model = self.fitted()
@@ -187,7 +187,12 @@ class Halving:
         equal = [place for place in among if model.mean[place] >= top]
         if not finalists:  # what was hardly looked at is not known to be equal
             equal = [int(np.argmax(model.mean))]
-        best = min(equal, key=lambda place: (len(model.prompts[place][1]), -model.mean[place]))
+
+        def rank(place: int) -> tuple[bool, int, float]:
+            sequence = model.prompts[place][1]
+            return not set(avoided).isdisjoint(sequence), len(sequence), -float(model.mean[place])
+
+        best = min(equal, key=rank)
         prompt = model.prompts[best]
         score, error = float(model.mean[best]), float(np.sqrt(max(model.covariance[best, best], 0.0)))
         if prompt in finalists:

@@ -19,7 +19,7 @@ away exchanges one. A race that the budget ends is decided by the blocks that al
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ from ease_lib.evaluation.rows import row_order
 from ease_lib.machine import one_thread
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import as_rows
-from ease_lib.search.optimizers.adaptive import components_of
+from ease_lib.search.optimizers.adaptive import EQUAL, components_of
 from ease_lib.search.optimizers.history import Candidate, History, Observation, Phase
 from ease_lib.search.optimizers.problem import BUDGET, EXHAUSTED, Problem, Recommendation, ask_random
 from ease_lib.search.surrogate.answers import Answers, fitted_model
@@ -113,7 +113,7 @@ class Capo:
         return BUDGET if self._spent >= self._problem.answers else EXHAUSTED
 
     @one_thread()
-    def recommend(self) -> Recommendation | None:
+    def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
         """The best of the race by its mean on rows that all left in it have answered, or of the last population."""
         if not len(self._answers):
             return None
@@ -126,7 +126,10 @@ class Capo:
             among = [each for each in self._scores if self._is_answered(each)]
         if not among:
             return None
-        best = max(among, key=lambda prompt: float(np.mean(self._on(prompt, among))))
+        means = {prompt: float(np.mean(self._on(prompt, among))) for prompt in among}
+        equal = [prompt for prompt, mean in means.items() if mean >= max(means.values()) - EQUAL]
+        clean = [prompt for prompt in equal if set(avoided).isdisjoint(prompt[1])]
+        best = max(clean or equal, key=lambda prompt: means[prompt])
         model = fitted_model(components_of(self._problem), self._answers, always=[best])
         place = model.place(best)
         return Recommendation(

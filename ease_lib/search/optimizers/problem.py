@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -100,8 +100,12 @@ class RowAllocating(Protocol):
         """Answers that it may still ask for once these are asked."""
         ...
 
-    def recommend(self) -> Recommendation | None:
-        """The best prompt by all that was told; None before anything was."""
+    def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
+        """The best prompt by all that was told; None before anything was.
+
+        Args:
+            avoided: exemplars, by position, without which a prompt that is as good is better.
+        """
         ...
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:

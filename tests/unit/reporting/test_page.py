@@ -11,7 +11,7 @@ import pytest
 from ease_lib.evaluation.statistics import mean_interval
 from ease_lib.reporting.charts import front_chart, search_curve
 from ease_lib.reporting.page import cost_of_query, measured, render_page
-from ease_lib.reporting.summary import ENOUGH_ANSWERS, verdict
+from ease_lib.reporting.summary import ENOUGH_ANSWERS, said_of_labels, verdict
 from ease_lib.tasks.base import Exemplar, row_hash
 
 ATTACK = '<script>alert("x")</script>&<img src=x onerror=y>'
@@ -437,16 +437,42 @@ def test_exemplars_that_make_prompts_worse_are_shown_with_the_evidence():
     assert "Exemplars that make" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
 
+def with_labels(*listed, expected_wrong=9.0, without=None, **more):
+    labels = {"judged": 60, "expected_wrong": expected_wrong, "told_apart": 0.92, "without": without}
+    return report(labels=labels, mislabelled_exemplars=list(listed), **more)
+
+
 def test_exemplars_whose_label_is_contradicted_are_shown_with_what_rows_like_them_say():
-    found = {"exemplar_id": 7, "input": "arrived <b>broken</b>", "output": "praise", "is_noisy": None}
-    page = render_page(
-        report(), HISTORY, "p", PREDICTIONS, mislabelled=[{**found, "suggested": "complaint", "p_value": 0.013}]
-    )
+    listed = {"exemplar_id": 700, "suggested": "complaint", "probability": 0.987, "row_hash": "ab" * 32}
+    found = {**listed, "input": "arrived <b>broken</b>", "output": "praise", "is_noisy": None}
+    page = render_page(with_labels(listed), HISTORY, "p", PREDICTIONS, mislabelled=[found])
     assert "likely mislabelled" in page
+    assert "1 of 60 exemplars are listed as mislabelled; about 9 labels of the pool are wrong" in page
     assert "arrived &lt;b&gt;broken" in page
-    assert '<td class="text">complaint</td><td class="n">1 %</td>' in page
+    assert '<td class="text">complaint</td><td class="n">99 %</td>' in page
+    assert f"--exclude-rows {'ab' * 32}" in page
     assert row_hash("arrived <b>broken</b>") in page
+    assert "The winner shows" not in page
     assert "likely mislabelled" not in render_page(report(), HISTORY, "p", PREDICTIONS)
+
+
+def test_a_winner_that_shows_a_mislabelled_exemplar_says_what_doing_without_would_cost():
+    shown = report()["best"]["exemplars"][0]["exemplar_id"]
+    listed = {"exemplar_id": shown, "suggested": "complaint", "probability": 0.9, "row_hash": "ab" * 32}
+    without = {"exemplar_ids": [3], "estimate": 0.61, "error": 0.05}
+    (_, said) = said_of_labels(with_labels(listed, without=without))
+    assert said.startswith(f"The winner shows 1 of them, exemplar {shown}")
+    assert "without is expected to score 0.610 (± 0.098), the winner" in said
+    found = [{**listed, "input": "a", "output": "b", "is_noisy": None}]
+    page = render_page(with_labels(listed, without=without), HISTORY, "p", PREDICTIONS, mislabelled=found)
+    assert "</span> likely mislabelled</td>" in page or "<td> likely mislabelled</td>" in page
+
+
+def test_a_pool_whose_wrong_labels_cannot_be_told_says_why():
+    (said,) = said_of_labels(with_labels())
+    assert said.startswith("No exemplar is surely enough mislabelled to be listed, though about 9 labels of the pool")
+    assert "validation rows tell 92 % of each other's labels" in said
+    assert said_of_labels(with_labels(expected_wrong=0.4)) == []
 
 
 def test_the_page_names_every_row_that_it_shows_for_those_who_forget_one():

@@ -202,3 +202,25 @@ def test_order_that_matters_is_told_from_luck():
     assert luck["deviation"] < 0.04
     assert luck["share"] < 0.1
     assert matters["lowest"] <= matters["by_similarity"] <= matters["highest"]
+
+
+def test_of_prompts_that_are_as_good_one_without_what_is_to_be_avoided_wins():
+    def score(sequence):
+        return 1.0 if 5 in sequence or 6 in sequence else 0.0
+
+    history = searched(score)
+    usual = outcome(history)
+    avoided = [5] if 5 in usual.candidate.sequence else [6]
+    found = outcome_of(history, BestOfN(problem()), problem(), avoided=avoided)
+    assert set(avoided).isdisjoint(found.candidate.sequence)
+    assert (found.score, found.without) == (usual.score, None)
+
+
+def test_a_winner_that_shows_what_is_to_be_avoided_is_told_with_the_best_that_does_not():
+    history = searched(lambda sequence: 0.9 if 5 in sequence else 0.3)
+    found = outcome_of(history, BestOfN(problem()), problem(), avoided=[5])
+    assert 5 in found.candidate.sequence
+    assert 5 not in found.without.candidate.sequence
+    assert found.without.estimate < 0.5 < found.estimate
+    everything = outcome_of(history, BestOfN(problem()), problem(), avoided=range(N))
+    assert everything.without is None
