@@ -10,9 +10,9 @@ Biostatistics 5(2)). So the evidence does not end at the number of validation ro
 embeddings do not tell the labels apart the list is empty.
 
 `python -m tests.studies.mislabelled` measures it. On the shipped task with 90 validation rows it finds 45 to 48 % of
-the wrong labels where 15 % are, 66 to 75 % where 30 % are, and 6 to 10 % of its list is right; with 50 validation rows as
-many are found, and 10 to 17 % is right. On the news of AG, whose own labels are ambiguous in one of ten, 44 to 56 % of
-15 % are found, 55 to 74 % of 30 %, and at 15 % a sixth of the list was not changed.
+the wrong labels where 15 % are, 66 to 75 % where 30 % are, and 6 to 10 % of its list is right; with 50 validation rows
+as many are found, and 10 to 17 % is right. On the news of AG, whose own labels are ambiguous in one of ten, 44 to 56 %
+of 15 % are found, 55 to 74 % of 30 %, and at 15 % a sixth of the list was not changed.
 
 Holds where pool and validation set were
 drawn alike and outputs are classes. Nothing is asked for it.
