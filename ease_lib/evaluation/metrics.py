@@ -330,6 +330,10 @@ MOST_NESTED = 100
 """Levels of a JSON value that is compared."""
 
 
+_JSON = re.compile(r"""\s*(?:[{\["\d-]|true|false|null)""")
+"""How a JSON value begins."""
+
+
 def final_json(text: str, kind: type | None = None) -> tuple[Any] | None:
     """The last JSON value that an answer gives, alone in a tuple, for it may be false; or None.
 
@@ -340,8 +344,9 @@ def final_json(text: str, kind: type | None = None) -> tuple[Any] | None:
     text = without_reasoning(text)
     text = text if text.isascii() else re.sub(r"[^\S\n\r]", " ", seen(text))
     try:
-        with suppress(ValueError):
-            return _flat_enough(json.loads(text))
+        if _JSON.match(text):
+            with suppress(ValueError):
+                return _flat_enough(json.loads(text))
         found = list(_json_values(text))
     except RecursionError:
         return None
@@ -377,28 +382,31 @@ def _flat_enough(value: Any) -> tuple[Any] | None:
     return None
 
 
-def _json(outputs: Sequence[str]) -> Sequence[str]:
-    for output in outputs:
-        try:
-            is_flat = _flat_enough(json.loads(output)) is not None
-        except RecursionError:
-            is_flat = False
-        except ValueError as error:
-            if "int_max_str_digits" in str(error):
-                raise DataError("an output has a number of thousands of digits; write it as a text") from error
-            raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
-        if not is_flat:
-            raise DataError(
-                f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it"
-            )
-    return outputs
+@lru_cache(KEPT_TEXTS)
+def _wanted(output: str) -> Any:
+    """The value of an output, which nobody changes.
+
+    Raises:
+        DataError: on an output that is no JSON, or too deep.
+    """
+    try:
+        value = json.loads(output)
+        is_flat = _flat_enough(value) is not None
+    except RecursionError:
+        is_flat = False
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise DataError("an output has a number of thousands of digits; write it as a text") from error
+        raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+    if not is_flat:
+        raise DataError(f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it")
+    return value
 
 
 def _values(answer: str, outputs: Sequence[str]) -> Iterator[tuple[tuple[Any] | None, Any]]:
     """The answer's value, of the kind of each output, and that output."""
     found: dict[type, tuple[Any] | None] = {}
-    for output in _json(outputs):
-        wanted = json.loads(output)
+    for wanted in map(_wanted, outputs):
         kind = type(wanted)
         if kind not in found:
             found[kind] = final_json(answer, kind)

@@ -92,7 +92,7 @@ def render_page(
         ),
         harmful=harmful,
         mislabelled=mislabelled,
-        labels=labels_of(scored),
+        labels=labels_of(scored, report["metric"]),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),
         few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"])

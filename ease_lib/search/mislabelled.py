@@ -42,12 +42,14 @@ def mislabelled_exemplars(problem: Problem, ids: Sequence[int]) -> list[dict[str
         of each: `exemplar_id`, the `suggested` label, and `p_value`, the share of rightly labelled rows whose label
         looks as wrong.
     """
-    classes = classes_of([*problem.outputs, *problem.validation_outputs])
+    class_of = classes_of([*problem.outputs, *problem.validation_outputs])
+    classes = list(dict.fromkeys(class_of.values()))
     if len(classes) < 2:
         return []
     number = {label: place for place, label in enumerate(classes)}
+    number_of = {output: number[label] for output, label in class_of.items()}
     given, known = (
-        np.array([number[output] for output in outputs]) for outputs in (problem.outputs, problem.validation_outputs)
+        np.array([number_of[output] for output in outputs]) for outputs in (problem.outputs, problem.validation_outputs)
     )
     rows, pool = problem.validation.astype(np.float64), problem.pool.astype(np.float64)
     targets = np.eye(len(classes))[known]

@@ -1,3 +1,4 @@
+import json
 import time
 
 import pytest
@@ -307,7 +308,9 @@ def test_edit_similarity_equals_the_plain_loop(one, other):
     assert metrics._edit_similarity(one, other) == 1 - plain_edit_distance(one, other) / longer
 
 
-WORDS = st.lists(st.sampled_from(["a", "b", "the", "cat", "", "\u732b", "97", "-1"]) | st.text(max_size=3), max_size=30)
+WORDS = st.lists(
+    st.sampled_from(["a", "b", "the", "cat", "\u732b", "97", "-1"]) | st.text(min_size=1, max_size=3), max_size=30
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -447,3 +450,97 @@ def test_texts_of_any_length_are_compared_at_once():
     assert METRICS["edit_similarity"]("ab c" * 5_000, ["ab c" * 5_000]) == 1
     assert METRICS["edit_similarity"]("ab c", ["ab c" * 5_000]) == pytest.approx(4 / 20_000)
     assert time.perf_counter() - start < 0.2
+
+
+COMPOSED, DECOMPOSED = "Été", "E\u0301te\u0301"
+
+
+@pytest.mark.parametrize(
+    "metric", sorted(set(METRIC_NAMES) - {"judge", "number", "option_letter", "json_equal", "json_fields", "json_set"})
+)
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        (COMPOSED, DECOMPOSED),
+        (DECOMPOSED, COMPOSED),
+        ("shipping\u200b", "shipping"),
+        ("shipping", "ship\u00adping\ufeff"),
+        ("ＡＢ１", "AB1"),
+        ("AB1", "ＡＢ１"),
+        ("lost\u00a0parcel", "lost parcel"),
+        ("❤️", "❤"),
+        ("\u202bשלום\u202c", "שלום"),
+    ],
+)
+def test_what_looks_the_same_is_equal_by_every_metric(metric, answer, output):
+    if metric.startswith("instruction_induction"):
+        pytest.skip("scores as its authors' code did")
+    assert METRICS[metric](answer, [output]) == 1
+
+
+@pytest.mark.parametrize("metric", sorted(set(METRIC_NAMES) - {"judge", "number", "option_letter"}))
+def test_what_looks_different_is_not_equal_by_any_metric(metric):
+    if metric.startswith("instruction_induction"):
+        pytest.skip("scores as its authors' code did")
+    for answer, output in (
+        ("می\u200cخواهم", "میخواهم"),
+        ("क्\u200dष", "क्ष"),
+        ("5²", "52"),
+        ("👨\u200d👩\u200d👧", "👨👩👧"),
+    ):
+        as_json = metric.startswith("json")
+        answer, output = (json.dumps([text]) if as_json else text for text in (answer, output))
+        assert METRICS[metric](answer, [output]) < 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "pattern", "score"),
+    [
+        (DECOMPOSED, "^Été$", 1),
+        (COMPOSED, f"^{DECOMPOSED}$", 1),
+        (COMPOSED, "^[É]t[é]$", 1),
+        ("ＡＢ１", "^AB1$", 1),
+        ("！", r"\uff01", 1),  # written as an escape, it is meant
+        ("foo(x)", "foo（x）", 1),  # a full-width bracket is no group
+        ("etc...", "etc…$", 1),
+        ("etcabc", "etc…$", 0),
+        ("ab\u200b", "^[a-z]+$", 1),
+        ("a\u200bc", "^a.c$", 0),
+        ("Ab", "^ab$", 0),
+        ("Ab", "(?i)^ab$", 1),
+        ("12\u00a0kg", r"12\skg", 1),
+        ("12 kg", "12\u00a0kg", 1),
+    ],
+)
+def test_a_pattern_is_looked_for_in_what_a_reader_sees(answer, pattern, score):
+    assert METRICS["regex"](answer, [pattern]) == score
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer", "output", "score"),
+    [
+        ("json_fields", '{"team": "E\\u0301te\\u0301"}', '{"team": "Été"}', 1),
+        ("json_fields", '{"team": "Été"}', '{"team": "E\u0301te\u0301"}', 1),
+        ("json_equal", '{"é": 1}', '{"e\u0301": 1}', 1),
+        ("json_equal", '{"a": [{"é\u200b": "x\u200b"}]}', '{"a": [{"é": "x"}]}', 1),
+        ("json_set", '["ＡＢ", "e\u0301"]', '["é", "AB"]', 1),
+        ("json_equal", '{"a": "b  c"}', '{"a": "b c"}', 1),
+        ("json_equal", '{"a":\u00a01}\ufeff', '{"a": 1}', 1),
+        ("json_equal", '{"a": "X"}', '{"a": "x"}', 0),
+        ("json_equal", '{"a": "5²"}', '{"a": "52"}', 0),
+        ("json_equal", 'As in [3], the result is {"a": 1}', '{"a": 1}', 1),
+        ("json_equal", 'It is {"a": 1}, as in [3].', '{"a": 1}', 1),
+        ("json_fields", 'By [1] and [2]:\n```json\n{"a": 1, "b": 2}\n```\nSee {"c": 3} in [4].', '{"a": 1, "b": 2}', 1),
+        ("json_equal", 'First I had {"a": 0}, now {"a": 1}.', '{"a": 1}', 1),
+        ("json_equal", 'First I had {"a": 0}, now {"a": 1}.', '{"a": 0}', 0),
+        ("json_set", 'As in [3], it is ["a", "b"]', '["b", "a"]', 1),
+        ("json_set", '["a", "b"]\n\nSee [3].', '["b", "a"]', 1),
+        ("json_set", '{"a": 1} has the list ["a"]', '["a"]', 1),
+        ("json_equal", "The set {x} and [1, 2", "[1, 2]", 0),
+        ("json_equal", '"[3]"', '"[3]"', 1),
+        ("json_equal", '{"a": "see [3] and {4}"}', '{"a": "see [3] and {4}"}', 1),
+        ("json_equal", '[{"a": 1}]', '{"a": 1}', 0),
+    ],
+)
+def test_the_json_value_of_an_answer_is_found_and_compared_as_it_is_read(metric, answer, output, score):
+    assert METRICS[metric](answer, [output]) == score
