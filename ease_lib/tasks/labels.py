@@ -69,8 +69,6 @@ def _why_alike(often: str, rare: str, counts: Counter[str]) -> str:
     """What two labels have in common, and what to do; empty if nothing."""
     if unseen := unseen_difference(often, rare):
         return f"count as one label, for what they differ in is not seen: {unseen}; write them in one way"
-    if as_read(often) != as_read(rare) and value_of(often) == value_of(rare) is not None:
-        return "are two labels and one value; write them in one way"
     is_rare = counts[rare] <= RARE * counts[often]
     if as_read(often) == as_read(rare) or (is_rare and difflib.SequenceMatcher(None, often, rare).ratio() >= ALIKE):
         return "look alike; if they are one label, correct the data"
@@ -90,36 +88,38 @@ def value_of(label: str) -> Decimal | None:
 
 
 def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) -> Iterator[str]:
-    """Notices of outputs of the validation and test set that no pool row has, so that no exemplar shows them.
+    """Notices of outputs that the sets write apart (1.0, 1, True), and of labels that no pool row has to show them.
 
     Args:
         score: the metric; outputs that are right by it are not written apart.
     """
     pool = {as_read(output): output for row in data.pool for output in row.outputs}
-    values = {value: output for output in pool.values() if (value := value_of(output)) is not None}
+    values: dict[Decimal, str] = {}
+    for output in pool.values():
+        if (value := value_of(output)) is not None:
+            values.setdefault(value, output)
     everything = (*data.pool, *data.validation, *data.test)
     are_labels = bool(classes_of([row.output for row in everything if not row.output.startswith(("{", "["))]))
-    for split, rows in (("validation", data.validation), ("test", data.test)):
-        lacking = Counter(row.output for row in rows if not any(as_read(output) in pool for output in row.outputs))
+    for name, rows in (("pool", data.pool), ("validation set", data.validation), ("test set", data.test)):
+        others = pool if rows is not data.pool else {as_read(output) for output in values.values()}
+        lacking = Counter(row.output for row in rows if not any(as_read(output) in others for output in row.outputs))
         value_alike = {output: values[value] for output in lacking if (value := value_of(output)) in values}
         apart = {output: alike for output, alike in value_alike.items() if not _is_right(score, alike, output)}
         if apart:
             written = ", ".join(f"{output!r} and {alike!r}" for output, alike in list(apart.items())[:SHOWN])
             yield (
-                f"{sum(lacking[output] for output in apart)} rows of the {split} set have an output that the pool "
-                "writes in another way, so an answer in the way of the pool is wrong; write both in one way, or take "
-                f"metric=number\n  {cut(written, CUT * SHOWN)}"
+                f"{sum(lacking[output] for output in apart)} rows of the {name} have an output that "
+                f"{'other ' * (rows is data.pool)}rows of the pool write in another way, and what is right by one is wrong by the other; write both in one "
+                f"way\n  {cut(written, CUT * SHOWN)}"
             )
-        unseen = lacking.keys() - value_alike.keys() if are_labels else set()
-        labels = sorted(
-            output for output in unseen if not any(_is_right(score, each, output) for each in pool.values())
-        )
+        unseen = lacking.keys() - value_alike.keys() if are_labels and rows is not data.pool else set()
+        labels = sorted(each for each in unseen if not any(_is_right(score, shown, each) for shown in pool.values()))
         if labels:
             listed = ", ".join(f"{label!r} ({lacking[label]} rows)" for label in labels[:SHOWN])
             yield (
-                f"the {split} set has {len(labels)} label{'s' * (len(labels) > 1)} that no row of the pool has, so no "
+                f"the {name} has {len(labels)} label{'s' * (len(labels) > 1)} that no row of the pool has, so no "
                 f"exemplar shows {'them' if len(labels) > 1 else 'it'}; add such rows to the pool, or correct the "
-                f"{split} set\n  {cut(listed, CUT * SHOWN)}"
+                f"{name}\n  {cut(listed, CUT * SHOWN)}"
             )
 
 
