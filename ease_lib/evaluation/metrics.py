@@ -112,20 +112,28 @@ def regex(answer: str, outputs: Sequence[str]) -> float:
     """
     text = without_reasoning(answer)
     try:
-        return float(any(pattern.search(form(text)) for output in outputs for form, pattern in _patterns(output)))
+        return float(any(_is_found(output, text) for output in outputs))
     except re.error as error:
         raise DataError(f"metric=regex: an output is no regular expression ({error}); correct it") from error
 
 
+def _is_found(output: str, text: str) -> bool:
+    """Whether a pattern is in a text as it is written, but for what nobody sees, or in its compatible form."""
+    written, compatible = _patterns(output)
+    if text.isascii() and text.isprintable():
+        return bool(compatible.search(text))
+    return bool(written.search(_composed(text)) or compatible.search(visible(text)))
+
+
 @lru_cache(KEPT_TEXTS)
-def _patterns(output: str) -> tuple[tuple[Callable[[str], str], re.Pattern[str]], ...]:
-    """An output as a pattern of texts as they are written but for what nobody sees, and of their compatible forms.
+def _patterns(output: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """An output as a pattern, as it is written and in its compatible form.
 
     What becomes a sign of patterns by its compatible form, as a full-width bracket does, stays a character.
     """
-    written = re.compile(_composed(output))
-    compatible = re.sub(r"[^\x00-\x7f]+", lambda run: _literal(visible(run.group())), _composed(output))
-    return (_composed, written), (visible, re.compile(compatible))
+    written = _composed(output)
+    compatible = re.sub(r"[^\x00-\x7f]+", lambda run: _literal(visible(run.group())), written)
+    return re.compile(written), re.compile(compatible)
 
 
 def _composed(text: str) -> str:
@@ -334,12 +342,15 @@ _JSON = re.compile(r"""\s*(?:[{\["\d-]|true|false|null)""")
 """How a JSON value begins."""
 
 
-def final_json(text: str, kind: type | None = None) -> tuple[Any] | None:
+def final_json(text: str, kind: tuple[type, ...] = ()) -> tuple[Any] | None:
     """The last JSON value that an answer gives, alone in a tuple, for it may be false; or None.
 
     The whole answer if it is a value; else of the objects and lists in it those of the kind that is expected, if there
     are any, and of these those in a code block or on lines of their own: neither the `[3]` of "As in [3], it is
     {...}" nor that of "{...}, as in [3]" is the value. A value of more than `MOST_NESTED` levels is none.
+
+    Args:
+        kind: what `_kind` says of the output.
     """
     text = without_reasoning(text)
     text = text if text.isascii() else re.sub(r"[^\S\n\r]", " ", seen(text))
@@ -350,9 +361,16 @@ def final_json(text: str, kind: type | None = None) -> tuple[Any] | None:
         found = list(_json_values(text))
     except RecursionError:
         return None
-    of_kind = [place for place in found if kind is not None and isinstance(place[0], kind)] or found
+    alike = ([place for place in found if _kind(place[0])[:depth] == kind[:depth]] for depth in (2, 1))
+    of_kind = next(filter(None, alike), found)
     set_off = [place for place in of_kind if _is_set_off(text, *place[1:])] or of_kind
     return _flat_enough(set_off[-1][0]) if set_off else None
+
+
+def _kind(value: Any) -> tuple[type, ...]:
+    """The type of a value, and of a list the type of its first item: `[3]` in prose is no list of texts."""
+    first = value[:1] if isinstance(value, list) else []
+    return (type(value), *(float if type(item) is int else type(item) for item in first))
 
 
 def _json_values(text: str) -> Iterator[tuple[Any, int, int]]:
@@ -405,9 +423,9 @@ def _wanted(output: str) -> Any:
 
 def _values(answer: str, outputs: Sequence[str]) -> Iterator[tuple[tuple[Any] | None, Any]]:
     """The answer's value, of the kind of each output, and that output."""
-    found: dict[type, tuple[Any] | None] = {}
+    found: dict[tuple[type, ...], tuple[Any] | None] = {}
     for wanted in map(_wanted, outputs):
-        kind = type(wanted)
+        kind = _kind(wanted)
         if kind not in found:
             found[kind] = final_json(answer, kind)
         yield found[kind], wanted

@@ -107,10 +107,11 @@ def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) 
         apart = {output: alike for output, alike in value_alike.items() if not _is_right(score, alike, output)}
         if apart:
             written = ", ".join(f"{output!r} and {alike!r}" for output, alike in list(apart.items())[:SHOWN])
+            whose = "other rows of the pool" if rows is data.pool else "rows of the pool"
             yield (
-                f"{sum(lacking[output] for output in apart)} rows of the {name} have an output that "
-                f"{'other ' * (rows is data.pool)}rows of the pool write in another way, and what is right by one is wrong by the other; write both in one "
-                f"way\n  {cut(written, CUT * SHOWN)}"
+                f"{sum(lacking[output] for output in apart)} rows of the {name} have an output that {whose} write in "
+                "another way, and what is right by one is wrong by the other; write both in one way\n"
+                f"  {cut(written, CUT * SHOWN)}"
             )
         unseen = lacking.keys() - value_alike.keys() if are_labels and rows is not data.pool else set()
         labels = sorted(each for each in unseen if not any(_is_right(score, shown, each) for shown in pool.values()))

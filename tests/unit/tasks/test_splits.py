@@ -441,9 +441,9 @@ def test_what_is_not_seen_in_a_label_is_named_by_its_code_point():
 
 @pytest.mark.parametrize(("one", "other"), [("1.0", "1"), ("True", "1"), ("true", "yes"), ("0", "False"), ("١", "1")])
 def test_labels_of_one_value_that_the_pool_writes_in_two_ways_are_mentioned(one, other):
-    (said,) = notices_of([one, one, other, "x"], [one])
-    assert said.startswith("20 rows of the pool have an output that other rows of the pool write in another way")
-    assert said.endswith(f"write both in one way\n  {other!r} and {one!r}")
+    said = notices_of([one, one, other, "x"], ["x"])[0]
+    assert "rows of the pool have an output that other rows of the pool write in another way" in said
+    assert said.partition("write both in one way\n  ")[2] in (f"{other!r} and {one!r}", f"{one!r} and {other!r}")
 
 
 def notices_of(pool, test, metric="exact_match"):
