@@ -7,7 +7,7 @@ import pytest
 
 LIBRARY = Path(__file__).parents[1] / "ease_lib"
 LAYERS = (  # a room imports from the rows above its own only, so there are no circles
-    {"arrays", "digests", "errors", "seeding", "signals", "words"},
+    {"arrays", "digests", "equality", "errors", "seeding", "signals", "words"},
     {"documents", "keys", "notes", "progress", "urls"},
     {"machine"},
     {"config"},

@@ -29,7 +29,7 @@ from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of_json
 from ease_lib.documents import Misfit, check
 from ease_lib.errors import DataError
-from ease_lib.evaluation.metrics import final_number
+from ease_lib.evaluation.numbers import final_number, plain_numbers
 from ease_lib.prompts.messages import Chat
 from ease_lib.prompts.template import INPUT, OUTPUT, MessageTemplate
 from ease_lib.tasks.base import Exemplar
@@ -137,7 +137,8 @@ class Rubric(MessageTemplate):
         if not self._numbers:
             return self._last_step(re.sub(r"[*_`\"“”«»']+(?!t\b)", "", verdict.lower()))
         worst, best = self._numbers
-        number = final_number(re.sub(rf"\s*(?:/|(?:out )?of)\s*{float(best):g}\b", "", verdict))
+        of_best = rf"[\s*_]*(?:/|(?:out )?of)[\s*_]*{float(best):g}(?:\.0+)?(?![.,]?\d)"
+        number = final_number(re.sub(of_best, "", plain_numbers(verdict)))
         if not isinstance(number, Fraction | int) or not worst <= number <= best:
             return None
         return float((number - worst) / (best - worst))

@@ -31,7 +31,9 @@ import regex as unicode_regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 from ease_lib.config.sections import AS_PUBLISHED
+from ease_lib.equality import as_read, folded, same_written, seen, visible
 from ease_lib.errors import DataError
+from ease_lib.evaluation.numbers import KEPT_TEXTS, MOST_DIGITS, final_number, last_box, same_quantity
 from ease_lib.prompts.messages import without_reasoning
 
 Metric = Callable[[str, Sequence[str]], float]
@@ -41,39 +43,34 @@ LABEL = "label"
 _OPENING = unicode_regex.compile(r"""[\s"'`\p{Pi}\p{Pf}„‚「」『』《》〈〉〝〞〟¿¡]*+""")
 _CLOSING = unicode_regex.compile(r"""(?r)[\s"'`\p{Pi}\p{Pf}„‚「」『』《》〈〉〝〞〟\p{Terminal_Punctuation}]*""")
 """Quotes of any script, and behind the text what ends sentences and their parts."""
-_COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\u2150-\u215f]+")
-"""All but superscripts, subscripts and vulgar fractions, whose compatible forms are other numbers: 5² is not 52."""
-_CHARACTERS = str.maketrans("−‘’“”", "-''\"\"")
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
 _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-KEPT_TEXTS = 1024
-"""Of outputs and answers, which are compared again and again, the normal forms are kept."""
 
 
 @lru_cache(KEPT_TEXTS)
 def normalise(text: str) -> str:
-    """NFKC, first line with text, lower case, no surrounding quotes or trailing punctuation (。 too), single blanks.
+    """The first line as readers see it (`equality`), without case, quotes around and trailing punctuation (。 too).
 
     A text of nothing but quotes and punctuation keeps them. Hidden reasoning and a code fence do not count.
     """
     line = next((line for line in _lines(text) if line.strip()), "")
-    return _bare(" ".join(line.lower().split()))
+    return _bare(folded(line))
 
 
 @lru_cache(KEPT_TEXTS)
 def normalise_whole(text: str) -> str:
     """As `normalise`, but all lines with text, each with its indentation: `- b` below `- a` is not `  - b`."""
     lines = [line for line in _lines(text) if line.strip()]
-    kept = [line[: len(line) - len(line.lstrip())] + " ".join(line.lower().split()) for line in lines]
+    kept = [line[: len(line) - len(line.lstrip())] + folded(line) for line in lines]
     return _bare("\n".join(kept).strip())
 
 
 def spans_lines(output: str) -> bool:
-    return len(output.strip().splitlines()) > 1
+    return len(visible(output).strip().splitlines()) > 1
 
 
 def _lines(text: str) -> list[str]:
-    text = _characters(without_reasoning(text))
+    text = visible(without_reasoning(text))
     fenced = _FENCED.match(text)
     return (fenced.group(1) if fenced else text).splitlines()
 
@@ -92,11 +89,6 @@ def _alike(answer: str, output: str) -> tuple[str, str]:
     return read(answer), read(output)
 
 
-def _characters(text: str) -> str:
-    """One character for each meaning: full-width digits, typographic signs and quotes become the plain ones."""
-    return _COMPATIBLE.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text).translate(_CHARACTERS)
-
-
 def exact_match(answer: str, outputs: Sequence[str]) -> float:
     """1 when the answer is one of the outputs."""
     return float(any(given == wanted for given, wanted in _pairs(answer, outputs)))
@@ -113,42 +105,63 @@ def case_sensitive_match(answer: str, outputs: Sequence[str]) -> float:
 
 
 def regex(answer: str, outputs: Sequence[str]) -> float:
-    """1 when an output, read as a regular expression, is found in the answer.
+    """1 when an output, read as a regular expression, is found in the answer as a reader sees it; case counts.
 
     Raises:
         DataError: on an output that is none.
     """
     text = without_reasoning(answer)
     try:
-        return float(any(re.search(output, text) for output in outputs))
+        return float(any(_is_found(output, text) for output in outputs))
     except re.error as error:
         raise DataError(f"metric=regex: an output is no regular expression ({error}); correct it") from error
 
 
+def _is_found(output: str, text: str) -> bool:
+    """Whether a pattern is in a text as it is written, but for what nobody sees, or in its compatible form."""
+    written, compatible = _patterns(output)
+    if text.isascii() and text.isprintable():
+        return bool(compatible.search(text))
+    return bool(written.search(_composed(text)) or compatible.search(visible(text)))
+
+
+@lru_cache(KEPT_TEXTS)
+def _patterns(output: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """An output as a pattern, as it is written and in its compatible form.
+
+    What becomes a sign of patterns by its compatible form, as a full-width bracket does, stays a character.
+    """
+    written = _composed(output)
+    compatible = re.sub(r"[^\x00-\x7f]+", lambda run: _literal(visible(run.group())), written)
+    return re.compile(written), re.compile(compatible)
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else unicodedata.normalize("NFC", seen(text))
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"[.^$*+?{}\[\]\\|()\-]", r"\\\g<0>", text)
+
+
 def json_equal(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the first JSON value in the answer equals an output's, whatever the order of keys and blanks."""
-    given = first_json(answer)
-    return float(given is not None and any(_same_json(given[0], json.loads(output)) for output in _json(outputs)))
+    """1 when the answer's JSON value equals an output's, whatever the order of keys and blanks; case counts."""
+    return float(any(given is not None and _same_json(given[0], wanted) for given, wanted in _values(answer, outputs)))
 
 
 def json_fields(answer: str, outputs: Sequence[str]) -> float:
     """Share of the fields of an output that the answer has with the same value; fields too many count as wrong ones."""
-    given = first_json(answer)
-    fields = _fields(given[0]) if given is not None else {}
-    return max((_share(fields, _fields(json.loads(output))) for output in _json(outputs)), default=0.0)
+    return max((_share(given, wanted) for given, wanted in _field_pairs(answer, outputs)), default=0.0)
 
 
 def json_set(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the first JSON list in the answer has the same items as an output's, in any order and however often."""
-    given = first_json(answer)
-    return float(given is not None and any(_same_items(given[0], json.loads(output)) for output in _json(outputs)))
+    """1 when the answer's JSON list has the same items as an output's, in any order and however often."""
+    return float(any(given is not None and _same_items(given[0], wanted) for given, wanted in _values(answer, outputs)))
 
 
 def fields_right(answer: str, outputs: Sequence[str]) -> dict[str, bool]:
     """Which fields of the output that it fits best the answer has right, and False for those that it has too many."""
-    given = first_json(answer)
-    fields = _fields(given[0]) if given is not None else {}
-    wanted = max((_fields(json.loads(output)) for output in _json(outputs)), key=lambda each: _share(fields, each))
+    fields, wanted = max(_field_pairs(answer, outputs), key=lambda pair: _share(*pair))
     return {name: _same_field(fields, wanted, name) for name in (*wanted, *(set(fields) - set(wanted)))}
 
 
@@ -190,7 +203,7 @@ def label_metric(labels: Iterable[str]) -> Metric:
 
 
 def _shown(text: str) -> str:
-    return " ".join(_characters(without_reasoning(text)).casefold().split())
+    return as_read(without_reasoning(text))
 
 
 _UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
@@ -217,8 +230,10 @@ def _pairs(answer: str, outputs: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def number(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the answer's final number equals an output's (`final_number`)."""
-    return _same(final_number, answer, outputs)
+    """1 when the answer's final number equals an output's (`final_number`); 50 % is 50 and 0.5."""
+    found = final_number(answer)
+    wanted = map(final_number, outputs)
+    return float(found is not None and any(each is not None and same_quantity(found, each) for each in wanted))
 
 
 def option_letter(answer: str, outputs: Sequence[str]) -> float:
@@ -234,106 +249,6 @@ def boxed(answer: str, outputs: Sequence[str]) -> float:
 def _same(read: Callable[[str], object], answer: str, outputs: Sequence[str]) -> float:
     found = read(answer)
     return float(found is not None and any(found == read(output) for output in outputs))
-
-
-# --- the final number -------------------------------------------------------------------------------------------------
-
-Quantity = Fraction | tuple[int, ...]
-"""A number; or the parts of a date, a time, a ratio or a version, which are equal only as a whole."""
-
-_NUMBER = re.compile(
-    r"""
-    (?P<stamp> (?<!\w) \d{4}-\d{1,2}-\d{1,2} [T ] \d{1,2}:\d{2} (?: :\d{2} )? )
-    | (?: (?<![\w).]) (?P<minus>-) )? (?: [$€£][ ]? (?P<inner>-)? )?
-      (?:
-        (?P<grouped> \d{1,3}
-            (?: (?:,\d{3})+ (?:\.\d+)?          # 1,234.5
-              | (?:[ ]\d{3})+ (?:[.,]\d+)?      # 1 234,5
-              | (?:'\d{3})+ (?:\.\d+)?          # 1'234.5
-              | (?:\.\d{3})+ ,\d+               # 1.234,5
-              | (?:\.\d{3}){2,} ) )  (?! \d | [.,]\d )
-      | (?P<joined> \d+ (?::\d+)+ | \d+ (?P<by>[-/.]) \d+ (?: (?P=by) \d+ )+ )  (?!\d)
-      | (?: (?P<whole>\d+) [ ] )? (?P<over>\d+) [ ]?/[ ]? (?P<under>\d+)  (?! \d | [.]\d )
-      | (?P<plain> (?<![\d,]) \d+ , \d{1,2} (?!,?\d)  |  \d+ (?:\.\d+)?  |  (?<![\w.]) \.\d+ )
-        (?P<power> [eE] [+-]?\d+ (?!\w)  |  [ ]? [×x*·] [ ]? 10 \^ \{? [+-]?\d+ \}? )?
-      )
-    """,
-    re.VERBOSE,
-)
-_LARGEST_POWER = 400
-"""Of ten, and most digits; beyond it nobody means a number, and Python reads none of 4 300 digits."""
-_VULGAR = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
-_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?)(\d+)\s*\}\s*\{\s*(\d+)\s*\}")
-_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_ANSWER = re.compile(r"answer(?:\s+is|\s*[:=])(.*?)(?:[.!?;](?=\s|\Z)|\n|\Z)", re.IGNORECASE)
-_REASON = re.compile(r"\b(?:because|since|due to)\b", re.IGNORECASE)
-_CONCLUSION = re.compile(r"=|\b(?:so|thus|hence|therefore|total)\b", re.IGNORECASE)
-
-
-def final_number(text: str) -> Quantity | None:
-    r"""The last number after `####`, else in the last `\boxed{}`, else where it says "the answer is", else in the text.
-
-    A reason that is given behind a number is not read: "7 because 3 + 4" is 7. Fractions, mixed numbers, exponents and
-    `× 10^3` are numbers; a date in digits, a time or a ratio counts as a whole. Digits are grouped by commas, blanks,
-    apostrophes or dots. Where two customs read a text differently, the English one is taken: "1,234" and "1 234" are a
-    thousand and more, "1.234" is less than two; a comma before one or two digits alone is a decimal comma ("3,5").
-    """
-    text = _plain_fractions(_characters(without_reasoning(text)))
-    marked = re.findall(r"####\s*([^\n]*)", text)
-    if marked:
-        return _last_quantity(marked[-1])
-    for part in (_last_box(text), *_ANSWER.findall(text)[:-2:-1]):
-        found = _last_quantity(_without_reason(part)) if part else None
-        if found is not None:
-            return found
-    return _last_quantity(_without_reason(text))
-
-
-def _plain_fractions(text: str) -> str:
-    text = _VULGAR.sub(lambda sign: " " + unicodedata.normalize("NFKC", sign.group()).replace("\u2044", "/"), text)
-    text = re.sub(r"(?<=10)[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda raised: "^" + raised.group().translate(_RAISED), text)
-    return _LATEX_FRACTION.sub(r"\1\2/\3", text)
-
-
-def _without_reason(text: str) -> str:
-    """The text before a reason, where a number stands before it and no conclusion behind it."""
-    reason = _REASON.search(text)
-    if not reason or _CONCLUSION.search(text, reason.end()) or not _NUMBER.search(text, 0, reason.start()):
-        return text
-    return text[: reason.start()]
-
-
-def _last_quantity(text: str) -> Quantity | None:
-    found = [quantity for match in _NUMBER.finditer(text) if (quantity := _quantity(match)) is not None]
-    return found[-1] if found else None
-
-
-def _quantity(match: re.Match[str]) -> Quantity | None:
-    parts = match.groupdict()
-    if len(match.group()) > _LARGEST_POWER:
-        return None
-    if parts["stamp"] or parts["joined"]:
-        return tuple(int(part) for part in re.findall(r"\d+", parts["stamp"] or parts["joined"]))
-    sign = -1 if parts["minus"] or parts["inner"] else 1
-    if parts["over"]:
-        under = int(parts["under"])
-        return sign * (int(parts["whole"] or 0) + Fraction(int(parts["over"]), under)) if under else None
-    power = int(re.findall(r"[+-]?\d+", parts["power"])[-1]) if parts["power"] else 0
-    if abs(power) > _LARGEST_POWER:
-        return None
-    return sign * Fraction(_with_point(parts["grouped"] or parts["plain"])) * Fraction(10) ** power
-
-
-def _with_point(digits: str) -> str:
-    """Digits with a point before the decimals and nothing between groups."""
-    separators = re.findall(r"[ ',.]", digits)
-    if not separators:
-        return digits
-    last = separators[-1]
-    whole, _, rest = digits.rpartition(last)
-    alone = last in ".," and separators.count(last) == 1
-    is_point = alone and (last == "." or len(set(separators)) == 2 or len(rest) < 3)
-    return re.sub(r"\D", "", whole) + ("." if is_point else "") + rest
 
 
 # --- the option letter ------------------------------------------------------------------------------------------------
@@ -365,7 +280,7 @@ _OPTION_MARKS = (
 
 def final_option(text: str) -> str | None:
     """The option an answer names, as a capital letter; the words "A" and "I" of a sentence are none."""
-    text = _characters(without_reasoning(text)).strip()
+    text = visible(without_reasoning(text)).strip()
     found = next((named for mark in _OPTION_MARKS if (named := mark.findall(text))), [])
     return str(found[-1]).upper() if found else None
 
@@ -393,8 +308,8 @@ def final_expression(text: str) -> str | None:
 
     Blanks, sizes of brackets and fractions, units, a lone `x=` and the way to write a number make no difference.
     """
-    text = _characters(without_reasoning(text)).strip()
-    box = _last_box(text)
+    text = visible(without_reasoning(text)).strip()
+    box = last_box(text)
     if box is not None:
         return _plain_latex(box)
     marked = re.findall(r"(?:answer\s+is:?|####)\s*(\$[^$\n]+\$|[^\n]+)", text, re.IGNORECASE)
@@ -402,24 +317,11 @@ def final_expression(text: str) -> str | None:
     return _plain_latex(lines[-1]) if lines else None
 
 
-def _last_box(text: str) -> str | None:
-    """The content of the last box; `\\boxed 5` and a box that is cut off before its end count too."""
-    marks = list(re.finditer(r"\\f?box(?:ed)?(?:\s*\{|\s+([^\s$.]+))", text))
-    if not marks or marks[-1].group(1):
-        return str(marks[-1].group(1)) if marks else None
-    start, depth = marks[-1].end(), 1
-    for brace in re.finditer(r"\\.|[{}]", text[start:]):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if not depth:
-            return text[start : start + brace.start()]
-    return text[start:]
-
-
 def _plain_latex(text: str) -> str:
     text = text.strip()
     for pattern, replacement in _LATEX:
         text = re.sub(pattern, replacement, text) or text
-    if len(text) > _LARGEST_POWER:
+    if len(text) > MOST_DIGITS:
         return text
     if _PLAIN_NUMBER.fullmatch(text):
         return str(Fraction(text.replace(",", "").rstrip(".")))
@@ -436,20 +338,56 @@ MOST_NESTED = 100
 """Levels of a JSON value that is compared."""
 
 
-def first_json(text: str) -> tuple[Any] | None:
-    """The first object or list in a text, alone in a tuple, for it may be false; else its whole as a value; or None.
+_JSON = re.compile(r"""\s*(?:[{\["\d-]|true|false|null)""")
+"""How a JSON value begins."""
 
-    A value of more than `MOST_NESTED` levels is none.
+
+def final_json(text: str, kind: tuple[type, ...] = ()) -> tuple[Any] | None:
+    """The last JSON value that an answer gives, alone in a tuple, for it may be false; or None.
+
+    The whole answer if it is a value; else of the objects and lists in it those of the kind that is expected, if there
+    are any, and of these those in a code block or on lines of their own: neither the `[3]` of "As in [3], it is
+    {...}" nor that of "{...}, as in [3]" is the value. A value of more than `MOST_NESTED` levels is none.
+
+    Args:
+        kind: what `_kind` says of the output.
     """
     text = without_reasoning(text)
-    decoder = json.JSONDecoder()
+    text = text if text.isascii() else re.sub(r"[^\S\n\r]", " ", seen(text))
     try:
-        for start in re.finditer(r"[{\[]", text):
+        if _JSON.match(text):
             with suppress(ValueError):
-                return _flat_enough(decoder.raw_decode(text, start.start())[0])
-        return _flat_enough(json.loads(text))
-    except (ValueError, RecursionError):
+                return _flat_enough(json.loads(text))
+        found = list(_json_values(text))
+    except RecursionError:
         return None
+    alike = ([place for place in found if _kind(place[0])[:depth] == kind[:depth]] for depth in (2, 1))
+    of_kind = next(filter(None, alike), found)
+    set_off = [place for place in of_kind if _is_set_off(text, *place[1:])] or of_kind
+    return _flat_enough(set_off[-1][0]) if set_off else None
+
+
+def _kind(value: Any) -> tuple[type, ...]:
+    """The type of a value, and of a list the type of its first item: `[3]` in prose is no list of texts."""
+    first = value[:1] if isinstance(value, list) else []
+    return (type(value), *(float if type(item) is int else type(item) for item in first))
+
+
+def _json_values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """The objects and lists of a text that are in no other one, with where each begins and ends."""
+    decoder, end = json.JSONDecoder(), 0
+    for start in re.finditer(r"[{\[]", text):
+        if start.start() >= end:
+            with suppress(ValueError):
+                value, end = decoder.raw_decode(text, start.start())
+                yield value, start.start(), end
+
+
+def _is_set_off(text: str, start: int, end: int) -> bool:
+    """Whether nothing else stands on the lines of a value, but for the marks of a code block."""
+    line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    around = text[line_start:start] + text[end : line_end if line_end >= 0 else len(text)]
+    return not around.strip(" \t\r`*.") or around.strip(" \t\r`").lower() == "json"
 
 
 def _flat_enough(value: Any) -> tuple[Any] | None:
@@ -462,33 +400,54 @@ def _flat_enough(value: Any) -> tuple[Any] | None:
     return None
 
 
-def _json(outputs: Sequence[str]) -> Sequence[str]:
-    for output in outputs:
-        try:
-            is_flat = _flat_enough(json.loads(output)) is not None
-        except RecursionError:
-            is_flat = False
-        except ValueError as error:
-            if "int_max_str_digits" in str(error):
-                raise DataError("an output has a number of thousands of digits; write it as a text") from error
-            raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
-        if not is_flat:
-            raise DataError(
-                f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it"
-            )
-    return outputs
+@lru_cache(KEPT_TEXTS)
+def _wanted(output: str) -> Any:
+    """The value of an output, which nobody changes.
+
+    Raises:
+        DataError: on an output that is no JSON, or too deep.
+    """
+    try:
+        value = json.loads(output)
+        is_flat = _flat_enough(value) is not None
+    except RecursionError:
+        is_flat = False
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise DataError("an output has a number of thousands of digits; write it as a text") from error
+        raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+    if not is_flat:
+        raise DataError(f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it")
+    return value
+
+
+def _values(answer: str, outputs: Sequence[str]) -> Iterator[tuple[tuple[Any] | None, Any]]:
+    """The answer's value, of the kind of each output, and that output."""
+    found: dict[tuple[type, ...], tuple[Any] | None] = {}
+    for wanted in map(_wanted, outputs):
+        kind = _kind(wanted)
+        if kind not in found:
+            found[kind] = final_json(answer, kind)
+        yield found[kind], wanted
+
+
+def _field_pairs(answer: str, outputs: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    return (
+        (_fields(given[0]) if given is not None else {}, _fields(wanted)) for given, wanted in _values(answer, outputs)
+    )
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """1 and 1.0 are equal, 1 and true are not."""
+    """1 and 1.0 are equal, 1 and true are not; texts and names are equal but for case if they are to a reader."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
+        one, other = _fields(one), _fields(other)
         return one.keys() == other.keys() and all(_same_json(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same_json, one, other))
     if isinstance(one, str) and isinstance(other, str):
-        return one.strip() == other.strip()
+        return one == other or same_written(one) == same_written(other)
     return bool(one == other)
 
 
@@ -499,8 +458,10 @@ def _same_items(one: Any, other: Any) -> bool:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Of an object; of anything else itself, without a name."""
-    return value if isinstance(value, dict) else {"": value}
+    """Of an object, by names as they are read; of anything else itself, without a name."""
+    if not isinstance(value, dict):
+        return {"": value}
+    return {name if name.isascii() else same_written(name): item for name, item in value.items()}
 
 
 def _share(given: dict[str, Any], wanted: dict[str, Any]) -> float:
@@ -605,7 +566,7 @@ def _words_of(part: str) -> Iterable[str]:
 
 def _running(text: str) -> str:
     """As `normalise`, but of all lines one."""
-    return _bare(" ".join(" ".join(_lines(text)).lower().split()))
+    return _bare(folded(" ".join(_lines(text))))
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -616,9 +577,14 @@ def _word_set(text: str) -> frozenset[str]:
 def _as_written(answer: str, output: str) -> tuple[str, str]:
     """Both without quotes around, trailing punctuation and needless blanks, their case as it is."""
     if spans_lines(output):
-        return tuple("\n".join(line.rstrip() for line in _lines(text)).strip() for text in (answer, output))  # type: ignore[return-value]
+        return "\n".join(_indented(answer)).strip(), "\n".join(_indented(output)).strip()
     first = [next((line for line in _lines(text) if line.strip()), "") for text in (answer, output)]
     return _bare(" ".join(first[0].split())), _bare(" ".join(first[1].split()))
+
+
+def _indented(text: str) -> Iterator[str]:
+    """The lines of a text with single blanks between words; what they begin with stays."""
+    return (line[: len(line) - len(line.lstrip())] + " ".join(line.split()) for line in _lines(text))
 
 
 def _sequence_f1(answer: list[str], output: list[str]) -> float:

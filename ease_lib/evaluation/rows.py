@@ -18,10 +18,10 @@ def row_order(outputs: Sequence[str], seed: int) -> tuple[int, ...]:
         outputs: the first output of each row.
     """
     draw = rng(seed, "row order")
-    classes = classes_of(outputs) or [""]
+    class_of = classes_of(outputs)
     places: list[tuple[float, int]] = []
-    for label in classes:
-        rows = [position for position, output in enumerate(outputs) if len(classes) == 1 or output == label]
+    for label in dict.fromkeys(class_of.values()) or [""]:
+        rows = [position for position, output in enumerate(outputs) if class_of.get(output, "") == label]
         start = draw.random()
         places += [((rank + start) / len(rows), row) for rank, row in enumerate(draw.permutation(rows).tolist())]
     return tuple(row for _, row in sorted(places))

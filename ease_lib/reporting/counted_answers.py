@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ease_lib.errors import DataError
-from ease_lib.evaluation.metrics import fields_right, normalise
+from ease_lib.evaluation.metrics import LABEL, METRICS, Metric, fields_right, label_metric, normalise
+from ease_lib.evaluation.own_metric import WITHOUT_JUDGE
 
 MOST_LABELS = 12
+MOST_WRITTEN = 100
+"""More different outputs are no labels, however many of them are equal."""
 MOST_FIELDS = 40
 OTHER = "(other)"
 Predictions = Sequence[Mapping[str, Any]]
@@ -40,18 +43,33 @@ class Labels:
         return sum(row.f1 for row in self.rows) / len(self.rows)
 
 
-def labels_of(answers: Predictions) -> Labels | None:
-    """Of a task with few labels; of any other None, and of one whose outputs are JSON, which is read field by field."""
+def labels_of(answers: Predictions, metric: str) -> Labels | None:
+    """Of a task with few labels; of any other None, and of one whose outputs are JSON, which is read field by field.
+
+    An answer is read by the metric's rule: one that scored 1 gave the label that is expected, any other one the label
+    that it would be right for.
+
+    Args:
+        metric: its name; a rule of another origin, and a judge, compare wrong answers as `exact_match` does.
+    """
     if any(row["outputs"][0].startswith(("{", "[")) for row in answers):
         return None
-    expected = Counter(normalise(row["outputs"][0]) for row in answers)
-    if not 2 <= len(expected) <= MOST_LABELS or len(expected) * 2 > len(answers):
+    written = Counter(row["outputs"][0] for row in answers)
+    if not 2 <= len(written) <= MOST_WRITTEN:
         return None
-    predicted = [normalise(row["prediction"]) for row in answers]
-    given = [answer if answer in expected else OTHER for answer in predicted]
-    pairs = Counter(zip((normalise(row["outputs"][0]) for row in answers), given, strict=True))
-    answered = Counter(label for _, label in pairs.elements())
-    columns = [*sorted(expected), *([OTHER] if answered[OTHER] else [])]
+    score = METRICS.get(metric, METRICS[WITHOUT_JUDGE])
+    named = _named(written, score)
+    labels = sorted(set(named.values()))
+    if not 2 <= len(labels) <= MOST_LABELS or len(labels) * 2 > len(answers):
+        return None
+    if metric == LABEL:
+        score = label_metric(written)
+    pairs = Counter((named[row["outputs"][0]], _given(row, named, score)) for row in answers)
+    expected, answered = Counter(), Counter()  # type: Counter[str], Counter[str]
+    for (wanted, given), count in pairs.items():
+        expected[wanted] += count
+        answered[given] += count
+    columns = [*labels, *([OTHER] if answered[OTHER] else [])]
     rows = [
         Label(
             name=label,
@@ -60,9 +78,30 @@ def labels_of(answers: Predictions) -> Labels | None:
             recall=pairs[label, label] / expected[label],
             f1=2 * pairs[label, label] / (answered[label] + expected[label]),
         )
-        for label in sorted(expected)
+        for label in labels
     ]
     return Labels(columns=columns, rows=rows)
+
+
+def _named(written: Counter[str], score: Metric) -> dict[str, str]:
+    """The label of each output: outputs that are right for each other are one, by its most frequent form."""
+    firsts: list[str] = []
+    first_of: dict[str, str] = {}
+    for output, _ in written.most_common():
+        same = (first for first in firsts if score(output, [first]) == 1 == score(first, [output]))
+        first_of[output] = first = next(same, output)
+        if first == output:
+            firsts.append(output)
+    plain = Counter(map(normalise, firsts))
+    names = {first: normalise(first) if plain[normalise(first)] == 1 else first.strip() for first in firsts}
+    return {output: names[first] for output, first in first_of.items()}
+
+
+def _given(row: Mapping[str, Any], named: Mapping[str, str], score: Metric) -> str:
+    if row["score"] == 1:
+        return named[row["outputs"][0]]
+    others = (output for output in named if named[output] != named[row["outputs"][0]])
+    return next((named[output] for output in others if score(row["prediction"], [output]) == 1), OTHER)
 
 
 def fields_of(answers: Predictions) -> list[tuple[str, int, int]]:

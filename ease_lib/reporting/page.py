@@ -102,7 +102,7 @@ def render_page(
         doubtful={each["exemplar_id"] for each in mislabelled},
         said_of_labels=said_of_labels(report),
         without_listed=without_listed(report),
-        labels=labels_of(scored),
+        labels=labels_of(scored, report["metric"]),
         fields=fields_of(scored),
         cut_too_often=cut_too_often(report),
         few_answers=few_answers(report["method"], report["answers"] + report["recalled_answers"])

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
-from ease_lib.evaluation.statistics import Z_95
 from ease_lib.words import grouped
 
 LEAST_SHARE = 0.01
@@ -131,7 +130,7 @@ def said_of_labels(report: Mapping[str, Any]) -> list[str]:
             for each in shown
         )
         without = labels["without"]
-        expected = f"{without['estimate']:.3f} (± {Z_95 * without['error']:.3f})" if without else ""
+        expected = f"{without['estimate']:.3f} (± {without['margin']:.3f})" if without else ""
         instead = (
             f"the best sequence without is expected to score {expected}, the winner {report['best']['estimate']:.3f}"
             if without

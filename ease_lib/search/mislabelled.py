@@ -14,8 +14,7 @@ the wrong labels where 15 % are, 66 to 75 % where 30 % are, and 6 to 10 % of its
 as many are found, and 10 to 17 % is right. On the news of AG, whose own labels are ambiguous in one of ten, 44 to 56 %
 of 15 % are found, 55 to 74 % of 30 %, and at 15 % a sixth of the list was not changed.
 
-Holds where pool and validation set were
-drawn alike and outputs are classes. Nothing is asked for it.
+Holds where pool and validation set were drawn alike and outputs are classes. Nothing is asked for it.
 """
 
 from __future__ import annotations
@@ -84,11 +83,12 @@ def checked_labels(
         pool, validation: (n, d) and (m, d) embeddings of the inputs alone: what knows a row's label contradicts none.
         ids: of the exemplars, by position in the pool.
     """
-    classes = classes_of([*outputs, *validation_outputs])
+    class_of = classes_of([*outputs, *validation_outputs])
+    classes = list(dict.fromkeys(class_of.values()))
     if len(classes) < 2 or not len(pool) or not len(validation):
         return None
     number = {label: place for place, label in enumerate(classes)}
-    given, known = (np.array([number[output] for output in each]) for each in (outputs, validation_outputs))
+    given, known = (np.array([number[class_of[output]] for output in each]) for each in (outputs, validation_outputs))
     is_judged = np.bincount(known, minlength=len(classes))[given] >= LEAST_ROWS
     if not is_judged.any():
         return None

@@ -11,6 +11,7 @@ from ease_lib.artifacts.tables import write_document, write_records
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import OptimizerConfig
+from ease_lib.evaluation.statistics import Z_95
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.findings import harmful_exemplars, share_as_good, token_front
 from ease_lib.search.loop import Study
@@ -135,7 +136,7 @@ def _without_mislabelled(outcome: Outcome, task: SearchTask) -> dict[str, Any] |
     return {
         "exemplar_ids": [row.exemplar_id for row in shown],
         "estimate": outcome.without.estimate,
-        "error": outcome.without.error,
+        "margin": Z_95 * outcome.without.error,
     }
 
 

@@ -106,16 +106,18 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     gains = {f"gain_over_{name}": summary[name]["mean"] for name in RIVALS if summary[name]}
     return StageReport(
         metrics={"test_score": evaluations[BEST].score, "random_test_score": summary[RANDOM].get("score")} | gains,
-        confusion=_confusion(evaluations[BEST], test),
+        confusion=_confusion(evaluations[BEST], test, task.summary["metric"]),
     )
 
 
-def _confusion(winner: Evaluation, test: Sequence[Exemplar]) -> Confusion | None:
+def _confusion(winner: Evaluation, test: Sequence[Exemplar], metric: str) -> Confusion | None:
     """The winner's answers, label by label, of a task with few of them."""
-    answered = zip(winner.answers, winner.scores, test, strict=True)
-    labels = labels_of(
-        [{"prediction": answer, "outputs": row.outputs} for answer, score, row in answered if score is not None]
-    )
+    scored = [
+        {"prediction": answer, "score": score, "outputs": row.outputs}
+        for answer, score, row in zip(winner.answers, winner.scores, test, strict=True)
+        if score is not None
+    ]
+    labels = labels_of(scored, metric)
     if labels is None:
         return None
     rows = {row.name: row.counts for row in labels.rows}

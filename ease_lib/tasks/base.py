@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import IO, Literal, Protocol
 
 from ease_lib.digests import sha256_of_text
+from ease_lib.equality import as_read, same_written, visible
 
 Fields = tuple[tuple[str, str], ...]
 """Columns of a row that the prompt names beside input and output, with their texts."""
@@ -35,6 +37,12 @@ class Readable(Protocol):
 def row_hash(text: str) -> str:
     """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
     return sha256_of_text(text.strip())
+
+
+def row_hashes(text: str) -> set[str]:
+    """Return the hashes that name a row: of its input text as it is written, and of the usual forms of equal texts."""
+    composed, decomposed = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    return set(map(row_hash, {text, composed, decomposed, visible(text), same_written(text), as_read(text)}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ease_lib.config.sections import AS_PUBLISHED, DRAWN_OUTPUTS, FILE_ORDER, KEEP_LEAKS, TaskConfig
+from ease_lib.equality import equality_key
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks import table
-from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hash
+from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hashes
 from ease_lib.tasks.columns import Columns, joined_names
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from ease_lib.tasks.instruction_induction import instruction_induction, published_metric
-from ease_lib.tasks.labels import label_notices
+from ease_lib.tasks.labels import label_notices, split_notices
 from ease_lib.tasks.noise import Score, inject_noise
 from ease_lib.tasks.reasoning import REASONING_TASKS, reasoning, reasoning_columns
 from ease_lib.tasks.records import TABLE_NAMES
@@ -82,6 +83,7 @@ def build_task(
         keep_leaks=config.leaks == KEEP_LEAKS,
     )
     metric = {"auto": data.metric, AS_PUBLISHED: published_metric(data.name)}.get(config.metric, config.metric)
+    data = replace(data, notices=(*data.notices, *split_notices(data, metric_of(metric))))
     shown = _with_drawn_outputs(data.pool, seed) if config.shown_outputs == DRAWN_OUTPUTS else data.pool
     pool = inject_noise(shown, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
     return replace(data, metric=metric, pool=pool)
@@ -98,7 +100,7 @@ def _with_drawn_outputs(pool: Sequence[Exemplar], seed: int) -> tuple[Exemplar, 
 
 
 def without_rows(source: TaskSource, excluded: str) -> TaskSource:
-    """The source without the rows whose inputs have these hashes, comma-separated, wherever they stand.
+    """The source without the rows whose inputs have these hashes, comma-separated, and rows with equal inputs.
 
     Raises:
         ConfigError: on something that is no hash.
@@ -110,13 +112,14 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
     if not hashes:
         return source
     found: set[str] = set()
+    inputs: set[bytes] = set()
+    for row in (*source.rows, *(source.validation or ()), *(source.test or ())):
+        if named := row_hashes(row.input) & hashes:
+            found |= named
+            inputs.add(equality_key(row.input))
 
     def left(rows: Sequence[Row] | None) -> list[Row] | None:
-        if rows is None:
-            return None
-        named = [row_hash(row.input) for row in rows]
-        found.update(hashes.intersection(named))
-        return [row for row, name in zip(rows, named, strict=True) if name not in hashes]
+        return None if rows is None else [row for row in rows if equality_key(row.input) not in inputs]
 
     rows, validation, test = left(source.rows) or [], left(source.validation), left(source.test)
     unmatched = [f"{name[:12]}…" for name in sorted(hashes - found)]

@@ -114,7 +114,7 @@ def _values(name: str, first: str, text: IO[str]) -> Values:
             if more:
                 read, place = left + more, 0
                 continue
-            if is_inside or not number:
+            if is_inside or (left and not number):
                 message = f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it"
             elif left:
                 message = f"{name}: {cut(left, _SHOWN)!r} stands behind item {number} and is no JSON; remove it"

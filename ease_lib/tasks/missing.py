@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from typing import Any
-
-import numpy as np
 
 CONTENTS = ("as_py", "tolist", "to_list")
 """Methods of Arrow, numpy, pandas and polars that return a value as Python's own."""
@@ -16,12 +15,13 @@ def is_missing(value: Any) -> bool:
 
     Compared with itself, such a value is not equal or cannot tell. Lists and arrays are values, whatever they hold.
     """
-    if value is None or value is np.ma.masked:
+    if value is None:
         return True
     if isinstance(value, Decimal):
         return value.is_nan()  # a signalling one cannot be compared
-    if isinstance(value, np.ndarray):
-        return value.ndim == 0 and is_missing(value[()])
+    numpy = sys.modules.get("numpy")  # a program that has its values has loaded it
+    if numpy and isinstance(value, numpy.ndarray):
+        return value is numpy.ma.masked or (value.ndim == 0 and is_missing(value[()]))
     if hasattr(value, "as_py"):
         return is_missing(value.as_py())
     if hasattr(value, "__len__"):

@@ -1,9 +1,9 @@
 """Deal the rows of a source into pool, validation and test set, by seed.
 
-Rows with the same input, but for case and blanks, always stay together: a row that the search saw in one split would
-not be new in another. Where a source comes with its own splits, what stands among the rows drawn for the test set is
-taken out of the others, and what stands among those drawn for the validation set out of the pool; or it is kept, as in
-the paper's data.
+Rows whose inputs are equal to a reader (`ease_lib.equality`) always stay together: a row that the search saw in one
+split would not be new in another. Where a source comes with its own splits, what stands among the rows drawn for the
+test set is taken out of the others, and what stands among those drawn for the validation set out of the pool; or it is
+kept, as in the paper's data.
 
 Rows with the same value in the `group_column` stay in one split as equal inputs do; what is linked by either is one
 group. By a `time_column` the newest groups are the test set, those before them the validation set, and the pool is
@@ -20,12 +20,12 @@ validation set those before these.
 
 from __future__ import annotations
 
-import hashlib
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from ease_lib.equality import as_read, equality_key
 from ease_lib.errors import DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, Moment, Row, TaskData, TaskSource
@@ -144,25 +144,21 @@ def _check_groups(source: TaskSource, groups: int, splits: int) -> None:
         )
 
 
-def same_input(text: str) -> str:
-    """What inputs have in common that are the same to a reader: case, blanks and forms of characters do not count."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def input_key(text: str) -> bytes:
-    """16 bytes in the place of `same_input`, of which large tables would keep a copy of every text."""
-    return hashlib.blake2b(same_input(text).encode(errors="surrogatepass"), digest_size=16).digest()
+@lru_cache(1024)
+def _label(output: str) -> str:
+    """What outputs have in common that are one label, however they are written."""
+    return as_read(output)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Rows that stay together; their class is that of the first."""
+    """Rows that stay together; their label is that of the first."""
 
     rows: list[Row]
 
     @property
     def label(self) -> str:
-        return self.rows[0].outputs[0]
+        return _label(self.rows[0].output)
 
     @property
     def newest(self) -> Moment:
@@ -178,9 +174,10 @@ class _Groups:
     def __init__(self, rows: Sequence[Row], seed: int | None, stream: str) -> None:
         by_input: dict[bytes, _Group] = {}
         for row in rows:
-            by_input.setdefault(input_key(row.input), _Group([])).rows.append(row)
+            by_input.setdefault(equality_key(row.input), _Group([])).rows.append(row)
         self.inputs = len(by_input)
-        self._classes = classes_of([group.label for group in by_input.values()]) if seed is not None else []
+        classes = classes_of([group.rows[0].output for group in by_input.values()]) if seed is not None else {}
+        self._classes = list(dict.fromkeys(map(_label, classes.values())))
         self._is_grouped = any(row.group for row in rows)
         groups = _joined(list(by_input.values())) if self._is_grouped else list(by_input.values())
         self.number = len(groups)
@@ -269,7 +266,7 @@ class _Groups:
 
     def _rows_of(self, label: str) -> int:
         if self._is_grouped:
-            return sum(row.outputs[0] == label for group in self._left for row in group.rows)
+            return sum(_label(row.output) == label for group in self._left for row in group.rows)
         return sum(len(group.rows) for group in self._left if group.label == label)
 
 
@@ -305,8 +302,9 @@ class _Draw:
 
     def _add(self, rows: list[Row]) -> None:
         self.rows += rows
-        for label in self.quota.keys() & {row.outputs[0] for row in rows}:
-            self.quota[label] -= sum(row.outputs[0] == label for row in rows)
+        for label, count in Counter(_label(row.output) for row in rows).items() if self.quota else ():
+            if label in self.quota:
+                self.quota[label] -= count
 
 
 def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Row]:
@@ -314,7 +312,7 @@ def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Ro
     left = dict(quota)
     found: list[Row] = []
     for row in rows:
-        label = row.outputs[0]
+        label = _label(row.output) if left else ""
         if len(found) < most and left.get(label, 1) > 0:
             found.append(row)
             if label in left:
@@ -343,12 +341,19 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
     return list(joined.values())
 
 
-def classes_of(outputs: Sequence[str]) -> list[str]:
-    """The outputs that are classes, the most frequent first; none where outputs are answers of their own."""
-    counts = Counter(outputs)
+def classes_of(outputs: Sequence[str]) -> dict[str, str]:
+    """The class of each output, the most frequent class first; empty where outputs are answers of their own.
+
+    Outputs that are equal to a reader are one class, which is called as it is written most often.
+    """
+    written: dict[str, list[str]] = {}
+    counts: Counter[str] = Counter()
+    for output, count in Counter(outputs).most_common():
+        written.setdefault(label := as_read(output), []).append(output)
+        counts[label] += count
     if not 1 < len(counts) <= MOST_CLASSES or len(outputs) < ROWS_OF_A_CLASS * len(counts):
-        return []
-    return [label for label, _ in counts.most_common()]
+        return {}
+    return {output: written[label][0] for label, _ in counts.most_common() for output in written[label]}
 
 
 def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
@@ -399,18 +404,16 @@ class _Leaks:
 
 def _keys(row: Row) -> set[bytes | str]:
     """What no other split may have too."""
-    return {input_key(row.input), row.group} if row.group else {input_key(row.input)}
+    return {equality_key(row.input), row.group} if row.group else {equality_key(row.input)}
 
 
 def _class_counts(
     rows: Sequence[Row], pool: Iterable[Row], validation: Iterable[Row], test: Iterable[Row]
 ) -> dict[str, tuple[int, int, int]]:
     """Rows of each class in pool, validation and test set."""
-    counts = [Counter(row.outputs[0] for row in split) for split in (pool, validation, test)]
-    return {
-        label: (counts[0][label], counts[1][label], counts[2][label])
-        for label in classes_of([row.outputs[0] for row in rows])
-    }
+    classes = classes_of([row.output for row in rows])
+    counts = [Counter(classes.get(row.output, "") for row in split) for split in (pool, validation, test)]
+    return {label: (counts[0][label], counts[1][label], counts[2][label]) for label in dict.fromkeys(classes.values())}
 
 
 def _numbered(rows: Sequence[Row], start: int) -> tuple[Exemplar, ...]:

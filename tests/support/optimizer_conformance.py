@@ -51,7 +51,7 @@ KILLED_BUDGET = 9
 MOST_ATTEMPTS = 4 * KILLED_BUDGET
 KEY = "key"
 ASKED = LLMIdentity(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
-openai_client("http://127.0.0.1", "", 1.0)  # loads what every forked process would load again
+openai_client("http://127.0.0.1", "")  # loads what every forked process would load again
 _fork_or_look = threading.Lock()
 """A process that is forked while a thread looks into the cache would wait forever for what that thread holds."""
 

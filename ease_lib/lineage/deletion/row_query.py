@@ -7,23 +7,27 @@ columns.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from ease_lib.artifacts.tables import table_of
 from ease_lib.config.sections import TaskConfig
+from ease_lib.equality import equality_key, same_written
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.lineage.deletion.table_reader import records_of
 from ease_lib.lineage.publishing.versions import as_row_hash
 from ease_lib.prompts.template import shown_inputs
-from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.base import row_hash, row_hashes
 from ease_lib.tasks.catalog import columns_of_table
 from ease_lib.tasks.columns import Columns, cell_text
 from ease_lib.tasks.places import Record
 
+_composed, _decomposed = partial(unicodedata.normalize, "NFC"), partial(unicodedata.normalize, "NFD")
 LEAST_CHARACTERS = 12
 """Shorter texts are not searched for within other text, which would often contain them by chance."""
 
@@ -44,15 +48,21 @@ class RowQuery:
 
     @property
     def quotable(self) -> list[str]:
-        """Its texts that are long enough to be looked for within others."""
-        return [text for text in self.texts if len(text) >= LEAST_CHARACTERS]
+        """Its texts that are long enough to be looked for within others, composed and decomposed too."""
+        forms = (form(text) for text in self.texts for form in (str, _composed, _decomposed))
+        return [text for text in dict.fromkeys(forms) if len(text) >= LEAST_CHARACTERS]
 
     def is_value(self, value: str) -> bool:
-        return row_hash(value) == self.row
+        """Whether a value is the row's input, or equal to it."""
+        return self.row in row_hashes(value) or equality_key(value) in self._inputs
 
     def is_in(self, value: str) -> bool:
         """Whether a value is the row, or a prompt with it."""
-        return self.row in hashes_of(value)
+        return any(map(self.is_value, (value, *shown_inputs(value))))
+
+    @cached_property
+    def _inputs(self) -> frozenset[bytes]:
+        return frozenset(equality_key(text) for text in self.texts if row_hash(text) == self.row)
 
     def is_record(self, record: Record) -> bool:
         """Whether the cells of a record make its input."""
@@ -94,16 +104,28 @@ class RowName:
             raise ConfigError(f"--where {condition}: write COLUMN=VALUE, like customer=C045")
         return cls(column=column.strip(), value=value.strip())
 
-    def fits(self, cells: Record, text: str, outputs: Collection[str] = ()) -> bool:
+    def fits(self, cells: Record, text: str, inputs: Collection[bytes], outputs: Collection[str] = ()) -> bool:
         """Whether a row of these cells and this input is one that is asked for.
 
         Args:
+            inputs: what `keys` gives.
             outputs: columns with what is expected. They name no row, for many rows have the same.
         """
         if self.column:
-            return self.column in cells and cell_text(cells[self.column]).strip() == self.value
-        others = (cell for name, cell in cells.items() if name not in outputs)
-        return self.row == row_hash(text) or any(self.row == row_hash(cell_text(cell)) for cell in others)
+            return self.column in cells and same_written(cell_text(cells[self.column])) == same_written(self.value)
+        return any(equality_key(each) in inputs for each in _names_of(cells, text, outputs))
+
+    def keys(self, rows: Iterable[tuple[Record, str]], outputs: Collection[str]) -> frozenset[bytes]:
+        """Keys of the text that is asked for; of a hash those of the inputs and cells that it names."""
+        if self.text or self.column:
+            return frozenset({equality_key(self.text)})
+        names = (each for cells, text in rows for each in _names_of(cells, text, outputs))
+        return frozenset(equality_key(each) for each in names if self.row in row_hashes(each))
+
+
+def _names_of(cells: Record, text: str, outputs: Collection[str]) -> Iterator[str]:
+    yield text
+    yield from (cell_text(cell) for name, cell in cells.items() if name not in outputs)
 
 
 def columns_of_run(parameters: Mapping[str, Any], data_sets: Iterable[bytes]) -> Columns | None:
@@ -141,12 +163,14 @@ def matching_rows(
     inputs = {name for each in columns for _, name in each.input if name is not None}
     found: dict[str, dict[str, None]] = {}
     having: dict[str, set[str]] = defaultdict(set)  # hashes of the rows that have a cell
+    tables, data_sets = list(tables), list(data_sets)
+    keys = asked.keys(_rows_of(tables, data_sets, columns), outputs)
     for record, text in _rows_of(tables, data_sets, columns):
         row = row_hash(text)
         made_of = [cell_text(cell) for name, cell in record.items() if name in inputs]
         for cell in made_of:
             having[cell].add(row)
-        if asked.fits(record, text, outputs):
+        if asked.fits(record, text, keys, outputs):
             found.setdefault(row, {text: None}).update(dict.fromkeys(made_of))
     if not found and asked.row:
         found = {asked.row: {asked.text: None} if asked.text else {}}

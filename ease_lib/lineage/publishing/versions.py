@@ -39,7 +39,7 @@ from ease_lib.lineage.record import Record, decode, encode
 from ease_lib.lineage.shapes import LatestShape
 from ease_lib.notes import Notes
 from ease_lib.progress import Told, nobody
-from ease_lib.tasks.base import row_hash
+from ease_lib.tasks.base import row_hash, row_hashes
 
 ROWS, PROMPTS = "rows", "prompts"
 
@@ -358,7 +358,10 @@ def find_row(uri: str, row: str) -> Iterator[Found]:
     Args:
         row: its input text, or the hash of it.
     """
-    yield from _marked(open_store(uri), f"{ROWS}/{as_row_hash(row)}")
+    store = open_store(uri)
+    hashes = [row] if _HASH.fullmatch(row) else sorted(row_hashes(row))
+    found = {each.version: each for name in hashes for each in _marked(store, f"{ROWS}/{name}")}
+    yield from (found[version] for version in sorted(found))
 
 
 def find_prompt(uri: str, sha256: str) -> Iterator[Found]:

@@ -2,11 +2,20 @@
 
 import pytest
 
-from ease_lib.reporting.counted_answers import fields_of, labels_of
+from ease_lib.evaluation.metrics import LABEL, METRICS, label_metric
+from ease_lib.reporting import counted_answers
+from ease_lib.reporting.counted_answers import fields_of
 
 
-def answers(*pairs):
-    return [{"outputs": [expected], "prediction": answer} for expected, answer in pairs]
+def answers(*pairs, metric="exact_match"):
+    score = label_metric({expected for expected, _ in pairs}) if metric == LABEL else METRICS[metric]
+    return [
+        {"outputs": [expected], "prediction": answer, "score": score(answer, [expected])} for expected, answer in pairs
+    ]
+
+
+def labels_of(rows, metric="exact_match"):
+    return counted_answers.labels_of(rows, metric)
 
 
 def test_labels_are_counted_with_other_answers():
@@ -48,3 +57,47 @@ def test_json_is_read_field_by_field_and_not_as_labels():
     rows = answers(*[('{"team": "a"}', '{"team": "a"}')] * 5, *[('{"team": "b"}', '{"team": "a"}')] * 5)
     assert labels_of(rows) is None
     assert fields_of(rows) == [("team", 5, 10)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "one", "other"),
+    [
+        ("label", ("billing", "It is **billing**."), ("sales", "Sure! Sales")),
+        ("contains", ("billing", "I would say billing, I think"), ("sales", "it is about sales")),
+        ("number", ("1.0", "the class is 1"), ("2.0", "2")),
+        ("option_letter", ("A", "The answer is (A)."), ("B", "b)")),
+        ("token_f1", ("lost parcel", "parcel, lost"), ("refund", "Refund!")),
+        ("exact_match", ("Été\u200b", "e\u0301te\u0301"), ("other", "Ｏther")),
+        ("case_sensitive_match", ("US", "US"), ("us", "us")),
+        ("regex", ("^a+$", "aaa"), ("^b+$", "bb")),
+        ("contains", ("spam", "spam"), ("not spam", "it is not spam")),
+        ("instruction_induction", ("it's", "its"), ("3", "3.5")),
+    ],
+)
+def test_answers_that_the_metric_holds_right_give_a_macro_f1_of_one(metric, one, other):
+    labels = labels_of(answers(*[one] * 5, *[other] * 5, metric=metric), metric)
+    assert labels.macro_f1 == 1
+    assert [sorted(row.counts) for row in labels.rows] == [[0, 5], [0, 5]]
+
+
+def test_a_wrong_answer_counts_as_the_label_that_the_metric_finds_in_it():
+    rows = answers(*[("billing", "**Sales**")] * 2, *[("sales", "Sales.")] * 4, *[("billing", "?")], metric="label")
+    labels = labels_of(rows, "label")
+    assert labels.columns == ["billing", "sales", "(other)"]
+    assert [row.counts for row in labels.rows] == [[0, 2, 1], [0, 4, 0]]
+
+
+def test_a_label_that_is_written_in_two_ways_is_one():
+    rows = answers(*[("shipping", "shipping")] * 4, *[("Shipping\u200b", "shipping")] * 3, *[("bug", "bug")] * 4)
+    assert [(row.name, row.counts) for row in labels_of(rows).rows] == [("bug", [4, 0]), ("shipping", [0, 7])]
+
+
+def test_labels_that_differ_in_case_alone_are_two_where_case_counts():
+    rows = answers(*[("US", "us")] * 4, *[("us", "us")] * 4, metric="case_sensitive_match")
+    labels = labels_of(rows, "case_sensitive_match")
+    assert [(row.name, row.counts) for row in labels.rows] == [("US", [0, 4]), ("us", [0, 4])]
+
+
+def test_what_a_judge_or_an_own_function_holds_right_gave_the_label():
+    rows = [{"outputs": [label], "prediction": "in other words", "score": 1.0} for label in "aabb"]
+    assert labels_of(rows, "judge").macro_f1 == labels_of(rows, "metric.py:score").macro_f1 == 1

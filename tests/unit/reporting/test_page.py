@@ -459,7 +459,7 @@ def test_exemplars_whose_label_is_contradicted_are_shown_with_what_rows_like_the
 def test_a_winner_that_shows_a_mislabelled_exemplar_says_what_doing_without_would_cost():
     shown = report()["best"]["exemplars"][0]["exemplar_id"]
     listed = {"exemplar_id": shown, "suggested": "complaint", "probability": 0.9, "row_hash": "ab" * 32}
-    without = {"exemplar_ids": [3], "estimate": 0.61, "error": 0.05}
+    without = {"exemplar_ids": [3], "estimate": 0.61, "margin": 0.098}
     (_, said) = said_of_labels(with_labels(listed, without=without))
     assert said.startswith(f"The winner shows 1 of them, exemplar {shown}")
     assert "without is expected to score 0.610 (± 0.098), the winner" in said

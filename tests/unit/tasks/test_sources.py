@@ -84,3 +84,18 @@ def test_rows_are_left_out_of_every_split_by_their_hash():
     assert without_rows(source, "") is source
     with pytest.raises(ConfigError, match="exclude_rows=one is no SHA-256"):
         without_rows(source, "one")
+
+
+@pytest.mark.parametrize("named", ["Été case", "E\u0301te\u0301 case", "été case", "Été\u200b case"])
+def test_rows_are_left_out_however_their_text_is_written(named):
+    written = ["Été case", "E\u0301te\u0301  case", "Été\u200b case", "Ｅ\u0301té CASE"]
+    source = TaskSource(
+        name="t",
+        metric="exact_match",
+        rows=[Row(text, ("a",)) for text in (*written, "other")],
+        test=[Row("été case", ("a",))],
+    )
+    left = without_rows(source, row_hash(named))
+    assert [row.input for row in left.rows] == ["other"]
+    assert left.test == []
+    assert left.notices == ()

@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from ease_lib.equality import as_read
 from ease_lib.errors import DataError
+from ease_lib.evaluation.metrics import METRICS
 from ease_lib.tasks.base import Row, TaskSource
-from ease_lib.tasks.labels import label_notices
-from ease_lib.tasks.splits import deal, same_input
+from ease_lib.tasks.labels import label_notices, split_notices
+from ease_lib.tasks.splits import classes_of, deal
 
 
 def source(rows=30, **own):
@@ -128,7 +130,7 @@ def test_no_input_is_in_two_splits_however_often_the_source_repeats_it():
             seed=seed,
         )
         pool, validation, test = (
-            {same_input(text) for text in inputs(split)} for split in (data.pool, data.validation, data.test)
+            {as_read(text) for text in inputs(split)} for split in (data.pool, data.validation, data.test)
         )
         assert not pool & validation
         assert not (pool | validation) & test
@@ -407,3 +409,105 @@ def test_groups_that_hold_a_class_each_fill_the_sets_all_the_same(seed):
         seed=seed,
     )
     assert (len(data.pool), len(data.validation), len(data.test)) == (20, 30, 60)
+
+
+UNSEEN = "shipping\u200b"
+
+
+def test_labels_that_are_equal_to_a_reader_are_one_class():
+    assert classes_of(["shipping"] * 5 + [UNSEEN] * 3 + ["bug"] * 6) == {
+        "shipping": "shipping",
+        UNSEEN: "shipping",
+        "bug": "bug",
+    }
+    rows = [Row(f"row {n}", (("shipping", UNSEEN, "bug", "bug")[n % 4],)) for n in range(80)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=rows), pool_size=40, validation_size=20, test_size=20, seed=0
+    )
+    assert data.classes == {"bug": (20, 10, 10), "shipping": (20, 10, 10)}
+
+
+def test_what_is_not_seen_in_a_label_is_named_by_its_code_point():
+    rows = [Row(f"row {n}", (("shipping", UNSEEN, "Été", "E\u0301te\u0301")[n % 4],)) for n in range(40)]
+    said = list(label_notices(rows))
+    assert len(said) == 2
+    assert said[0].endswith(
+        "count as one label, for what they differ in is not seen: U+200B (zero width space) in the second; "
+        "write them in one way"
+    )
+    assert "U+00C9 (latin capital letter e with acute)" in said[1]
+    assert "U+0301 (combining acute accent)" in said[1]
+
+
+@pytest.mark.parametrize(("one", "other"), [("1.0", "1"), ("True", "1"), ("true", "yes"), ("0", "False"), ("١", "1")])
+def test_labels_of_one_value_that_the_pool_writes_in_two_ways_are_mentioned(one, other):
+    said = notices_of([one, one, other, "x"], ["x"])[0]
+    assert "rows of the pool have an output that other rows of the pool write in another way" in said
+    assert said.partition("write both in one way\n  ")[2] in (f"{other!r} and {one!r}", f"{one!r} and {other!r}")
+
+
+def notices_of(pool, test, metric="exact_match"):
+    own = [Row(f"t {n}", (output,)) for n, output in enumerate(test * 10)]
+    rows = [Row(f"r {n}", (output,)) for n, output in enumerate(pool * 20)]
+    data = deal(
+        TaskSource(name="t", metric=metric, rows=rows, test=own), pool_size=-1, validation_size=-1, test_size=-1, seed=0
+    )
+    return list(split_notices(data, METRICS[metric]))
+
+
+@pytest.mark.parametrize(
+    ("pool", "test", "example"),
+    [
+        (["1.0", "2.0"], ["1", "2"], "'1' and '1.0', '2' and '2.0'"),
+        (["True", "False"], ["1", "0"], "'1' and 'True', '0' and 'False'"),
+        (["yes", "no"], ["true", "false"], "'true' and 'yes', 'false' and 'no'"),
+        ([f"{n}.0" for n in range(30)], [f"{n}" for n in range(30)], ".0'"),  # numbers, not labels
+    ],
+)
+def test_outputs_that_the_splits_write_apart_are_mentioned_before_anything_is_asked(pool, test, example):
+    (said,) = notices_of(pool, test)
+    assert said.startswith(
+        f"{10 * len(test) if len(test) < 10 else 100} rows of the test set have an output that rows of the pool write"
+    )
+    assert "write both in one way" in said
+    assert example in said.partition("\n")[2], "texts of rows follow the first line, which alone is kept"
+
+
+def test_a_label_that_the_pool_lacks_is_mentioned():
+    (said,) = notices_of(["billing", "sales"], ["billing", "sales", "refund"])
+    assert said == (
+        "the test set has 1 label that no row of the pool has, so no exemplar shows it; add such rows to the pool, or "
+        "correct the test set\n  'refund' (10 rows)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "pool", "test"),
+    [
+        ("number", ["1.0", "2.0"], ["1", "2"]),
+        ("exact_match", ["Yes", "No"], ["yes", "no"]),
+        ("exact_match", ["Été", "Oui"], ["E\u0301te\u0301", "oui\u200b"]),
+        ("exact_match", ["billing.", "sales."], ["billing", "sales"]),
+        ("exact_match", [f"text {n}" for n in range(40)], [f"other {n}" for n in range(40)]),
+        ("json_equal", ['{"a": 1.0}', '{"a": 2}'], ['{"a": 1}', '{"a": 3}']),
+    ],
+)
+def test_outputs_that_the_metric_holds_equal_and_answers_of_their_own_are_not_mentioned(metric, pool, test):
+    assert notices_of(pool, test, metric) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["e\u0301te\u0301 CASE", "été\u200b case", "été \u00a0case", "ｅ\u0301té case", "\ufeffété case", "été c\u00adase"],
+)
+def test_a_row_that_looks_like_one_of_the_test_set_is_a_leak(other):
+    rows = [Row(f"row {n}", ("a",)) for n in range(10)]
+    data = deal(
+        TaskSource(name="t", metric="exact_match", rows=[*rows, Row(other, ("a",))], test=[Row("été case", ("a",))]),
+        pool_size=-1,
+        validation_size=2,
+        test_size=1,
+        seed=0,
+    )
+    assert other not in {row.input for row in (*data.pool, *data.validation)}
+    assert "1 pool rows were left out" in data.notices[0]

@@ -63,3 +63,26 @@ def test_a_row_that_no_table_has_is_known_by_what_it_was_named_by():
     assert (by_text.row, by_text.texts) == (row_hash("elsewhere"), ("elsewhere",))
     assert (by_hash.row, by_hash.texts) == (row_hash("elsewhere"), ())
     assert matching_rows(RowName.where("id=3"), list(TABLES.items()), [], (COLUMNS,)) == []
+
+
+WRITTEN = ("Été: the parcel", "E\u0301te\u0301:  the parcel", "Été\u200b: the parcel")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [*WRITTEN, "été: THE parcel", *map(row_hash, WRITTEN)],
+    ids=["composed", "decomposed", "unseen", "case", "hash", "hash of decomposed", "hash of unseen"],
+)
+def test_a_row_is_found_in_whatever_form_of_characters_it_is_written(asked):
+    table = "text,team\n" + "\n".join(f'"{text}",a' for text in (*WRITTEN, "another"))
+    found = matching_rows(RowName.of(asked), [("t.csv", table.encode())], [], (Columns.parse("text", "team"),))
+    assert {each.row for each in found} == {row_hash(text) for text in WRITTEN}
+    assert all(each.is_value(text) for text in WRITTEN for each in found)
+    assert not found[0].is_value("another")
+
+
+def test_case_counts_in_a_condition_and_what_nobody_sees_does_not():
+    records = "id,subject,body\nC1\u200b,hello,one\nc1,hello,two\nＣ1,hello,three\n"
+    columns = Columns.parse("subject,body", "id")
+    found = matching_rows(RowName.where("id=C1"), [("t.csv", records.encode())], [], (columns,))
+    assert [each.texts[1] for each in found] == ["one", "three"]
