@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import logging
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ class SentenceEmbedder:
     def __init__(self, name: str, model: SentenceTransformer, *, autocast: bool = False) -> None:
         self.name = name
         self._model = model
+        self._one_at_a_time = threading.Lock()
+        """The tokenizer is told for each call whether to cut and to pad, and threads share it."""
         self._autocast = autocast
         limits = (model.max_seq_length, _text_positions(model))
         self.most_tokens = min((limit for limit in limits if limit), default=0)
@@ -53,7 +56,8 @@ class SentenceEmbedder:
         vector_of: dict[str, FloatArray] = {}
         for start in range(0, len(distinct), CHUNK):
             chunk = distinct[start : start + CHUNK]
-            encoded = self._encoded(chunk)
+            with self._one_at_a_time:
+                encoded = self._encoded(chunk)
             vectors = np.asarray(encoded, dtype=np.float32)
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), LEAST_LENGTH)
             vector_of.update(zip(chunk, vectors, strict=True))
@@ -72,7 +76,8 @@ class SentenceEmbedder:
         truncated = 0
         for start in range(0, len(texts), CHUNK):
             chunk = list(texts[start : start + CHUNK])
-            tokenized = self._model.tokenizer(chunk, truncation=False, verbose=False)["input_ids"]
+            with self._one_at_a_time:
+                tokenized = self._model.tokenizer(chunk, truncation=False, verbose=False)["input_ids"]
             truncated += sum(len(tokens) > self.most_tokens for tokens in tokenized)
         return truncated
 
