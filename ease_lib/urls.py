@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 SCHEMES = {"http": 80, "https": 443}
 """With their ports."""
-ROUTES = "/chat/completions", "/completions", "/embeddings"
+ROUTES = "/chat/completions", "/completions", "/embeddings", "/models"
 """What a URL ends with that was copied whole, from a curl command for one."""
 VERSION_IN_PATH = re.compile(r"//.*/v\d")
 
@@ -32,6 +32,8 @@ def problems_of_url(url: str) -> Iterator[str]:
         return
     if parts.scheme not in SCHEMES or not parts.hostname or port == 0:
         yield "is not an http(s) URL like https://host/v1"
+    elif "@" in parts.netloc:
+        yield "holds a user or password; remove it, and export the key"
 
 
 def endpoint_url(url: str) -> str:

@@ -98,7 +98,7 @@ class BlamingClient:
             raise error
         if not error.retryable and failures < MOST_REFUSALS and (failures < 2 or share**failures > BY_CHANCE_REFUSED):
             return
-        del self._failures[prompt]
+        self._failures.pop(prompt, None)  # the same prompt may be asked twice at once
         times = f"{failures} times for this prompt, while others are answered"
         raise errors.PromptFailed(f"{error.what} ({times})") from error
 
@@ -122,6 +122,8 @@ class BlamingClient:
             control = self._answered_prompt if self._answered_prompt != prompt else CONTROL
             try:
                 answer: Paid = await self._client.complete(control)
+            except errors.CapReached:
+                raise  # it was not sent, and says nothing of the endpoint
             except errors.EndpointError as error:
                 if not error.of_prompt:
                     self._control_failed_at = self._clock()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +31,7 @@ from typing import Any, Protocol, TypeVar
 from ease_lib import errors
 from ease_lib.black_box.cut_prompts import CutPrompts
 from ease_lib.black_box.endings import BROKEN, CUT, REFUSED, ending_of
-from ease_lib.black_box.failures import Refusal, Remedies, named_failure
+from ease_lib.black_box.failures import Refusal, Remedies, named_failure, without
 from ease_lib.black_box.transport import Transport
 from ease_lib.notes import Notes
 from ease_lib.prompts.messages import as_answer, messages_of
@@ -199,7 +200,7 @@ class OpenAIClient:
     ) -> None:
         self._transport = Transport(base_url, key, timeout_seconds, headers)
         self._shown_url = self._transport.shown_url
-        self._secrets = (key, *headers.values())
+        self._secrets = (key, *headers.values(), *(value.split()[-1] for value in headers.values() if value.split()))
         self._notes = notes
         self._extra = extra
         self._model = model
@@ -316,8 +317,9 @@ class OpenAIClient:
         return None if message is None else dict(message)
 
     def _garbled(self, response: Any) -> errors.GarbledAnswer:
+        shown = without(self._secrets, str(response))[:80]
         return errors.GarbledAnswer(
-            f"{self._shown_url} answered something that is not the OpenAI API ({str(response)[:80]!r})",
+            f"{self._shown_url} answered something that is not the OpenAI API ({shown!r})",
             remedy=f"check {self._remedies.url} (most end in /v1) and llm_api",
         )
 
@@ -381,7 +383,7 @@ class OpenAIClient:
         """An error within an answer costs what the answer says."""
         try:
             failure.prompt_tokens, failure.completion_tokens = counted_tokens(answer["usage"])
-        except (AttributeError, LookupError, TypeError, ValueError):
+        except (LookupError, TypeError):
             return
         self._notes.paid(failure.prompt_tokens, failure.completion_tokens)
 
@@ -422,12 +424,18 @@ def parts_of(content: Any, kind: str) -> list[str]:
     return [str(part[kind]) for part in parts if part.get("type") == kind and part.get(kind)]
 
 
-def counted_tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens of prompt and answer; 0 where the endpoint does not count. What was thought stands in the total alone with
-    some (Gemini, Grok)."""
-    names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    prompt, completion, total = (int(usage.get(name) or 0) for name in names)
+def counted_tokens(usage: Any) -> tuple[int, int]:
+    """Tokens of prompt and answer; 0 where the endpoint does not count, or not in numbers. What was thought stands in
+    the total alone with some (Gemini, Grok)."""
+    counts = usage if isinstance(usage, dict) else {}
+    prompt, completion, total = (
+        _whole(counts.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+    )
     return prompt, max(completion, total - prompt) if prompt and completion else completion
+
+
+def _whole(count: Any) -> int:
+    return int(count) if isinstance(count, int | float) and 0 <= count < math.inf else 0
 
 
 def content_of(prompt: str, api: str) -> dict[str, Any]:

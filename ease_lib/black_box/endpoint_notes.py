@@ -280,8 +280,10 @@ class Versions:
             self._revision: own.answers
         }
         self._beside = dict(own.beside)
-        self._last = ""
-        """The other revision that gave the last answer; empty where it was the run's own."""
+        self._named = ""
+        """The revision that was named last: an answer without a name is taken for its."""
+        self._since_own: set[str] = set()
+        """Other revisions that answered since the run's own did."""
         self._turns: Counter[str] = Counter()
         self._first, self._was_mixed = "", False
 
@@ -292,20 +294,22 @@ class Versions:
 
     def generation_of(self, model: str) -> str:
         """Of an answer that the endpoint gave now, by what the model calls itself."""
-        revision = model if model != self._model else ""
+        revision = model if model != self._model else self._named
+        self._named = revision
         if revision and not self._revision:
             self._revision = revision
             self._names[revision] = self.own
             self._notes.keep_revision(self.own, revision)
         if not revision or revision == self._revision:
-            self._turns[self._last] += 1
-            if self._last and self._turns[self._last] == TURNS:
-                self._mixed_with(self._last, by_turns=True)
-            self._last = ""
+            for other in self._since_own:
+                self._turns[other] += 1
+                if self._turns[other] == TURNS:
+                    self._mixed_with(other, by_turns=True)
+            self._since_own.clear()
             return self.own
         if revision not in self._names or self._names[revision] not in self._beside:
             self._mixed_with(revision, by_turns=False)
-        self._last = revision
+        self._since_own.add(revision)
         return self._names[revision]
 
     def met(self, model: str) -> None:

@@ -170,8 +170,9 @@ def _places_of_errors(answer: Any) -> Iterator[Any]:
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
     for place in (answer, first, message):
-        if isinstance(place, dict) and place.get("error"):
-            yield {"error": place["error"]}
+        error = place.get("error") if isinstance(place, dict) else None
+        if any(error.values()) if isinstance(error, dict) else error:
+            yield {"error": error}
     says_why = any(isinstance(answer.get(name), str) for name in ("message", "detail"))
     if answer.get("object") == "error" or (says_why and not answer.keys() & {"choices", "data"}):
         yield answer
@@ -358,10 +359,14 @@ def _named_refusal(
 
 def what_it_said(refusal: Refusal, secrets: Sequence[str] = ()) -> str:
     """The endpoint's own words on a failure, on one line, without secrets."""
-    words = " ".join(refusal.message.split())
+    return without(secrets, " ".join(refusal.message.split()))[:200]
+
+
+def without(secrets: Sequence[str], text: str) -> str:
+    """The text with each secret taken out."""
     for secret in filter(None, secrets):
-        words = words.replace(secret, "(key)")
-    return words[:200]
+        text = text.replace(secret, "(key)")
+    return text
 
 
 def _retry_after(header: str | None) -> float | None:

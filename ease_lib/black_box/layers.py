@@ -2,8 +2,8 @@
 
     wire          OpenAIClient, FunctionClient: asks once, and names every failure
     MeteredClient    sends no more than the caps allow
-    BlamingClient    tells failures of one prompt from those of the endpoint
     PacedClient      keeps the limits a minute
+    BlamingClient    tells failures of one prompt from those of the endpoint
     AdaptiveClient   bounds the requests in flight
     RetryingClient   tries again what may pass
     CachingClient    asks nothing twice
@@ -106,8 +106,8 @@ def _cached(inner: LLMClient, at: LayerContext) -> LLMClient:
 
 LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (
     _metered,
-    _blaming,
     _paced,
+    _blaming,
     _bounded,
     _retrying,
     _cached,

@@ -30,6 +30,7 @@ KEPT_SECONDS = 4.0
 """How long an idle connection is kept: many servers close theirs after 5 s, perhaps with a request on its way."""
 FOLLOWED = 301, 302, 307, 308
 """Of what sends a request on; 303 is for another one."""
+FOR_GOOD = 301, 308
 MOST_MOVES = 5
 
 
@@ -94,10 +95,15 @@ class Transport:
                 body = await answer.read()
             if not 300 <= answer.status < 400 or "location" not in answer.headers:
                 return _read(answer, body)
-            place = urljoin(url, answer.headers["location"])
+            try:
+                place = urljoin(url, answer.headers["location"])
+            except ValueError:
+                raise Moved(answer.status, url) from None
             if answer.status not in FOLLOWED or not may_follow(url, place):
                 raise Moved(answer.status, endpoint_url(place))
-            url = self._moved_to[path] = place
+            url = place
+            if answer.status in FOR_GOOD:
+                self._moved_to[path] = place
         raise Moved(answer.status, endpoint_url(place))
 
     async def close(self) -> None:
@@ -166,7 +172,8 @@ def proxy_of(scheme: str, host: str) -> Proxy | None:
     leads to this machine itself.
 
     Raises:
-        ConfigError: for one that speaks SOCKS, which the HTTP libraries do not without further packages.
+        ConfigError: for what is no URL, and one that speaks SOCKS, which the HTTP libraries do not without further
+            packages.
     """
     proxies = urllib.request.getproxies()
     name = scheme if proxies.get(scheme) else "all"
@@ -174,6 +181,11 @@ def proxy_of(scheme: str, host: str) -> Proxy | None:
     if not url or is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
     proxy = Proxy(url if "://" in url else f"http://{url}", f"{name.upper()}_PROXY")
+    if not _is_url_of_proxy(proxy.url):
+        raise ConfigError(
+            f"{proxy.variable} is not the URL of a proxy; set it to http://HOST:PORT, or NO_PROXY={host} where none is "
+            "needed"
+        )
     if proxy.url.lower().startswith("socks"):
         raise ConfigError(
             f"{proxy.variable}={without_credentials(proxy.url)}: only proxies that speak HTTP are used; set "
@@ -181,3 +193,12 @@ def proxy_of(scheme: str, host: str) -> Proxy | None:
             "where none is needed"
         )
     return proxy
+
+
+def _is_url_of_proxy(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") or parts.scheme.startswith("socks")
+        return known and bool(parts.hostname) and parts.port != 0 and not any(map(str.isspace, url))
+    except ValueError:
+        return False

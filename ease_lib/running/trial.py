@@ -116,7 +116,13 @@ def _harmless(
     try:
         answer = _asked(black_box, question.harmless)
     except EndpointError as other:
-        if other.may_be_of_prompt and question.harmless != CONTROL and _is_answered(black_box, CONTROL):
+        is_of_template = (
+            other.may_be_of_prompt
+            and question.harmless != CONTROL
+            and _is_answered(black_box, CONTROL)
+            and not _is_answered(black_box, question.harmless)  # it may have been about to start
+        )
+        if is_of_template:
             raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
         raise _of_every_request(other) from error
     if not error.of_prompt:

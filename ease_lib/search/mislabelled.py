@@ -97,6 +97,7 @@ def checked_labels(
     )
     wrong = np.where(is_judged, 1 - of_labels[np.arange(len(given)), given], 0.0)
     order = np.argsort(-wrong, kind="stable")
+    order = order[wrong[order] > 0.5]  # the list has room for a share of right ones, which is none to be filled up
     holds = np.flatnonzero(np.cumsum(1 - wrong[order]) <= FALSE_SHARE * np.arange(1, len(order) + 1))
     return LabelCheck(
         listed=[

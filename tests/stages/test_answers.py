@@ -10,7 +10,7 @@ import pytest
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box import retries
 from ease_lib.black_box.client import Sampling, estimated_tokens
-from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
+from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes, Versions
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import StoreError
@@ -26,10 +26,13 @@ from tests.support.runs import checked
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
+def notes_identity():
+    return LLMIdentity(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
+
+
 @pytest.fixture
 def notes(tmp_path):
-    asked = LLMIdentity(endpoint="https://host/v1", model="m", api="chat", sampling=Sampling(max_tokens=8, stop="\n"))
-    return EndpointNotes(open_store(str(tmp_path)), asked, Notes())
+    return EndpointNotes(open_store(str(tmp_path)), notes_identity(), Notes())
 
 
 def refreshed(notes, policy, revision="", probe=(), days=0):
@@ -200,6 +203,22 @@ def test_two_versions_behind_one_name_are_paid_once_and_said(server, model, tmp_
         recorded(server, tmp_path, name)()
         assert server.script.requests - asked == 2, "the trial question of both checks"
     assert "are of two versions, m-" in capfd.readouterr().err
+
+
+def test_three_versions_by_turns_are_beside_the_runs_own(notes):
+    versions = Versions(notes, notes_identity())
+    for name in ["a", "b", "c"] * 4:
+        versions.generation_of(name)
+    for revision in ("b", "c"):
+        assert FIRST in notes.read().named(revision).beside
+
+
+def test_an_answer_without_a_name_is_of_the_last_that_was_named(notes):
+    """It was taken for the first model's coming back."""
+    versions = Versions(notes, notes_identity())
+    assert versions.generation_of("a") == FIRST
+    assert [versions.generation_of(name) for name in ["b", "m", "b", "m", "b", "m", "b"]] == ["b"] * 7
+    assert notes.read().named("b").beside == {}
 
 
 def test_a_run_whose_model_changes_keeps_its_answers_and_the_next_one_finds_those_of_the_new_model(server, tmp_path):

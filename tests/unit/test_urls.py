@@ -45,6 +45,7 @@ def test_a_route_is_joined_to_the_path(url, asked):
         ("https://h\u200b/v1", "holds '\\u200b'"),
         ("https://h/v1\n", "holds '\\n'"),
         ("local", "is not an http"),
+        ("http://user:pw@h/v1", "holds a user or password"),
     ],
 )
 def test_what_is_no_url_is_told(url, problem):

@@ -1,5 +1,6 @@
 """Whose fault a failure is follows from what becomes of other prompts, whatever its status."""
 
+import asyncio
 import json
 import random
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 from ease_lib import errors
 from ease_lib.black_box.blame import CONTROL
 from ease_lib.black_box.client import Sampling
-from ease_lib.config.sections import EndpointConfig
+from ease_lib.config.sections import CapsConfig, EndpointConfig
 from ease_lib.evaluation.evaluator import Evaluator, Question
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.evaluation.objective import Objective
@@ -149,3 +150,28 @@ def test_a_healthy_endpoint_is_asked_nothing_more():
         evaluated(server, "skip", llm_concurrency=8)
     assert len(seen) == 40
     assert CONTROL not in seen
+
+
+def test_a_cap_that_leaves_no_control_is_no_wrong_key():
+    with faulty_endpoint(row_number) as server:
+        caps = CapsConfig(max_llm_requests=3)
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, llm_failures="skip", llm_concurrency=1)
+        failing(server, FAULTS["403"], "3")
+        with open_black_box(config, sampling=SAMPLING, caps=caps) as black_box:
+            ask = [black_box.client.complete(f"Input: row {number}\nOutput:") for number in (1, 2, 3)]
+            assert [black_box.loop.run(each).text for each in ask[:2]] == ["1", "2"]
+            with pytest.raises(errors.CapReached):
+                black_box.loop.run(ask[2])
+
+
+def test_the_same_prompt_at_once_is_blamed_for_each():
+    with faulty_endpoint(row_number) as server:
+        config = EndpointConfig(llm_base_url=server.base_url, llm_model=MODEL, llm_failures="skip")
+        failing(server, FAULTS["403"], "3")
+        with open_black_box(config, sampling=SAMPLING) as black_box:
+
+            async def all_at_once():
+                ask = (black_box.client.complete("Input: row 3\nOutput:") for _ in range(3))
+                return await asyncio.gather(*ask, return_exceptions=True)
+
+            assert [type(each) for each in black_box.loop.run(all_at_once())] == [errors.PromptFailed] * 3

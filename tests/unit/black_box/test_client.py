@@ -138,6 +138,24 @@ def test_tokens_are_estimated_where_the_endpoint_does_not_count():
     assert (completion.prompt_tokens, completion.completion_tokens) == (4, 2)
 
 
+@pytest.mark.parametrize("usage", [b"[1, 2]", b'{"prompt_tokens": "12 tokens"}', b'{"prompt_tokens": 1e999}', b"3"])
+def test_usage_that_is_no_number_costs_no_answer(usage):
+    answer = b'{"choices": [{"message": {"content": "12345678"}, "finish_reason": "stop"}], "usage": ' + usage + b"}"
+    with faulty_endpoint(lambda prompt: "never", body(answer)) as server:
+        completion = ask(server.base_url)
+    assert (completion.text, completion.prompt_tokens) == ("12345678", 4)
+
+
+def test_no_message_shows_a_key():
+    for said in (
+        status(401, "Incorrect key: sk-SECRET456"),
+        body(b'{"headers": {"Authorization": "Bearer sk-SECRET456"}}'),
+    ):
+        with faulty_endpoint(lambda prompt: "never", said) as server, pytest.raises(errors.EndpointError) as raised:
+            ask(server.base_url, headers={"Authorization": "Bearer sk-SECRET456"})
+        assert "SECRET" not in str(raised.value)
+
+
 def test_unreachable_endpoint():
     with pytest.raises(errors.ConnectionFailed, match="cannot be reached or broke off; check llm_base_url"):
         ask("http://127.0.0.1:9/v1")

@@ -104,6 +104,7 @@ def test_an_error_in_an_answer_is_what_its_code_would_be_as_a_status(answer, sta
         {**USUAL, "error": None},
         {**USUAL, "error": {}},
         {**USUAL, "error": False},
+        {**USUAL, "error": {"code": 0, "message": ""}},
         {**USUAL, "message": "ok"},
         {"choices": []},
         {"choices": None},

@@ -75,6 +75,13 @@ def test_a_proxy_that_speaks_socks_is_named_with_what_to_do(monkeypatch, without
     assert Transport("https://llm.example.org/v1", "", 1.0).proxy is None
 
 
+@pytest.mark.parametrize("proxy", ["http://[x", "htp://x:1", "http://us er@h:1", "http://:3128"])
+def test_a_proxy_that_is_no_url_is_named(proxy, monkeypatch, without_proxies):
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ConfigError, match="HTTP_PROXY is not the URL of a proxy; set it to http://HOST:PORT"):
+        proxy_of("http", "llm.example.org")
+
+
 def test_no_proxy_leads_to_this_machine(monkeypatch, without_proxies):
     """Of `localhost` it would be another one."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

@@ -70,6 +70,15 @@ def test_of_those_listed_a_tenth_at_most_are_right_on_average(apart, wrong):
     assert np.mean(shares) <= 0.1 + 2 * np.std(shares) / len(shares) ** 0.5
 
 
+def test_nothing_is_listed_that_is_as_likely_right():
+    """Of many that are surely wrong a tenth of the list would be free, and was filled with what is surely right."""
+    for seed in range(5):
+        problem, _ = task(wrong=78, pool=300, seed=seed)
+        for each in listed(problem):
+            assert each["probability"] > 0.5
+            assert each["suggested"] != problem["outputs"][each["exemplar_id"] - 1000]
+
+
 def test_where_nothing_is_wrong_the_list_is_mostly_empty():
     assert np.mean([len(listed(task(seed=seed)[0])) == 0 for seed in range(30)]) >= 0.75
 
