@@ -34,6 +34,9 @@ from ease_lib.notes import Notes
 
 FOLDER = "endpoints"
 MOST_TRIES = 20
+TURNS = 3
+"""So often the first revision must have answered again after another one, for both to answer by turns: an answer that
+was under way when the model changed may come late."""
 logger = logging.getLogger("ease")
 
 
@@ -252,11 +255,6 @@ def _is_due(generation: Generation, policy: str, moment: datetime) -> bool:
         since = datetime.fromisoformat(generation.since) if generation.since else None
         return since is None or moment - since > timedelta(days=int(policy))
     return policy == "always"
-
-
-TURNS = 3
-"""So often the first revision must have answered again after another one, for both to answer by turns: an answer that
-was under way when the model changed may come late."""
 
 
 class Versions:

@@ -310,14 +310,15 @@ def _of_proxy(error: Exception, where: str, proxy: Proxy, secrets: Sequence[str]
     remedy = f"correct {proxy.variable}, or set NO_PROXY to the host where none is needed"
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.InvalidURL):
         return errors.ConnectionFailed(f"{where}: {proxy.shown} cannot be reached", remedy=remedy)
-    status = getattr(error, "status", None)
-    if not isinstance(error, Refusal | aiohttp.ClientHttpProxyError) or status not in (407, 502, 503, 504):
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return errors.WrongAddress(f"{where}: {proxy.shown} refuses the connection ({status})", remedy=remedy)
+    if not isinstance(error, Refusal | aiohttp.ClientHttpProxyError):
         return None
+    status, is_proxys = error.status, isinstance(error, aiohttp.ClientHttpProxyError)
     if status == 407:
         named = f"{proxy.variable}=http://USER:PASSWORD@HOST:PORT"
         return errors.AuthenticationFailed(f"{where}: {proxy.shown} asks for a user (407)", remedy=f"set {named}")
+    if status not in (502, 503, 504):
+        said = f"{where}: {proxy.shown} refuses the connection ({status})"
+        return errors.WrongAddress(said, remedy=remedy) if is_proxys else None
     if isinstance(error, Refusal):
         said = f"{where}, or {proxy.shown}, answered {status}: {what_it_said(error, secrets)}"
         return errors.Overloaded(said, remedy=remedy, retry_after=error.retry_after)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from ease_lib import errors
@@ -170,17 +171,11 @@ def _longest(
         settings.max_prompt_tokens - estimated_tokens(template.render([], query)) if settings.max_prompt_tokens else 0
     )
     chosen: list[Exemplar] = []
-    for tokens, row in sorted(
-        ((estimated_tokens(template.exemplar(row) + template.between), row) for row in pool), key=_tokens
-    ):
+    counted = ((estimated_tokens(template.exemplar(row) + template.between), row) for row in pool)
+    for tokens, row in sorted(counted, key=itemgetter(0), reverse=True):
         if len(chosen) == settings.k:
             break
         if not settings.max_prompt_tokens or tokens <= most:
             chosen.append(row)
             most -= tokens
     return chosen
-
-
-def _tokens(counted: tuple[int, Exemplar]) -> int:
-    """Longest first."""
-    return -counted[0]

@@ -53,12 +53,7 @@ def json_records(name: str, text: IO[str], wanted: Sequence[str], remedy: str, n
         yield from _records_of(name, *head[0], wanted, remedy, notices)
         return
     for place, record in itertools.chain(head, values):
-        if not isinstance(record, dict):
-            raise DataError(
-                f"{name}, {shown(place)}: a JSON object is needed, found {type(record).__name__}; "
-                "give one object for each row"
-            )
-        yield place, record
+        yield place, _record(name, place, record)
 
 
 def _first_line(text: IO[str]) -> tuple[int, str]:
@@ -170,19 +165,24 @@ def _records_of(
 
 def _numbered(name: str, records: Iterable[Any], unit: str) -> Records:
     for number, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise DataError(
-                f"{name}, {unit} {number}: a JSON object is needed, found {type(record).__name__}; give one object "
-                "for each row"
-            )
-        yield (unit, number, 0), record
+        place = unit, number, 0
+        yield place, _record(name, place, record)
+
+
+def _record(name: str, place: Place, value: Any) -> Record:
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{name}, {shown(place)}: a JSON object is needed, found {type(value).__name__}; give one object for each "
+            "row"
+        )
+    return value
 
 
 def _by_columns(name: str, value: Mapping[str, Any], needed: set[str]) -> Iterable[Record] | None:
     """Columns that are all lists, or all objects with the same keys."""
     columns = {column: value[column] for column in value if column in needed}
     kinds = set(map(type, columns.values()))
-    if not needed or columns.keys() != needed or len(kinds) != 1 or kinds > {dict, list} or not kinds & {dict, list}:
+    if not needed or columns.keys() != needed or len(kinds) != 1 or not kinds & {dict, list}:
         return None
     if kinds == {list}:
         lengths = {column: len(cells) for column, cells in columns.items()}
