@@ -87,7 +87,7 @@ class EndpointError(EaseError):
     `what` is the message without its remedy. `retry_after` is the wait in seconds that the endpoint asked for, if it
     did. `of_prompt`: it is about this one prompt, and others may well be answered. `may_be_of_prompt`: it says nothing
     of that; what becomes of other prompts does (`black_box/blame.py`), and `suspected` is it of which that begins to
-    show.
+    show. `of_load`: endpoints say it when they have no room, for all prompts or for those of one worker.
 
     An answer without text is paid for all the same: `prompt_tokens` and `completion_tokens` are what it cost, with
     those of `retries` failed requests before it, `model` is what it says that it is of, and `cut` whether it was cut.
@@ -96,6 +96,7 @@ class EndpointError(EaseError):
     retryable = False
     of_prompt = False
     may_be_of_prompt = False
+    of_load = False
     suspected = False
     prompt_tokens = completion_tokens = retries = 0
     model = ""
@@ -116,13 +117,21 @@ class RateLimited(EndpointError):
 
     retryable = True
     may_be_of_prompt = True
+    of_load = True
 
 
 class Overloaded(EndpointError):
-    """HTTP 5xx, 408 or 409."""
+    """HTTP 502, 503, 504, 529, 408, 409 or 425."""
 
     retryable = True
     may_be_of_prompt = True
+    of_load = True
+
+
+class ServerFailed(Overloaded):
+    """HTTP 500, or another 5xx."""
+
+    of_load = False
 
 
 class EndpointTimeout(EndpointError):
@@ -130,6 +139,7 @@ class EndpointTimeout(EndpointError):
 
     retryable = True
     may_be_of_prompt = True
+    of_load = True
 
 
 class ConnectionFailed(EndpointError):
@@ -137,6 +147,7 @@ class ConnectionFailed(EndpointError):
 
     retryable = True
     may_be_of_prompt = True
+    of_load = True
 
 
 class GarbledAnswer(EndpointError):

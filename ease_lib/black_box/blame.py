@@ -8,6 +8,9 @@ worker that one prompt kills. What tells them apart is what becomes of other pro
   again, and others are not held up.
 
 "Again and again" is as often as would befall a prompt by chance once in a million times, by how often others fail.
+What an endpoint says when it has no room (429, 503, a connection that breaks) has to last besides: prompts that share a
+beginning go to one worker, and that may be the only one that is down. Once it has lasted, the same words of another
+prompt need not.
 Where no other prompt was answered since it was last sent, a control is asked: one that was answered before, or a
 harmless one. So a prompt that fails costs a few requests more; a healthy endpoint is asked nothing more.
 """
@@ -28,6 +31,9 @@ LEAST_FAILURES = 3
 """Of one prompt, of a kind that time may cure, before it is to blame."""
 MOST_REFUSALS = 3
 """Of one prompt, of another kind."""
+LEAST_SECONDS = 30.0
+"""From the first failure of one prompt to the last, where it is said to be of load: by then Kubernetes sends nothing
+more to a pod that is not ready (three probes, ten seconds apart)."""
 BY_CHANCE = 1e-6
 BY_CHANCE_REFUSED = 1e-3
 """Likewise of another kind."""
@@ -43,8 +49,10 @@ class BlamingClient:
     def __init__(self, client: LLMClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._failures: dict[str, int] = {}
-        """In a row, by prompt."""
+        self._failures: dict[str, list[float]] = {}
+        """When they were, of those in a row, by prompt."""
+        self._lasting: set[str] = set()
+        """What was said of load and was about a prompt all the same."""
         self._failed_first: dict[str, bool] = {}
         """Of the last prompts, whether the first request failed."""
         self._answered_prompt = CONTROL
@@ -89,18 +97,23 @@ class BlamingClient:
     async def _judge(self, error: errors.EndpointError, prompt: str, sent_at: float, spent: list[Paid]) -> None:
         """Raises what the failure is; returns where the prompt is to be sent once more at once."""
         self._met(prompt, failed=True)
-        failures = self._failures[prompt] = self._failures.get(prompt, 0) + 1
-        share = self._share_of_others_that_fail(prompt)
-        error.suspected = failures > 1 and share < FEW_FAIL
-        if error.retryable and (failures < LEAST_FAILURES or share**failures > BY_CHANCE):
+        times = self._failures.setdefault(prompt, [])
+        times.append(self._clock())
+        failures, share = len(times), self._share_of_others_that_fail(prompt)
+        may_pass = error.of_load and error.what not in self._lasting and times[-1] - times[0] < LEAST_SECONDS
+        error.suspected = failures > 1 and share < FEW_FAIL and not may_pass
+        if error.retryable and (may_pass or failures < LEAST_FAILURES or share**failures > BY_CHANCE):
             raise error
         if not await self._others_are_answered(prompt, sent_at, spent):
             raise error
         if not error.retryable and failures < MOST_REFUSALS and (failures < 2 or share**failures > BY_CHANCE_REFUSED):
             return
         self._failures.pop(prompt, None)  # the same prompt may be asked twice at once
-        times = f"{failures} times for this prompt, while others are answered"
-        raise errors.PromptFailed(f"{error.what} ({times})") from error
+        if error.of_load:
+            self._lasting.add(error.what)
+        raise errors.PromptFailed(
+            f"{error.what} ({failures} times for this prompt, while others are answered)"
+        ) from error
 
     def _share_of_others_that_fail(self, prompt: str) -> float:
         others = [failed for asked, failed in self._failed_first.items() if asked != prompt]

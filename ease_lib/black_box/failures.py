@@ -350,7 +350,8 @@ def _named_refusal(
         case 408 | 409 | 425:
             return errors.Overloaded(said)
         case status if status >= 500:
-            return errors.Overloaded(said, retry_after=refusal.retry_after)
+            kind = errors.Overloaded if status in (502, 503, 504, 529) else errors.ServerFailed
+            return kind(said, retry_after=refusal.retry_after)
         case status if status not in (400, 413, 422):
             return errors.UnexpectedStatus(said, remedy=f"check {remedies.url}")
     if _ABOUT_CONTENT.search(in_full):

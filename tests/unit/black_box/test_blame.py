@@ -1,13 +1,16 @@
 """Whose fault a failure is follows from what becomes of other prompts, whatever its status."""
 
 import asyncio
+import itertools
 import json
 import random
+import time
 from dataclasses import replace
 
 import pytest
 
 from ease_lib import errors
+from ease_lib.black_box import blame
 from ease_lib.black_box.blame import CONTROL
 from ease_lib.black_box.client import Sampling
 from ease_lib.config.sections import CapsConfig, EndpointConfig
@@ -22,17 +25,19 @@ SAMPLING = Sampling(max_tokens=8, stop="\n")
 ROWS = [Exemplar(100 + number, f"row {number}", (str(number),), origin=f"t.csv, line {number}") for number in range(40)]
 WITHIN = {"error": {"code": 502, "message": "upstream failed"}}
 HALF = {"choices": [{"finish_reason": "error", "message": {"content": "1"}}], "usage": {"prompt_tokens": 7}}
+OF_LOAD = {
+    "429": status(429, "Rate limit reached"),
+    "502 in a 200": body(json.dumps(WITHIN).encode()),
+    "broken off": reset_mid_body,
+}
 FAULTS = {
     "403": status(403, "Content violates usage guidelines"),
     "451": status(451, "not in your country"),
     "404": status(404, "No endpoints found for this prompt"),
     "500": status(500, "EngineCore encountered an issue"),
-    "429": status(429, "Rate limit reached"),
-    "502 in a 200": body(json.dumps(WITHIN).encode()),
     "half an answer": body(json.dumps(HALF).encode()),
     "aborted": finish("abort", "3"),
     "no JSON": body(b"{", "application/json"),
-    "broken off": reset_mid_body,
 }
 
 
@@ -65,6 +70,56 @@ def test_what_fails_for_one_row_alone_is_a_failure_of_that_row(fault):
     assert (evaluation.failed_rows, evaluation.scores[3], evaluation.score) == (1, None, 1.0)
     assert "times for this prompt, while others are answered" in evaluation.failures[3]
     assert "EASE_LLM_API_KEY" not in evaluation.failures[3]
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(blame, "LEAST_SECONDS", 1.5)
+
+
+@pytest.mark.parametrize("fault", OF_LOAD.values(), ids=OF_LOAD)
+def test_what_is_said_of_load_is_about_a_row_where_it_lasts(soon, fault):
+    began = time.monotonic()
+    with faulty_endpoint(row_number) as server:
+        evaluation = evaluated(failing(server, fault, "3"), "skip")
+        assert server.script.requests < 40 + 8
+    assert (evaluation.failed_rows, evaluation.scores[3], evaluation.score) == (1, None, 1.0)
+    assert time.monotonic() - began > 1.5
+
+
+def test_a_row_whose_worker_is_down_for_some_seconds_is_answered_then(soon):
+    began = time.monotonic()
+    with faulty_endpoint(row_number) as server:
+        server.script.on_request = lambda prompt: (
+            row_number(prompt) in "369"
+            and time.monotonic() - began < 1.2
+            and server.script.faults.insert(0, status(503, "no room"))
+        )
+        server.script.latency_seconds = 0.005
+        evaluation = evaluated(server, "skip", llm_concurrency=8)
+    assert (evaluation.failed_rows, evaluation.score) == (0, 1.0)
+
+
+def test_what_has_lasted_for_one_row_is_not_waited_for_with_the_next(soon):
+    asked = []
+    config = {"llm_model": MODEL, "llm_failures": "skip", "llm_deadline_seconds": 20.0}
+    with faulty_endpoint(row_number) as server:
+        failing(server, OF_LOAD["429"], "20", "30")
+        fail = server.script.on_request
+        server.script.on_request = lambda prompt: (
+            row_number(prompt) == "30" and asked.append(time.monotonic()),
+            fail(prompt),
+        )
+        with open_black_box(EndpointConfig(llm_base_url=server.base_url, **config), sampling=SAMPLING) as black_box:
+            for number in range(31):
+                question = black_box.client.complete(f"Input: row {number}\nOutput:")
+                if number in (20, 30):
+                    with pytest.raises(errors.PromptFailed):
+                        black_box.loop.run(question)
+                else:
+                    black_box.loop.run(question)
+    assert len(asked) > 3
+    assert max(later - earlier for earlier, later in itertools.pairwise(asked)) < 1.0, "they would grow"
 
 
 @pytest.mark.parametrize("number", ["0", "39"])

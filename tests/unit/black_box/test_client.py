@@ -75,7 +75,7 @@ def test_answer_with_its_tokens(api):
     [
         (status(429), errors.RateLimited, "429"),
         (status(429, error_code="insufficient_quota"), errors.QuotaExhausted, "add credit"),
-        (status(500), errors.Overloaded, "500"),
+        (status(500), errors.ServerFailed, "500"),
         (status(503), errors.Overloaded, "503"),
         (status(401, "bad key"), errors.AuthenticationFailed, "bad key; check EASE_LLM_API_KEY"),
         (status(403), errors.Forbidden, "check EASE_LLM_API_KEY"),
