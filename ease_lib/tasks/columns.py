@@ -252,7 +252,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, dict):
         return _json_text(value)
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
     return "\n".join(map(cell_text, value)) if isinstance(value, list) else str(value)
 
 

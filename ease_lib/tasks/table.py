@@ -237,7 +237,7 @@ def _check_characters(row: Row) -> None:
             before = text[max(0, half.start() - 20) : half.start()]
             raise DataError(
                 f"{row.origin}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
-                "where the table was made: correct it there, or remove the row"
+                "where the table was made, or its bytes are no UTF-8 text: correct it there, or remove the row"
             )
 
 

@@ -454,3 +454,22 @@ def test_half_a_character_is_named_by_its_row(tmp_path, record):
     path.write_text("\n".join(map(json.dumps, [{"text": "whole \U0001f600", "label": "b"}, record])), encoding="utf-8")
     with pytest.raises(DataError, match=r"t.jsonl, line 2: half a character \('\\ud83d'\)"):
         read_rows(path, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            pa.array([b"caf\xc3\xa9", b"\xff\xd8"]),
+            r"t\.parquet, row 2: half a character .* its bytes are no UTF-8",
+        ),
+        (
+            pa.array([[("k", 1), ("k", 2)]] * 2, pa.map_(pa.string(), pa.int8())),
+            r"cannot be read as parquet: .*duplicate",
+        ),
+    ],
+)
+def test_cells_that_would_lose_something_are_refused(tmp_path, labels, message):
+    pq.write_table(pa.table({"text": ["a", "b"], "label": labels}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=message):
+        read_rows(tmp_path / "t.parquet", COLUMNS)
