@@ -22,6 +22,7 @@ _UNSEEN = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Controls but for blanks, what Unicode calls default ignorable, and marks of annotations."""
+_BLANK = re.compile(rf"(?:\s|\u2800|{_UNSEEN.pattern})*")
 _REPEATED = re.compile("([\u200c\u200d])[\u200c\u200d]+")
 _JOINERS = unicode_regex.compile(
     r"""
@@ -56,6 +57,13 @@ def seen(text: str) -> str:
     text = _REPEATED.sub(r"\1", _UNSEEN.sub(lambda unseen: unseen.group() * (unseen.group() in _DEPENDENT), text))
     kept = {match.start() for match in _JOINERS.finditer(text)}
     return _UNSEEN.sub(lambda unseen: unseen.group() if unseen.start() in kept else "", text)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a reader sees nothing of a text: it is empty, or holds blanks and invisible characters alone."""
+    if "!" <= text[:1] <= "~":  # most texts
+        return False
+    return _BLANK.fullmatch(text) is not None
 
 
 def folded(text: str) -> str:

@@ -163,7 +163,11 @@ class RecordFile:
 
 
 def _read_as(name: str, quoting: Quoting, problem: Misquoted) -> str:
-    what = "a backslash stands before quotes that are text" if quoting is Quoting.ESCAPED else "nothing is quoted"
+    what = {
+        Quoting.SPACED: "a blank stands before quotes",
+        Quoting.ESCAPED: "a backslash stands before quotes that are text",
+        Quoting.NONE: "nothing is quoted",
+    }[quoting]
     return f"{name} is read as a file in which {what} (known by {problem.place[0]} {problem.place[1]})"
 
 

@@ -448,6 +448,16 @@ def test_groups_are_kept_beside_and_not_shown(write_csv):
     assert source.notices == ("1 of 2 rows of t.csv were left out: column 'customer' is empty (first at line 3)",)
 
 
+@pytest.mark.parametrize("name", [" text", "ｔext", "\u200btext", "te\u0301xt"])
+def test_a_name_that_only_looks_like_a_column_is_shown_by_its_code_points(tmp_path, name):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({name: "a", "label": "b"}), encoding="utf-8")
+    column = "t\u00e9xt" if "\u0301" in name else "text"
+    with pytest.raises(DataError) as caught:
+        read_rows(path, Columns.parse(column, "label"))
+    assert str(caught.value).endswith(f": {name!a} only looks like it; rename that one in the table")
+
+
 @pytest.mark.parametrize("record", [{"text": "cut \ud83d here", "label": "b"}, {"text": "a", "label": ["b", "\ud83d"]}])
 def test_half_a_character_is_named_by_its_row(tmp_path, record):
     path = tmp_path / "t.jsonl"
