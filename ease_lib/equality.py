@@ -23,6 +23,8 @@ _UNSEEN = re.compile(
 )
 """Controls but for blanks, what Unicode calls default ignorable, and marks of annotations."""
 _BLANK = re.compile(rf"(?:\s|\u2800|{_UNSEEN.pattern})*")
+_TURKISH = re.compile("i\u0307+")
+"""What `casefold` makes of İ; over an i nobody sees another dot."""
 _REPEATED = re.compile("([\u200c\u200d])[\u200c\u200d]+")
 _JOINERS = unicode_regex.compile(
     r"""
@@ -69,7 +71,7 @@ def is_blank(text: str) -> bool:
 def folded(text: str) -> str:
     """Return a visible text without its case, on one line with single blanks."""
     line = " ".join(text.casefold().split())
-    return line if line.isascii() else unicodedata.normalize("NFC", line)
+    return line if line.isascii() else unicodedata.normalize("NFC", _TURKISH.sub("i", line))
 
 
 def as_read(text: str) -> str:

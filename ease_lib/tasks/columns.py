@@ -116,7 +116,7 @@ class Columns:
             return f'put a name that holds a comma in quotes: "{whole}"'
         alike = next((name for name in map(str, record) if same_written(name) == same_written(column)), "")
         if alike:
-            return f"{ascii(alike)} only looks like it; rename that one in the table"
+            return f"{alike!a} only looks like it; rename that one in the table"
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:

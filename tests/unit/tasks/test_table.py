@@ -112,6 +112,11 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl: none of its 1 rows can be used: column 'text'"),
+        (
+            "t.json",
+            '{"7": {"text": "a", "label": "b"}, "8": {"text": "c"}}',
+            "t.json, row 2: no column 'label'; there are",
+        ),
         ("t.jsonl", "[1]", "t.jsonl, item 1: a JSON object is needed, found int"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
