@@ -22,6 +22,9 @@ _UNSEEN = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Controls but for blanks, what Unicode calls default ignorable, and marks of annotations."""
+_BLANK = re.compile(rf"(?:\s|\u2800|{_UNSEEN.pattern})*")
+_TURKISH = re.compile("i\u0307+")
+"""What `casefold` makes of İ; over an i nobody sees another dot."""
 _REPEATED = re.compile("([\u200c\u200d])[\u200c\u200d]+")
 _JOINERS = unicode_regex.compile(
     r"""
@@ -58,10 +61,17 @@ def seen(text: str) -> str:
     return _UNSEEN.sub(lambda unseen: unseen.group() if unseen.start() in kept else "", text)
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a reader sees nothing of a text: it is empty, or holds blanks and invisible characters alone."""
+    if "!" <= text[:1] <= "~":  # most texts
+        return False
+    return _BLANK.fullmatch(text) is not None
+
+
 def folded(text: str) -> str:
     """Return a visible text without its case, on one line with single blanks."""
     line = " ".join(text.casefold().split())
-    return line if line.isascii() else unicodedata.normalize("NFC", line)
+    return line if line.isascii() else unicodedata.normalize("NFC", _TURKISH.sub("i", line))
 
 
 def as_read(text: str) -> str:

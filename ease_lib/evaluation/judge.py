@@ -28,6 +28,7 @@ from ease_lib.black_box.client import Completion, LLMClient, estimated_tokens
 from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of_json
 from ease_lib.documents import Misfit, check
+from ease_lib.equality import as_read
 from ease_lib.errors import DataError
 from ease_lib.evaluation.numbers import final_number, plain_numbers
 from ease_lib.prompts.messages import Chat
@@ -38,6 +39,10 @@ ANSWER = "answer"
 VERDICT_TOKENS = 40
 """Of a verdict with a sentence of reason, for estimates."""
 SHOWN_CHARACTERS = 80
+_SCORE = re.compile(r"\b(?:score|rating|grade)[\s*_]*(?:is|[:=])([^\n|(;]*)", re.IGNORECASE)
+"""A score that is announced; what stands behind it is a reason: `Score: 4`, and then `it has 2 faults`."""
+_OTHER_SCALE = re.compile(r"(?<!\d )\b\d+(?:\.\d+)?\s*/\s*\d+")
+"""A score by another scale than the rubric's, or a count: `7/8 facts`."""
 _NO = r"(?:\b(?:not(?!\s+(?:only|just|merely))|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)"
 _NOT = rf"{_NO}(?:\s+(?!but\b)\w+){{0,4}}\s+"
 """A negation, with some words between: `not quite right`, `isn't at all the right`; `not only right` is none."""
@@ -106,7 +111,7 @@ class Rubric(MessageTemplate):
         if unknown := sorted(set(map(str, document)) - {"scale", "messages"}):
             raise DataError(f"judge_rubric: field {unknown[0]} is unknown; there are messages and scale")
         scale = document.get("scale", DEFAULT["scale"])
-        steps = {str(step).lower() for step in scale if isinstance(step, str | int | float)}
+        steps = {as_read(str(step)) for step in scale if isinstance(step, str | int | float)}
         if len(steps) < len(scale):
             raise DataError(
                 f"judge_rubric: scale is {scale!r}; write [worst, best] numbers, or different words from worst to best"
@@ -135,17 +140,21 @@ class Rubric(MessageTemplate):
     def score(self, verdict: str) -> float | None:
         """The score, from 0 to 1; None where the verdict has none."""
         if not self._numbers:
-            return self._last_step(re.sub(r"[*_`\"“”«»']+(?!t\b)", "", verdict.lower()))
+            return self._last_step(re.sub(r"[*_`\"«»']+(?!t\b)", "", as_read(verdict)))
         worst, best = self._numbers
         of_best = rf"[\s*_]*(?:/|(?:out )?of)[\s*_]*{float(best):g}(?:\.0+)?(?![.,]?\d)"
-        number = final_number(re.sub(of_best, "", plain_numbers(verdict)))
+        of_scale = rf"\bscale\b[^\d\n]*{float(worst):g}\D{{1,4}}{float(best):g}(?!\d)"
+        text = re.sub(f"{of_best}|{of_scale}", "", plain_numbers(verdict))
+        text = text if best == 1 else _OTHER_SCALE.sub("", text)
+        announced = [found for part in _SCORE.findall(text) if (found := final_number(part)) is not None]
+        number = announced[-1] if announced else final_number(text)
         if not isinstance(number, Fraction | int) or not worst <= number <= best:
             return None
         return float((number - worst) / (best - worst))
 
     def _last_step(self, verdict: str) -> float | None:
         """That of the last word of the scale; of two steps "not right" is the other one, of more it is none."""
-        steps = [step.lower() for step in self.scale]
+        steps = list(map(as_read, self.scale))
         words = "|".join(map(re.escape, sorted(steps, key=len, reverse=True)))
         found = list(re.finditer(rf"(?P<not>{_NOT})?(?<!\w)(?P<step>{words})(?!\w)", verdict))
         if not found:

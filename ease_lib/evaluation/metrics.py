@@ -461,7 +461,7 @@ def _fields(value: Any) -> dict[str, Any]:
     """Of an object, by names as they are read; of anything else itself, without a name."""
     if not isinstance(value, dict):
         return {"": value}
-    return {name if name.isascii() else same_written(name): item for name, item in value.items()}
+    return {same_written(name): item for name, item in value.items()}
 
 
 def _share(given: dict[str, Any], wanted: dict[str, Any]) -> float:

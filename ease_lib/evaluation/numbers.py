@@ -54,15 +54,18 @@ _FIGURE = r"""(?P<figure> (?<!/)(?<!/[ ])(?:\d+[ ])?\d+[ ]?/[ ]?\d+ (?! \d | [ ]
 _POWER = r"(?P<power> [eE][+-]?\d+(?!\w) | (?:[ ]?[×x*·][ ]?10)?\^\{?[+-]?\d+\}? )"
 _ATOM = rf"{_FIGURE} {_POWER}? {_SIZE}? (?P<percent>[ ]?(?:\\?%|(?i:per[ ]?cent|pct)\b))?"
 _CURRENCY = r"(?:[$€£¥₹₩₽]|\b(?:USD|EUR|GBP|INR|CHF|Rs\.?))[ ]?"
-_BETWEEN = r"[ ]?[–~/][ ]?|[ ]-[ ](?=\d)|[-—:]"
-"""What makes two numbers a range, a ratio, a date or a time."""
+_BETWEEN = (
+    r"[ ]?[–~/±][ ]?|[ ][-:][ ](?=\d)|[-—:]|[ ]?[×x][ ]?(?=\d)"
+    r"|[年月년월时時点點시][ ]?(?=\d)|(?<=[千万萬만亿億억])[ ]?(?=\d)"
+)
+"""What makes two numbers a range, a ratio, an area, a date or a time; nothing between the parts of 1億2000万."""
 _UNNAMED = re.sub(r"\?P<\w+>", "?:", _ATOM)
 _NUMBER = re.compile(
     rf"""
     (?P<stamp> (?<!\w) \d{{4}}-\d{{1,2}}-\d{{1,2}} [T ] \d{{1,2}}:\d{{2}} (?: :\d{{2}} )? )
     | (?P<phone> (?: (?<![\w+]) \+\d{{1,3}}[ .-]? )? \(\d{{2,5}}\)[ .-]?\d{{2,}}(?:[ .-]\d{{2,}})+
       | (?<![\w+)]) \+(?!\d{{1,3}}(?:[ ]\d{{3}})+(?![ .-]?\d)) \d{{1,3}}(?:[ .-]\(?\d{{1,8}}\)?){{2,}} ) (?!\d)
-    | (?: (?<![\w).]) (?P<minus>-) )? (?P<currency>{_CURRENCY} (?P<inner>-)? )?
+    | (?: (?<![\w).]) (?P<minus>[-–]) )? (?P<currency>{_CURRENCY} (?P<inner>-)? )?
       (?P<run> {_UNNAMED} (?: (?:{_BETWEEN}) (?:{_CURRENCY})? {_UNNAMED} )* )
     """,
     re.VERBOSE,
@@ -76,11 +79,11 @@ MOST_DIGITS = 400
 _GROUPS = re.compile(r"(?!0)(?:\d{1,3}(?:[,'. ]\d{3})+|\d{1,2}(?:[,' ]\d{2})+[,' ]\d{3}|\d{1,4}(?:[,']\d{4})+)")
 """Digits grouped by thousands, as in India, as in China; of one separator."""
 _SIGNS = str.maketrans("٫٬،٪⁄∕〜‒", ".',%//~-")
-_VULGAR = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
+_VULGAR = re.compile(r" ?([\u00bc-\u00be\u2150-\u215e])")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?)(\d+)\s*\}\s*\{\s*(\d+)\s*\}")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _ANSWER = re.compile(r"answer(?:\s+is|\s*[:=])(.*?)(?:[.!?;](?=\s|\Z)|\n|\Z)", re.IGNORECASE)
-_REASON = re.compile(r"\b(?:because|since|due to)\b", re.IGNORECASE)
+_REASON = re.compile(r"\b(?:because|since|due to|not(?=\s+\W?\d)|instead of|rather than)\b", re.IGNORECASE)
 _CONCLUSION = re.compile(r"=|\b(?:so|thus|hence|therefore|total)\b", re.IGNORECASE)
 
 
@@ -117,10 +120,10 @@ def plain_numbers(text: str) -> str:
     text = visible(text)
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(int(digit.group())), text).translate(_SIGNS)
-        text = _VULGAR.sub(lambda sign: " " + unicodedata.normalize("NFKC", sign.group()).replace("\u2044", "/"), text)
+        text = _VULGAR.sub(lambda sign: " " + unicodedata.normalize("NFKC", sign[1]).replace("\u2044", "/"), text)
         text = re.sub(r"(?<=10)[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda raised: "^" + raised.group().translate(_RAISED), text)
-    if "\\" in text or "{,}" in text:
-        text = re.sub(r"(?<=\d)(?:\{,\}|\\,)(?=\d)", ",", text).replace(r"\times", "×").replace(r"\cdot", "·")
+    if "\\" in text or "{,}" in text or "_" in text:
+        text = re.sub(r"(?<=\d)(?:\{,\}|\\,|_)(?=\d)", ",", text).replace(r"\times", "×").replace(r"\cdot", "·")
         text = _LATEX_FRACTION.sub(r"\1\2/\3", re.sub(r"(?<=\d)(?=\\[dt]?frac)", " ", text))
     return text
 
@@ -163,12 +166,13 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
         values[0] = -values[0] if isinstance(values[0], Fraction) else values[0]
     if None in values:
         return None
-    if " - " in joints and not _begins_line(match):
+    if {" - ", " : "} & {*joints} and not _begins_line(match):
         return values[-1]  # "Step 3 - 42"
-    return _joined(values, [joint.strip().translate(_DASHES) for joint in joints])
+    return _joined(values, [joint.strip().translate(_JOINTS) for joint in joints])
 
 
-_DASHES = str.maketrans("–—~", "---")
+_JOINTS = str.maketrans("–—~x年月년월時时点點시", "---×----:::::")
+"""One way to write what stands between numbers."""
 
 
 def _begins_line(match: re.Match[str]) -> bool:
@@ -225,6 +229,8 @@ def _joined(values: Sequence[Quantity | None], joints: Sequence[str]) -> Quantit
     """One number, a fraction, or all parts; those of a date are equal however it is written."""
     if not joints:
         return values[0]
+    if set(joints) == {""}:
+        return sum((value for value in values if isinstance(value, Fraction)), Fraction())
     if list(joints) == ["/"] and all(isinstance(value, Fraction) for value in values):
         over, under = values
         return over / under if under else None  # type: ignore[operator]

@@ -13,6 +13,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from ease_lib.equality import is_blank, same_written
 from ease_lib.errors import ConfigError
 from ease_lib.tasks.base import Moment, Row
 from ease_lib.tasks.missing import is_missing
@@ -113,6 +114,9 @@ class Columns:
         whole = next((name for name in map(str, record) if "," in name and column in _names(name)), "")
         if whole:
             return f'put a name that holds a comma in quotes: "{whole}"'
+        alike = next((name for name in map(str, record) if same_written(name) == same_written(column)), "")
+        if alike:
+            return f"{alike!a} only looks like it; rename that one in the table"
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
@@ -141,7 +145,8 @@ class Columns:
 
 def _names(columns: str) -> list[str]:
     """Return the names in a text such as `a,"b, c"`: one that holds a comma stands in quotes."""
-    return [name.strip() for names in csv.reader([columns], skipinitialspace=True) for name in names if name.strip()]
+    lines = csv.reader(columns.splitlines(keepends=True), skipinitialspace=True)
+    return [name.strip() for names in lines for name in names if name.strip()]
 
 
 def joined_names(names: Sequence[str]) -> str:
@@ -239,10 +244,10 @@ def _listed(value: Any) -> list[Any]:
 
 def is_empty(value: Any) -> bool:
     if type(value) is str:  # most are
-        return not value or value.isspace()
+        return is_blank(value)
     if isinstance(value, list):
         return not value or any(is_empty(item) for item in value)
-    return is_missing(value) or not cell_text(value).strip()
+    return is_missing(value) or is_blank(cell_text(value))
 
 
 def cell_text(value: Any) -> str:
@@ -252,7 +257,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, dict):
         return _json_text(value)
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
     return "\n".join(map(cell_text, value)) if isinstance(value, list) else str(value)
 
 

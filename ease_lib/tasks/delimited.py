@@ -1,8 +1,11 @@
 """CSV and TSV, read strictly: a quote that is not closed, or that text follows, is an error and no text.
 
 What quotes mean differs between programs. A file is read as spreadsheets write it (a quote within a cell is doubled);
-where that cannot be, as MySQL and Spark write it (a backslash stands before it); and where tabs or bars separate the
-cells, as databases do that quote nothing. Only the first reading under which the whole file holds together counts.
+where that cannot be, as people write it (a blank stands between the delimiter and the quote), or as MySQL and Spark do
+(a backslash stands before it); and where tabs or bars separate the cells, as databases do that quote nothing. Only the
+first reading under which the whole file holds together counts.
+
+A line of which nothing is seen, and empty cells behind the last column, hold nothing, and are no record and no cell.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ease_lib.equality import is_blank
 from ease_lib.errors import DataError
 from ease_lib.tasks.headers import Header
 from ease_lib.tasks.places import Place, Records, shown
@@ -43,6 +47,7 @@ class Quoting(enum.Enum):
     """What quotes in a file mean, in the order in which it is tried."""
 
     DOUBLED = "spreadsheets"
+    SPACED = "a blank before each"
     ESCAPED = "backslashes"
     NONE = "no quotes"
     TRUSTED = "as the first, however much a cell looks like rows"
@@ -102,10 +107,16 @@ class DelimitedFile:
             return
         default = "\t" if ".tsv" in self._name.lower() else ","
         delimiter = declared[1] if declared else delimiter_of(head, self._wanted, default)
-        reader: Any = self._reader(itertools.chain(head, lines), delimiter, head[0])
+        is_spaced = any(f'{delimiter} "' in line for line in head)
+        reader: Any = self._reader(itertools.chain(head, lines), delimiter, head[0], is_spaced=is_spaced)
         line, number = before, 0
         try:
-            first = next(reader)
+            for first in reader:
+                if not is_blank("".join(first)):
+                    break
+                line = before + reader.line_num
+            else:
+                return
             self._header = header = Header(self._name, first, self._wanted)
             if header.is_first:
                 line = before + reader.line_num
@@ -113,11 +124,13 @@ class DelimitedFile:
             for cells in reader if header.is_first else itertools.chain([first], reader):
                 begins, line = line + 1, before + reader.line_num
                 number += 1
-                if not cells:
-                    continue
                 place = ("line", begins, number)
                 if len(cells) != width:
-                    raise self._of_other_width(place, line, len(cells), width)
+                    if is_blank("".join(cells)):
+                        continue
+                    if len(cells) < width or not is_blank("".join(cells[width:])):
+                        raise self._of_other_width(place, line, len(cells), width)
+                    del cells[width:]
                 if cells[0] in header.known and header.is_repeated(cells, place):
                     number -= 1
                     continue
@@ -125,6 +138,8 @@ class DelimitedFile:
                     self._look_at(place, line, cells, delimiter)
                 if is_unquoted:
                     self._check_unquoted(cells, place)
+                if is_spaced and self._quoting is Quoting.DOUBLED:
+                    self._check_not_spaced(cells, place)
                 if NULL in cells:
                     cells = ["" if cell == NULL else cell for cell in cells]
                 yield place, dict(zip(names, cells, strict=True))
@@ -134,15 +149,17 @@ class DelimitedFile:
         self._cells_of_lines.records = number
         self._cells_of_lines.lines = line
 
-    def _reader(self, lines: Iterator[str], delimiter: str, first_line: str) -> Iterator[list[str]]:
+    def _reader(self, lines: Iterator[str], delimiter: str, first_line: str, *, is_spaced: bool) -> Iterator[list[str]]:
+        if self._quoting is Quoting.SPACED and not is_spaced:
+            raise Misquoted(f"{self._name}: no blank stands before its quotes", ("line", 1, 0))
         if self._quoting is Quoting.ESCAPED:
             lines = (_BACKSLASH.sub(_escaped, line) for line in lines)
-            return csv.reader(lines, delimiter=delimiter, escapechar="\\", strict=True)
+            return csv.reader(lines, delimiter=delimiter, escapechar="\\", skipinitialspace=is_spaced, strict=True)
         if self._quoting is Quoting.NONE:
             if delimiter not in OF_DATABASES or '"' in first_line:
                 raise Misquoted(f"{self._name}: its header is quoted", ("line", 1, 0))
             return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
-        return csv.reader(lines, delimiter=delimiter, strict=True)
+        return csv.reader(lines, delimiter=delimiter, skipinitialspace=self._quoting is Quoting.SPACED, strict=True)
 
     def _look_at(self, place: Place, last: int, cells: list[str], delimiter: str) -> None:
         """Note a record of several lines; where the file may quote nothing, rows in a cell end this reading."""
@@ -154,6 +171,11 @@ class DelimitedFile:
         """Raise `Misquoted` on a cell that is quoted: the file has cells of both kinds."""
         if any(cell[:1] == cell[-1:] == '"' and '""' in cell[1:-1] for cell in cells):
             raise Misquoted(f"{self._name}, {shown(place)}: quoted", place)
+
+    def _check_not_spaced(self, cells: list[str], place: Place) -> None:
+        """Raise `Misquoted` on a cell that is in quotes behind a blank; where no other reading fits, they are text."""
+        if any(cell[:1] == " " and len(bare := cell.strip()) > 1 and bare[0] == bare[-1] == '"' for cell in cells):
+            raise Misquoted(f"{self._name}, {shown(place)}: a blank before a quote", place, is_doubt=True)
 
     def _of_other_width(self, place: Place, last: int, found: int, width: int) -> Misquoted:
         lines = f"{shown(place)}" if place[1] == last else f"lines {place[1]} to {last} (record {place[2]})"
@@ -264,6 +286,6 @@ def delimiter_of(head: Sequence[str], wanted: Sequence[str] = (), default: str =
 def _cells(head: Iterable[str], delimiter: str) -> list[list[str]]:
     """Return records with any cells; none where it cannot be read so."""
     try:
-        return [record for record in csv.reader(head, delimiter=delimiter) if record]
+        return [record for record in csv.reader(head, delimiter=delimiter) if not is_blank("".join(record))]
     except csv.Error:
         return []

@@ -22,6 +22,8 @@ _LAST_PLANE = 0x10
 """Of Unicode: the second byte of a character in UTF-32 is no larger."""
 _FEWEST_ZEROS = 1 / 20
 """Share of bytes; UTF-16 has a zero in each delimiter and line break, other text has none."""
+_OF_EITHER_ORDER = ("utf-16", "utf-32")
+"""Encodings whose byte order a mark tells, else the places of zeros."""
 
 
 def text_encoding(content: IO[bytes], named: str = "") -> str:
@@ -29,13 +31,16 @@ def text_encoding(content: IO[bytes], named: str = "") -> str:
     begins = content.read(_LOOKED_AT)
     content.seek(0)
     marked = next((encoding for mark, encoding in _MARKS if begins.startswith(mark)), "")
-    return marked or named or _by_zeros(begins)
+    if marked or (named and codecs.lookup(named).name not in _OF_EITHER_ORDER):
+        return marked or named
+    return _by_zeros(begins)
 
 
 def _by_zeros(begins: bytes) -> str:
     """Return the encoding of text without a mark, by the places of zeros in units of four bytes."""
     units = len(begins) // 4
-    if begins.count(0) < max(1, _FEWEST_ZEROS * len(begins)):
+    is_filled_up = bytes(8) in begins  # where writing it was cut off; no text of Unicode has so many zeros in a row
+    if is_filled_up or begins.count(0) < max(1, _FEWEST_ZEROS * len(begins)):
         return "utf-8"
     zeros = [begins[place::4].count(0) for place in range(4)]
     if units and zeros[3] >= units and max(begins[2::4]) <= _LAST_PLANE:

@@ -1,9 +1,14 @@
-"""The header of a table of cells: the names of its columns, and where it stands again."""
+"""The header of a table of cells: the names of its columns, and where it stands again.
+
+A name that only looks like the one that is needed (blanks around it, a line break, an accent that is written otherwise)
+is that one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ease_lib.equality import same_written
 from ease_lib.errors import DataError
 from ease_lib.tasks.places import Place, shown
 
@@ -23,11 +28,13 @@ class Header:
     def __init__(self, name: str, first: Sequence[str], wanted: Sequence[str]) -> None:
         self._file = name
         self.is_first = set(wanted) <= set(first) or not all(column.isdigit() for column in wanted)
-        self.names = list(first) if self.is_first else [str(place) for place in range(1, len(first) + 1)]
-        self._plain = _plain(self.names)
+        alike = {same_written(column): column for column in wanted if column not in first}
+        names = [alike.get(same_written(column), column) for column in first]
+        self.names = names if self.is_first else [str(place) for place in range(1, len(first) + 1)]
+        self._plain = _plain(first)
         forms = (str, str.strip, str.lower, str.upper, str.title, str.capitalize)
         is_known = self.is_first and len(first) > 1
-        self.known = {form(column) for column in self.names for form in forms} if is_known else set()
+        self.known = {form(column) for column in first for form in forms} if is_known else set()
         self._again: list[Place] = []
         check_once(name, self.names, wanted)
 

@@ -4,7 +4,7 @@
     {"text": {"0": ...}, "team": {"0": ...}}                    by columns, as pandas writes; lists too
     {"columns": ["text", "team"], "data": [["...", "..."]]}     split
     {"0": {"text": ...}, "1": {...}}                            by index
-    {"data": [{"text": ...}]}                                   under a key, whatever it is
+    {"data": [{"text": ...}]}                                   under a key, whatever it is; by columns too
 
 Nothing is left unread: what stands behind a value is the next one, or an error.
 """
@@ -143,9 +143,7 @@ def _records_of(
     tables = {key: item for key, item in value.items() if _is_table(item)} if not needed & value.keys() else {}
     fitting = {key: item for key, item in tables.items() if needed <= _first(item).keys()} or tables
     if len(fitting) > 1:
-        raise DataError(
-            f"{name} holds several tables: {', '.join(map(repr, fitting))}; save each as a file, named by its split"
-        )
+        raise _several(name, fitting)
     is_nested = any(isinstance(item, dict | list) for item in value.values())
     if is_nested and not fitting and needed and not needed & value.keys():
         raise DataError(
@@ -161,6 +159,12 @@ def _records_of(
         notices.append(f"of {name} the rows under {key!r} are read, and not {cut(', '.join(others), _SHOWN)}")
     records = item.values() if isinstance(item, dict) else item
     yield from _numbered(name, records, f"{key}, row")
+
+
+def _several(name: str, tables: Iterable[str]) -> DataError:
+    return DataError(
+        f"{name} holds several tables: {', '.join(map(repr, tables))}; save each as a file, named by its split"
+    )
 
 
 def _numbered(name: str, records: Iterable[Any], unit: str) -> Records:
@@ -192,7 +196,9 @@ def _by_columns(name: str, value: Mapping[str, Any], needed: set[str]) -> Iterab
         return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
     keys, *others = [cells.keys() for cells in columns.values()]
     if any(other != keys for other in others):
-        return None
+        if not set(keys).intersection(*others):
+            return None
+        raise DataError(f"{name} is by columns, and some of them lack rows that others have; correct it")
     return ({column: cells[key] for column, cells in columns.items()} for key in keys)
 
 
@@ -210,9 +216,16 @@ def _split(name: str, value: Mapping[str, Any], needed: set[str]) -> Iterable[Re
 
 
 def _by_index(name: str, value: Mapping[str, Any], needed: set[str]) -> Iterable[Record] | None:
-    """Objects with the columns, by any keys."""
-    is_table = bool(needed) and all(isinstance(record, dict) and needed <= record.keys() for record in value.values())
-    return value.values() if is_table and value else None
+    """Objects by any keys: records, of which some may lack a column; or a table by columns."""
+    if not needed or not all(isinstance(record, dict) for record in value.values()):
+        return None
+    fitting = {key: record for key, record in value.items() if needed <= record.keys()}
+    tables = [key for key, record in fitting.items() if all(isinstance(record[column], list) for column in needed)]
+    if len(tables) > 1 and len(tables) == len(fitting):
+        raise _several(name, tables)
+    if len(tables) == len(value) == 1:
+        return _by_columns(name, fitting[tables[0]], needed)
+    return value.values() if fitting else None
 
 
 def _is_table(value: Any) -> bool:

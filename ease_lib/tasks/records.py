@@ -37,6 +37,17 @@ TABLE_NAMES = (*SUFFIXES, *(f"{suffix}{COMPRESSED}" for suffix in TEXT_SUFFIXES)
 PARQUET_ROWS_AT_ONCE = 4096
 _SURROGATE = re.compile("[\udc80-\udcff]")
 """What stands for a byte that could not be decoded."""
+OTHER_KINDS = (
+    ((b"\x1f\x8b",), COMPRESSED, "compressed by gzip", "let its name end in .gz"),
+    ((b"PK\x03\x04",), ".xlsx", "an Excel workbook or another archive", "let the name of a workbook end in .xlsx"),
+    ((b"PAR1\x15",), ".parquet", "Parquet", "let its name end in .parquet"),
+    ((b"\xd0\xcf\x11\xe0",), ".xls", "an old or encrypted Excel workbook", "save it as .xlsx, without a password"),
+    ((b"version https://git-lfs",), ".lfs", "a pointer of Git LFS, and not the file", "run `git lfs pull`"),
+    ((b"<!DOCTYPE html", b"<!doctype html"), ".html", "a web page", "download the file itself"),
+)
+"""How files begin that are something else than a table of text, the end of a name that says so, and what helps."""
+LONGEST_MARK = 32
+"""Bytes of a file by which its kind is known."""
 Read = TypeVar("Read")
 
 
@@ -101,7 +112,7 @@ class RecordFile:
                 yield from readers[suffix](content)
         except UnicodeError as error:
             raise DataError(self._undecodable(error)) from error
-        except (OSError, EOFError, zlib.error, pa.ArrowInvalid, BadZipFile, SyntaxError) as error:
+        except (OSError, EOFError, zlib.error, pa.ArrowException, KeyError, BadZipFile, SyntaxError) as error:
             raise DataError(f"{self.name} cannot be read as {suffix[1:]}: {error}") from error
 
     def row_count(self) -> int | None:
@@ -152,14 +163,27 @@ class RecordFile:
 
 
 def _read_as(name: str, quoting: Quoting, problem: Misquoted) -> str:
-    what = "a backslash stands before quotes that are text" if quoting is Quoting.ESCAPED else "nothing is quoted"
+    what = {
+        Quoting.SPACED: "a blank stands before quotes",
+        Quoting.ESCAPED: "a backslash stands before quotes that are text",
+        Quoting.NONE: "nothing is quoted",
+    }[quoting]
     return f"{name} is read as a file in which {what} (known by {problem.place[0]} {problem.place[1]})"
 
 
 @contextmanager
 def _opened(file: Readable) -> Iterator[IO[bytes]]:
-    """Its content, uncompressed."""
+    """Its content, uncompressed.
+
+    Raises:
+        DataError: when the first bytes say that it is something else than its name says.
+    """
     with file.open("rb") as content:
+        begins = content.read(LONGEST_MARK)
+        content.seek(0)
+        for marks, end, kind, remedy in OTHER_KINDS:
+            if begins.startswith(marks) and not file.name.lower().endswith(end):
+                raise DataError(f"{file.name}: by its first bytes it is {kind}; {remedy}")
         if not file.name.lower().endswith(COMPRESSED):
             yield content
             return

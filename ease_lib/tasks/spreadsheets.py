@@ -1,4 +1,4 @@
-"""Spreadsheets: the cells of the first sheet as people see them.
+"""Spreadsheets: the cells of the first sheet that is not hidden, as people see them.
 
 What the file does not hold is found out where a cell that is needed looks empty: a formula that no program has
 calculated is an error, and a cell that is merged with those above has their value.
@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Sequence
 from datetime import datetime, time
 from typing import IO, Any
-from zipfile import BadZipFile
 
 from ease_lib.errors import DataError
 from ease_lib.tasks.headers import Header
@@ -25,6 +24,10 @@ CALCULATED = ("str", "e")
 """Kinds of a cell whose formula was calculated, and gave a text or an error."""
 _DIGITS = re.compile(r'(?:0|"[^"]*"|\\.|[-/ ()])+')
 """A number format of digits that are always shown, and of text: `000`, `000-00-0000`, `"ID-"0000`."""
+_UNSEEN_FORM = re.compile(r";.*|\[[^\]]*\]|_.")
+"""Of a number format: that of other numbers, colours and places, and room as wide as a bracket."""
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+"""A character that Excel writes by its code, mostly a carriage return."""
 _DIGIT = re.compile(r'"([^"]*)"|\\(.)|(.)')
 
 
@@ -41,10 +44,10 @@ def spreadsheet_records(name: str, content: IO[bytes], wanted: Sequence[str], no
         DataError: when it cannot be read, or a formula was not calculated.
     """
     book = _workbook(name, content)
-    sheet, *others = book.worksheets
-    if others:
+    sheet = _first_sheet(book)
+    if others := len(book.worksheets) - 1:
         notices.append(
-            f"of the {1 + len(others)} sheets of {name} the first is read, {sheet.title!r}; save another one "
+            f"of the {1 + others} sheets of {name} the first is read, {sheet.title!r}; save another one "
             "as a file of its own"
         )
     sheet.reset_dimensions()  # some programs write wrong ones
@@ -53,6 +56,8 @@ def spreadsheet_records(name: str, content: IO[bytes], wanted: Sequence[str], no
         (number, row) for number, row in enumerate(sheet.iter_rows(), 1) if any(cell.value is not None for cell in row)
     )
     top, first = next(filled, (0, ()))
+    if others and not first:
+        raise DataError(f"{name}: its first sheet, {sheet.title!r}, is empty; save the one with the table as a file")
     header = Header(name, ["" if cell.value is None else str(shown_value(cell)).strip() for cell in first], wanted)
     gaps = _Gaps(name, unit, content, header.names, wanted, is_stale=bool(book.calculation.fullCalcOnLoad))
     names = [(place, column) for place, column in enumerate(header.names) if column]
@@ -66,6 +71,10 @@ def spreadsheet_records(name: str, content: IO[bytes], wanted: Sequence[str], no
     notices += [*header.notices, *gaps.notices]
 
 
+def _first_sheet(book: Any) -> Any:
+    return next((sheet for sheet in book.worksheets if sheet.sheet_state == "visible"), book.worksheets[0])
+
+
 def _workbook(name: str, content: IO[bytes], *, is_streamed: bool = True) -> Any:
     """Return the workbook with the values of its formulas, row by row; or as a whole, with the formulas."""
     import openpyxl  # takes 0.2 s, and few tables are spreadsheets
@@ -73,7 +82,7 @@ def _workbook(name: str, content: IO[bytes], *, is_streamed: bool = True) -> Any
     try:
         with warnings.catch_warnings(action="ignore"):  # on styles and other things that are no values
             return openpyxl.load_workbook(content, read_only=is_streamed, data_only=is_streamed)
-    except (BadZipFile, KeyError, ValueError) as error:
+    except Exception as error:  # its parser raises many unrelated kinds
         raise DataError(
             f"{name} cannot be read as xlsx: {error}; save it anew as Excel workbook, without a password"
         ) from error
@@ -123,7 +132,7 @@ class _Gaps:
 
     def _check_calculated(self, number: int, place: int, column: str, cell: Any) -> None:
         if self._sheet is None:
-            self._sheet = _workbook(self._name, self._content, is_streamed=False).worksheets[0]
+            self._sheet = _first_sheet(_workbook(self._name, self._content, is_streamed=False))
             self._tops = {
                 (below, area.min_col - 1): area.min_row
                 for area in self._sheet.merged_cells.ranges
@@ -149,7 +158,9 @@ class _Gaps:
 
 def shown_value(cell: Any) -> Any:
     """Return the value of a cell as people see it: as `spreadsheet_value`, with the digits its number format shows."""
-    value = spreadsheet_value(cell.value)
+    value = None if cell.data_type == "e" else spreadsheet_value(cell.value)
+    if isinstance(value, str) and isinstance(cell.value, str):
+        return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
     if type(value) is int and not isinstance(cell.value, str) and (form := cell.number_format) not in ("General", "0"):
         return with_digits(value, form)
     return value
@@ -157,6 +168,7 @@ def shown_value(cell: Any) -> Any:
 
 def with_digits(number: int, form: str) -> int | str:
     """Return a number in a format such as `000`, which shows 1 as 001; in any other format as it is."""
+    form = _UNSEEN_FORM.sub("", form)
     if number < 0 or not _DIGITS.fullmatch(form) or form.count("0") == 0:
         return number
     parts = [(quoted or escaped, plain) for quoted, escaped, plain in _DIGIT.findall(form)]

@@ -11,12 +11,12 @@ set, and into the test set if that has none.
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ease_lib.equality import as_read
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.tasks.base import HALF_CHARACTER, Moment, Readable, Row, TaskSource
 from ease_lib.tasks.columns import Columns, moment_of
@@ -132,7 +132,7 @@ class _Table:
         Raises:
             DataError: when it names none.
         """
-        found = _split_named(unicodedata.normalize("NFKC", str(value)).casefold().strip())
+        found = _split_named(as_read(str(value)))
         if found is None:
             known = ", ".join(name for names in SPLIT_NAMES.values() for name in names)
             raise DataError(
@@ -237,7 +237,7 @@ def _check_characters(row: Row) -> None:
             before = text[max(0, half.start() - 20) : half.start()]
             raise DataError(
                 f"{row.origin}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
-                "where the table was made: correct it there, or remove the row"
+                "where the table was made, or its bytes are no UTF-8 text: correct it there, or remove the row"
             )
 
 

@@ -37,6 +37,8 @@ ENGLAND, SCOTLAND = FLAG.format("\U000e0065\U000e006e\U000e0067"), FLAG.format("
         ("#\ufe0f\u20e3", "#\u20e3"),
         ("STRASSE", "straße"),
         ("ΣΙΣΥΦΟΣ", "σισυφος"),
+        ("İSTANBUL", "istanbul"),
+        ("I\u0307zmir", "izmir"),
         ("د\u200cا", "دا"),  # they do not join anyway
         ("ها\u200c", "ها"),
         ("می\u200c\u200cخواهم", "می\u200cخواهم"),

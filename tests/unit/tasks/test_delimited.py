@@ -224,5 +224,45 @@ def test_the_line_that_tells_excel_the_delimiter_is_no_row(read, first):
         read(f"{first}text;team\na;b\nc;d;e\n")
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ("\n  \ntext,label\na,x\n", ("line", 4, 1)),
+        (",,\n\u200b,,\ntext,label,\na,x,\n", ("line", 4, 1)),  # a sheet whose table begins further down
+        ("text,label\n\n \t\na,x\n\x1a", ("line", 4, 3)),
+        ("text,label\na,x\n" + "\0" * 99, ("line", 2, 1)),
+        ("text,label\na,x,\n", ("line", 2, 1)),
+        ("text,label,\na,x,, ,\n,,,\n", ("line", 2, 1)),
+        (" text ,label \na,x\n", ("line", 2, 1)),
+        ('"te\nxt",label\na,x\n', ("line", 3, 1)),
+        ("\u200btext\u00a0,ｌabel\na,x\n", ("line", 2, 1)),
+    ],
+)
+def test_what_nobody_sees_is_no_record_no_cell_and_no_part_of_a_name(tmp_path, content, place):
+    wanted = ("te xt" if '"' in content else "text", "label")
+    (tmp_path / "t.csv").write_text(content, encoding="utf-8", newline="")
+    ((found, record),) = RecordFile(tmp_path / "t.csv", wanted).read(list)
+    assert [record[column] for column in wanted] == ["a", "x"]
+    assert found == place
+
+
+SPACED = "is read as a file in which a blank stands before quotes (known by line 2)"
+
+
+@pytest.mark.parametrize(
+    ("content", "rows", "notices"),
+    [
+        ('text, label\n"a, b", "x"\n"c", "y, z"\n', [("a, b", "x"), ("c", "y, z")], [SPACED]),
+        ('text; label\na; "x"\nb; "y"\n', [("a", "x"), ("b", "y")], [SPACED]),
+        ('text, label\na, "x" or "y"\nb, "z"\n', [("a", ' "x" or "y"'), ("b", ' "z"')], []),
+        ('text,label\nhe said "no", x\nb,"y"\n', [('he said "no"', " x"), ("b", "y")], []),
+        ('text,label\n"he said, ""no""",x\n', [('he said, "no"', "x")], []),
+    ],
+)
+def test_a_blank_before_a_quote_is_no_text_where_the_whole_file_is_so(read, content, rows, notices):
+    found, said = read(content, wanted=("text", "label"))
+    assert (found, said) == (rows, [f"t.csv {notice}" for notice in notices])
+
+
 def test_a_delimiter_that_is_declared_counts_though_another_fits(read):
     assert read("sep=^\ntext^team\na,b^x\n")[0] == [("a,b", "x")]

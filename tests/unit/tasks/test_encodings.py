@@ -25,7 +25,13 @@ def test_a_mark_counts_more_than_the_encoding_that_is_named_and_zeros_less():
     assert text_encoding(io.BytesIO("a,b".encode("utf-16-le")), "cp1252") == "cp1252"
 
 
-@pytest.mark.parametrize("content", [b"", b"a", b"text,label\n" * 9 + b"\0"])
+@pytest.mark.parametrize("named", ["utf-16", "UTF16", "utf_32"])
+def test_an_encoding_of_either_byte_order_needs_no_mark(named):
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        assert text_encoding(io.BytesIO("text,label\né,b\n".encode(encoding)), named) == encoding
+
+
+@pytest.mark.parametrize("content", [b"", b"a", b"text,label\n" * 9 + b"\0", b"text,label\na,b\n" + b"\0" * 500])
 def test_other_text_is_utf8(content):
     assert text_encoding(io.BytesIO(content)) == "utf-8"
 

@@ -55,6 +55,7 @@ COLUMNS = {column: [row[column] for row in ROWS] for column in WANTED}
     [
         {column: {str(place): cell for place, cell in enumerate(cells)} for column, cells in COLUMNS.items()},
         COLUMNS,
+        {"data": COLUMNS},
         COLUMNS | {"note": {"0": "of another form"}},
         {"columns": [*WANTED, "n"], "index": [*range(7)], "data": [[*row.values(), 1] for row in ROWS]},
         {str(place): row for place, row in enumerate(ROWS)},
@@ -102,6 +103,8 @@ def test_one_record_is_a_record(read, record):
         (LINES + ARRAY, "t.json, line 8: a JSON object is needed, found list"),
         ('["text", "label"]\n["a", "b"]\n', "t.json, item 1: a JSON object is needed, found str; give one object"),
         (json.dumps([[*WANTED], ["a", "b"]]), "t.json, item 1: a JSON object is needed, found list"),
+        (json.dumps({"train": COLUMNS, "test": COLUMNS}), "t.json holds several tables: 'train', 'test'; save each"),
+        (json.dumps({"text": {"0": "a", "1": "b"}, "label": {"0": "x"}}), "t.json is by columns, and some of them"),
         (json.dumps({"train": ROWS, "test": ROWS}), "t.json holds several tables: 'train', 'test'; save each"),
         (json.dumps({**COLUMNS, "label": ["a"]}), "t.json is by columns, and they are of several lengths ('text' 7, "),
         (json.dumps({"columns": WANTED, "data": [["a", "b"], ["c"]]}), "t.json, row 2 of data: 1 cells for 2 columns"),

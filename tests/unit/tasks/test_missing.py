@@ -88,6 +88,12 @@ def test_what_data_frames_hold_for_nothing_is_missing(library, made):
     assert plain_value(series) == [None, 1.0]
 
 
+@pytest.mark.parametrize("text", ["", " \t\n", "\u00a0", "\u200b", "\ufeff \u2800", "\u3164", b" \0"])
+def test_a_cell_of_which_nobody_sees_anything_is_empty(text):
+    assert is_empty(text)
+    assert not is_empty(["N/A", "nan", "None", "-", ".", "\u200b0", "ㅋ"])
+
+
 def test_a_list_with_an_item_that_is_missing_is_not_filled():
     assert is_empty(["a", np.datetime64("NaT")])
     assert not is_empty(["a", 0])

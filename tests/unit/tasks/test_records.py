@@ -58,6 +58,25 @@ def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, enc
         records(tmp_path / "t.csv", ("text",), encoding)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", gzip.compress(LINES.encode()), "it is compressed by gzip; let its name end in .gz"),
+        ("t.jsonl", gzip.compress(b"{}"), "it is compressed by gzip"),
+        ("t.csv", b"PK\x03\x04\x14\0\0\0\x08\0", "it is an Excel workbook or another archive; let the name"),
+        ("t.tsv", b"PAR1\x15\x04\x15", "it is Parquet; let its name end in .parquet"),
+        ("t.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1", "it is an old or encrypted Excel workbook; save it as .xlsx"),
+        ("t.parquet", b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of Git LFS, and not the file"),
+        ("t.csv", b"<!DOCTYPE html>\n<html>", "it is a web page; download the file itself"),
+    ],
+)
+def test_a_file_of_another_kind_than_its_name_says_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        records(tmp_path / name)
+    assert f"{name}: by its first bytes {message}" in str(caught.value)
+
+
 def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):
     path = write_xlsx([["text", "label", "text", "note", "note"], ["a", "b", "c", "d", "e"]])
     with pytest.raises(DataError, match=r"t\.xlsx: 2 columns are named 'text'; rename the others"):

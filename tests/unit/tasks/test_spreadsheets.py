@@ -135,6 +135,8 @@ def with_formula(path, written):
         ('<c r="B3" t="str"><f>IF(A3="","x","")</f><v></v></c>', None),
         ('<c r="B3" t="str"><f>LOWER("B")</f><v>b</v></c>', "b"),
         ('<c r="B3"><f>1+2</f><v>3</v></c>', 3),
+        ('<c r="B3" t="e"><f>A1#</f><v>#SPILL!</v></c>', None),
+        ('<c r="B3" t="inlineStr"><is><t>b_x000D_</t></is></c>', "b\r"),
         ('<c r="B3" t="e"><f>1/0</f><v>#DIV/0!</v></c>', None),
     ],
 )
@@ -176,6 +178,9 @@ def test_a_formula_in_a_column_that_is_not_needed_does_no_harm(change):
         (-1, "000", -1),
         (1, "@", 1),
         (1, "yyyy", 1),
+        (7, "000;[Red]-000", "007"),
+        (7, "[$-409]000_)", "007"),
+        (7, "#,##0_);[Red](#,##0)", 7),
     ],
 )
 def test_a_number_has_the_digits_that_its_format_shows(number, form, shown):
@@ -201,3 +206,26 @@ def test_a_header_that_stands_again_in_a_sheet_is_left_out(change):
     assert file.notices == [
         "the header stands once more in t.xlsx and was left out there (first at sheet 'Sheet', row 7)"
     ]
+
+
+def test_a_hidden_sheet_is_not_the_first_one_and_an_empty_one_is_named(change):
+    def more(sheet):
+        sheet.sheet_state = "hidden"
+        sheet.parent.create_sheet("seen").append(WANTED)
+        sheet.parent["seen"].append(("a", "b"))
+
+    assert labels(change(more)) == ["b"]
+
+    def empty(sheet):
+        sheet.parent.create_sheet("notes", 0)
+
+    with pytest.raises(DataError, match="its first sheet, 'notes', is empty; save the one with the table as a file"):
+        labels(change(empty))
+
+
+def test_a_workbook_that_its_parser_fails_on_is_refused(change):
+    def chart(sheet):
+        sheet.parent.create_chartsheet("chart", 0)
+
+    with pytest.raises(DataError, match=r"t\.xlsx cannot be read as xlsx"):
+        labels(change(chart))

@@ -112,6 +112,11 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": NaN, "label": "b"}', "t.jsonl: none of its 1 rows can be used: column 'text'"),
+        (
+            "t.json",
+            '{"7": {"text": "a", "label": "b"}, "8": {"text": "c"}}',
+            "t.json, row 2: no column 'label'; there are",
+        ),
         ("t.jsonl", "[1]", "t.jsonl, item 1: a JSON object is needed, found int"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
@@ -448,9 +453,38 @@ def test_groups_are_kept_beside_and_not_shown(write_csv):
     assert source.notices == ("1 of 2 rows of t.csv were left out: column 'customer' is empty (first at line 3)",)
 
 
+@pytest.mark.parametrize("name", [" text", "ｔext", "\u200btext", "te\u0301xt"])
+def test_a_name_that_only_looks_like_a_column_is_shown_by_its_code_points(tmp_path, name):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({name: "a", "label": "b"}), encoding="utf-8")
+    column = "t\u00e9xt" if "\u0301" in name else "text"
+    with pytest.raises(DataError) as caught:
+        read_rows(path, Columns.parse(column, "label"))
+    assert str(caught.value).endswith(f": {name!a} only looks like it; rename that one in the table")
+
+
 @pytest.mark.parametrize("record", [{"text": "cut \ud83d here", "label": "b"}, {"text": "a", "label": ["b", "\ud83d"]}])
 def test_half_a_character_is_named_by_its_row(tmp_path, record):
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(map(json.dumps, [{"text": "whole \U0001f600", "label": "b"}, record])), encoding="utf-8")
     with pytest.raises(DataError, match=r"t.jsonl, line 2: half a character \('\\ud83d'\)"):
         read_rows(path, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            pa.array([b"caf\xc3\xa9", b"\xff\xd8"]),
+            r"t\.parquet, row 2: half a character .* its bytes are no UTF-8",
+        ),
+        (
+            pa.array([[("k", 1), ("k", 2)]] * 2, pa.map_(pa.string(), pa.int8())),
+            r"cannot be read as parquet: .*duplicate",
+        ),
+    ],
+)
+def test_cells_that_would_lose_something_are_refused(tmp_path, labels, message):
+    pq.write_table(pa.table({"text": ["a", "b"], "label": labels}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=message):
+        read_rows(tmp_path / "t.parquet", COLUMNS)
