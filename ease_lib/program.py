@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -196,12 +197,19 @@ def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
                     f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
                     'df.to_dict("records"), of a polars one df.to_dicts(), of a pyarrow table table.to_pylist()'
                 )
-            file.write(json.dumps(dict(row), default=_as_json) + "\n")
+            try:
+                file.write(json.dumps(dict(row), default=_as_json) + "\n")
+            except TypeError as error:  # a key that is no text
+                raise DataError(f"row {number}: {error}; give columns names that are text") from error
     return {"task": "table", "task_uri": str(path)}
 
 
 def _as_json(value: object) -> object:
     """Return what JSON has a type for: a set becomes a list in a fixed order, an array what it holds."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     plain = plain_value(value)

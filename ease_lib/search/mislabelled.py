@@ -36,10 +36,12 @@ RIDGE = 1.0
 """Against eigenvalues of the cosines of the rows."""
 LEAST_ROWS = 5
 """Validation rows of a label, for exemplars that have it to be judged."""
-FALSE_SHARE = 0.08
-"""Of those listed, expected, whose label is right. The surest of many probabilities are too sure: it comes to 0.1."""
-ROUNDS = 8
+FALSE_SHARE = 0.1
+"""Of those listed, expected, whose label is right."""
+ROUNDS = 4
 """Of the estimation; the list hardly changes after three."""
+PARTS = 10
+"""Of the validation rows, for cross-validation."""
 FIRST_SHARE, MOST_SHARE = 0.2, 0.6
 """Of labels that are wrong: where the estimation begins, and where it ends at most."""
 DOUBTS = 0.5
@@ -119,29 +121,68 @@ def _posterior(
 ) -> tuple[Floats, float]:
     """(n, classes) probabilities of the pool's labels, and how often the labels of the validation rows are told.
 
+    Validation rows have taught the fit by which the pool's labels were estimated, and those teach the fit in turn. So
+    how sure it may be is found on validation rows that nothing was learnt from (cross-validation).
+
     Args:
         rows, pool: (m, d) and (n, d) embeddings.
         known, given: their labels by number.
     """
-    count = len(rows)
-    right = np.eye(classes)[known]
-    centre = (right.sum(axis=0) + 1) / (count + classes)
-    share = FIRST_SHARE
-    own, others = _Ridge(rows), _Ridge(np.vstack([rows, pool]))
-    left_out = own.left_out(right - centre) + centre
-    of_pool = pool @ own.weights(right - centre) + centre
+    whole = _Fit(rows, known, pool, given, classes)
+    part = np.empty(len(rows), dtype=np.int64)
+    part[np.argsort(known, kind="stable")] = np.arange(len(rows)) % PARTS  # each with its share of every label
+    held_out = np.empty((len(rows), classes))
+    for number in range(min(PARTS, len(rows))):
+        others = part != number
+        held_out[~others] = _Fit(rows[others], known[others], pool, given, classes).scores(rows[~others])
+    likely = _probabilities(whole.of_pool, _calibrated(held_out, known, whole.centre), whole.centre, len(rows))
+    posterior, share = _of_given(likely, given, whole.share)
     for _ in range(ROUNDS):
-        sureness = _calibrated(left_out, known, centre)
-        likely = _probabilities(of_pool, sureness, centre, count)
-        noise = np.full((len(given), classes), share / (classes - 1))
-        noise[np.arange(len(given)), given] = 1 - share
-        posterior = likely * noise
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        wrong = 1 - posterior[np.arange(len(given)), given]
-        share = min(MOST_SHARE, float(wrong.sum() + 1) / (len(given) + 10))
-        scores = others.left_out(np.vstack([right, posterior]) - centre) + centre
-        left_out, of_pool = scores[:count], scores[count:]
-    return posterior, float((left_out.argmax(axis=1) == known).mean())
+        posterior, share = _of_given(likely, given, share)
+    return posterior, float((held_out.argmax(axis=1) == known).mean())
+
+
+class _Fit:
+    """A classifier of validation rows and pool, with the share of the pool's labels that are wrong.
+
+    Attributes:
+        centre: (classes,) shares of the validation rows' labels.
+        of_pool: (n, classes) scores of the pool's rows, each by all others.
+        share: as estimated.
+    """
+
+    def __init__(
+        self, rows: Floats, known: NDArray[np.int64], pool: Floats, given: NDArray[np.int64], classes: int
+    ) -> None:
+        count = len(rows)
+        right = np.eye(classes)[known]
+        self.centre = (right.sum(axis=0) + 1) / (count + classes)
+        self.share = FIRST_SHARE
+        own, both = _Ridge(rows), _Ridge(np.vstack([rows, pool]))
+        left_out = own.left_out(right - self.centre) + self.centre
+        self.of_pool = pool @ own.weights(right - self.centre) + self.centre
+        for _ in range(ROUNDS):
+            sureness = _calibrated(left_out, known, self.centre)
+            likely = _probabilities(self.of_pool, sureness, self.centre, count)
+            posterior, self.share = _of_given(likely, given, self.share)
+            targets = np.vstack([right, posterior]) - self.centre
+            scores = both.left_out(targets) + self.centre
+            left_out, self.of_pool = scores[:count], scores[count:]
+        self._weights = both.weights(targets)
+
+    def scores(self, rows: Floats) -> Floats:
+        """(m, classes) scores of rows that it has not seen."""
+        return np.asarray(rows @ self._weights + self.centre)
+
+
+def _of_given(likely: Floats, given: NDArray[np.int64], share: float) -> tuple[Floats, float]:
+    """(n, classes) probabilities of the pool's labels where such a share of the given ones is wrong; the share then."""
+    own = np.arange(len(given)), given
+    noise = np.full(likely.shape, share / (likely.shape[1] - 1))
+    noise[own] = 1 - share
+    posterior = likely * noise
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior, min(MOST_SHARE, float((1 - posterior[own]).sum() + 1) / (len(given) + 10))
 
 
 def _calibrated(left_out: Floats, known: NDArray[np.int64], centre: Floats) -> float:

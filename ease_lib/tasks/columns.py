@@ -122,7 +122,7 @@ class Columns:
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
         """Of a record with all its cells filled."""
         fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
-        group = trimmed(cell_text(record[self.group])) if self.group else ""
+        group = same_written(cell_text(record[self.group])) if self.group else ""
         outputs = tuple(dict.fromkeys(map(trimmed, self._outputs(record))))
         return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment, origin=origin)
 

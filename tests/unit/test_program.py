@@ -1,6 +1,7 @@
 """The search as a program calls it: rows, a function and a metric in, a prompt out."""
 
 import asyncio
+import enum
 import functools
 import logging
 import os
@@ -373,6 +374,21 @@ def test_outputs_may_be_sets_and_lists():
     }
     listed = [{**row, "team": sorted(row["team"])} for row in rows]
     assert optimized(rows=listed, max_zero_answers=0).test_rows == of_sets.test_rows
+
+
+class Team(enum.Enum):
+    A = "anyone"
+
+
+def test_bytes_and_members_of_an_enumeration_are_their_text():
+    rows = [{**row, "more": b"caf\xc3\xa9", "kind": Team.A} for row in ROWS]
+    result = optimized(rows=rows, input_columns="text,more,kind", max_zero_answers=0)
+    assert "more: caf\u00e9\nkind: anyone" in result.test_rows[0].input
+
+
+def test_a_column_whose_name_is_no_text_is_refused_by_row():
+    with pytest.raises(DataError, match="row 0: keys must be str, .*names that are text"):
+        optimized(rows=[{**row, ("a", "b"): 1} for row in ROWS])
 
 
 NOTHING = [None, float("nan"), Decimal("NaN"), np.datetime64("NaT"), np.ma.masked, np.array(np.nan), pa.scalar(None)]
