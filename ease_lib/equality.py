@@ -98,8 +98,9 @@ def unseen_difference(one: str, other: str) -> str:
         return ""
     counts = Counter(one), Counter(other)
     more = (counts[0] - counts[1], "first"), (counts[1] - counts[0], "second")
-    return "; ".join(f"{', '.join(map(_named, extra))} in the {which}" for extra, which in more if extra)
+    return "; ".join(f"{', '.join(map(code_point, extra))} in the {which}" for extra, which in more if extra)
 
 
-def _named(character: str) -> str:
-    return f"U+{ord(character):04X} ({unicodedata.name(character, 'no name').lower()})"
+def code_point(character: str) -> str:
+    """Return what to call a character that may not be seen: `U+200B (zero width space)`."""
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character').lower()})"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ease_lib.equality import code_point
 from ease_lib.errors import ConfigError
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -53,7 +53,7 @@ def header_value(variable: str) -> str:
     value = os.environ.get(variable, "").strip()
     if found := re.search(r"[\x00-\x08\x0a-\x1f\x7f\udc80-\udcff]", value):
         raise ConfigError(
-            f"{variable} holds {_named(found[0])} within its value, which no header can; write it on one line, or "
+            f"{variable} holds {code_point(found[0])} within its value, which no header can; write it on one line, or "
             "export it anew"
         )
     return value
@@ -66,12 +66,8 @@ def _problem_of_key(key: str) -> str:
     if re.match(r"(?i)bearer\s", key):
         return "begins with `Bearer`, which is sent before the key anyway; export the key alone"
     if found := re.search(r"[^\x21-\x7e]", key):
-        return f"holds {_named(found[0])}, which no key does; copy it anew from where it was made"
+        return f"holds {code_point(found[0])}, which no key does; copy it anew from where it was made"
     return ""
-
-
-def _named(character: str) -> str:
-    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character').lower()})"
 
 
 def sent_header(name: str, variable: str) -> str:

@@ -20,10 +20,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from ease_lib import errors
-from ease_lib.black_box.client import Completion, LLMClient, Paid
+from ease_lib.black_box.client import Completion, LLMClient, Paid, paid_tokens, with_failures
 
 CONTROL = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 """A harmless prompt."""
@@ -73,21 +72,13 @@ class BlamingClient:
                     await self._judge(error, prompt, sent_at, spent)
                 except errors.PromptFailed as blamed:
                     blamed.retries = len(spent)
-                    blamed.prompt_tokens, blamed.completion_tokens = _tokens(error, *spent)
+                    blamed.prompt_tokens, blamed.completion_tokens = paid_tokens([error, *spent])
                     blamed.model = error.model
                     raise
                 spent.append(error)
                 continue
             self._answered(prompt)
-            if not spent:
-                return completion
-            prompt_tokens, completion_tokens = _tokens(completion, *spent)
-            return replace(
-                completion,
-                retries=completion.retries + len(spent),
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-            )
+            return with_failures(completion, spent)
 
     def _answered(self, prompt: str) -> None:
         self._failures.pop(prompt, None)
@@ -145,7 +136,3 @@ class BlamingClient:
             spent.append(answer)
             self._answered(control)
             return True
-
-
-def _tokens(*paid: Paid) -> tuple[int, int]:
-    return sum(each.prompt_tokens for each in paid), sum(each.completion_tokens for each in paid)

@@ -25,8 +25,8 @@ from typing import Any, Protocol, TypeVar
 
 from ease_lib.artifacts.store import S3_CONNECTIONS, Store
 from ease_lib.black_box.client import Completion, LLMClient
-from ease_lib.black_box.endpoint_notes import Versions
 from ease_lib.black_box.llm_identity import AnswerKeys, LLMIdentity
+from ease_lib.black_box.versions import Versions
 from ease_lib.digests import sha256_of_text
 from ease_lib.errors import StoreError
 from ease_lib.notes import Notes

@@ -137,6 +137,25 @@ Paid = Completion | errors.EndpointError
 """What has `prompt_tokens`, `completion_tokens`, `retries` and `cut`: an answer, or a failure that may be paid for."""
 
 
+def paid_tokens(requests: Iterable[Paid]) -> tuple[int, int]:
+    """Tokens of prompts and of answers, of all together."""
+    counts = [(each.prompt_tokens, each.completion_tokens) for each in requests]
+    return sum(prompt for prompt, _ in counts), sum(answer for _, answer in counts)
+
+
+def with_failures(completion: Completion, failures: Sequence[Paid]) -> Completion:
+    """The answer with what was paid on the way to it."""
+    if not failures:
+        return completion
+    prompt_tokens, completion_tokens = paid_tokens([completion, *failures])
+    return replace(
+        completion,
+        retries=completion.retries + len(failures),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+    )
+
+
 class LLMClient(Protocol):
     """Answers one prompt."""
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -34,9 +33,6 @@ from ease_lib.notes import Notes
 
 FOLDER = "endpoints"
 MOST_TRIES = 20
-TURNS = 3
-"""So often the first revision must have answered again after another one, for both to answer by turns: an answer that
-was under way when the model changed may come late."""
 logger = logging.getLogger("ease")
 
 
@@ -255,75 +251,3 @@ def _is_due(generation: Generation, policy: str, moment: datetime) -> bool:
         since = datetime.fromisoformat(generation.since) if generation.since else None
         return since is None or moment - since > timedelta(days=int(policy))
     return policy == "always"
-
-
-class Versions:
-    """Which generation the answers of one run belong to, whichever revision of the model gives them.
-
-    Args:
-        notes: of the endpoint.
-        asked: by this name.
-        generation: of the run; empty is the current one.
-    """
-
-    def __init__(self, notes: EndpointNotes, asked: LLMIdentity, generation: str = "") -> None:
-        self._notes = notes
-        self._model = asked.model
-        known = notes.read()
-        own = known.named(generation) if generation else known.current
-        self.own = own.answers
-        self._revision = own.revision
-        self._began = datetime.now(UTC).isoformat(timespec="seconds")
-        self._names = {each.revision: each.answers for each in known.generations if each.revision} | {
-            self._revision: own.answers
-        }
-        self._beside = dict(own.beside)
-        self._named = ""
-        """The revision that was named last: an answer without a name is taken for its."""
-        self._since_own: set[str] = set()
-        """Other revisions that answered since the run's own did."""
-        self._turns: Counter[str] = Counter()
-        self._first, self._was_mixed = "", False
-
-    @property
-    def beside(self) -> list[tuple[str, str]]:
-        """Other generations whose answers count, with the time from which on."""
-        return list(self._beside.items())
-
-    def generation_of(self, model: str) -> str:
-        """Of an answer that the endpoint gave now, by what the model calls itself."""
-        revision = model if model != self._model else self._named
-        self._named = revision
-        if revision and not self._revision:
-            self._revision = revision
-            self._names[revision] = self.own
-            self._notes.keep_revision(self.own, revision)
-        if not revision or revision == self._revision:
-            for other in self._since_own:
-                self._turns[other] += 1
-                if self._turns[other] == TURNS:
-                    self._mixed_with(other, by_turns=True)
-            self._since_own.clear()
-            return self.own
-        if revision not in self._names or self._names[revision] not in self._beside:
-            self._mixed_with(revision, by_turns=False)
-        self._since_own.add(revision)
-        return self._names[revision]
-
-    def met(self, model: str) -> None:
-        """Say it once where an answer, new or kept, is of another revision than the run's, or than the first."""
-        if self._was_mixed or model == self._model:
-            return
-        self._first = self._revision or self._first or model
-        if model == self._first:
-            return
-        self._was_mixed = True
-        logger.info(
-            "notice: answers of %s are of two versions, %s and %s; scores compare them as if they were one",
-            *(self._model, self._first, model),
-        )
-
-    def _mixed_with(self, revision: str, *, by_turns: bool) -> None:
-        other = self._notes.mixed(self.own, revision, self._began, by_turns=by_turns)
-        self._names[revision] = other.answers
-        self._beside.setdefault(other.answers, self._began)

@@ -329,13 +329,13 @@ def _named_refusal(
     refusal: Refusal, where: str, model: str, remedies: Remedies, secrets: Sequence[str]
 ) -> errors.EndpointError:
     said = f"{where} answered {refusal.status}: {what_it_said(refusal, secrets)}"
-    in_full = f"{refusal.code} {refusal.type} {refusal.message}".lower()
-    says_no_credit = refusal.status in (400, 403, 429) and any(words in in_full for words in NO_CREDIT)
+    words = f"{refusal.code} {refusal.type} {refusal.message}".lower()
+    says_no_credit = refusal.status in (400, 403, 429) and any(each in words for each in NO_CREDIT)
     if refusal.status == 402 or says_no_credit:
         return errors.QuotaExhausted(said, remedy="add credit to the account")
-    if refusal.status not in (401, 404) and _TOO_LONG.search(in_full):
+    if refusal.status not in (401, 404) and _TOO_LONG.search(words):
         return errors.ContextTooLong(said, remedy=remedies.long)
-    if _TO_HTTPS.search(in_full):
+    if _TO_HTTPS.search(words):
         return errors.WrongAddress(said, remedy=f"write https:// in {remedies.url}")
     match refusal.status:
         case 401:
@@ -354,7 +354,7 @@ def _named_refusal(
             return kind(said, retry_after=refusal.retry_after)
         case status if status not in (400, 413, 422):
             return errors.UnexpectedStatus(said, remedy=f"check {remedies.url}")
-    if _ABOUT_CONTENT.search(in_full):
+    if _ABOUT_CONTENT.search(words):
         return errors.ContentRefused(said, remedy="remove the row or ask the provider to lift it")
     return errors.BadRequest(said)
 

@@ -34,7 +34,7 @@ from ease_lib.black_box.client import (
     Sampling,
 )
 from ease_lib.black_box.concurrency import AdaptiveClient
-from ease_lib.black_box.endpoint_notes import EndpointNotes, Versions
+from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.failures import FailurePolicy
 from ease_lib.black_box.in_process import FunctionClient, OwnFunction
 from ease_lib.black_box.llm_identity import LLMIdentity
@@ -43,6 +43,7 @@ from ease_lib.black_box.meter import Meter, MeteredClient
 from ease_lib.black_box.pace import PacedClient, SharedRate, schedules
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
+from ease_lib.black_box.versions import Versions
 from ease_lib.config.sections import PYTHON, EndpointConfig, JudgeConfig
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key, sent_header

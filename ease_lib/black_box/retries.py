@@ -8,11 +8,10 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from ease_lib import errors
-from ease_lib.black_box.client import Completion, LLMClient
+from ease_lib.black_box.client import Completion, LLMClient, paid_tokens, with_failures
 
 Answer = TypeVar("Answer")
 
@@ -50,8 +49,7 @@ async def with_retries(
             if not error.retryable or clock() + wait > end:
                 if error.of_prompt:  # others may be shared by many prompts
                     error.retries += len(failures)
-                    error.prompt_tokens += sum(each.prompt_tokens for each in failures)
-                    error.completion_tokens += sum(each.completion_tokens for each in failures)
+                    error.prompt_tokens, error.completion_tokens = paid_tokens([error, *failures])
                 if error.retryable and error.retry_after and clock() + error.retry_after > end:
                     raise _beyond(error, deadline_seconds) from error
                 raise
@@ -92,11 +90,4 @@ class RetryingClient:
             sleep=self._sleep,
             clock=self._clock,
         )
-        if not failures:
-            return completion
-        return replace(
-            completion,
-            retries=completion.retries + len(failures),
-            prompt_tokens=completion.prompt_tokens + sum(each.prompt_tokens for each in failures),
-            completion_tokens=completion.completion_tokens + sum(each.completion_tokens for each in failures),
-        )
+        return with_failures(completion, failures)

@@ -123,7 +123,9 @@ def plain_numbers(text: str) -> str:
         text = _VULGAR.sub(lambda sign: " " + unicodedata.normalize("NFKC", sign[1]).replace("\u2044", "/"), text)
         text = re.sub(r"(?<=10)[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda raised: "^" + raised.group().translate(_RAISED), text)
     if "\\" in text or "{,}" in text or "_" in text:
-        text = re.sub(r"(?<=\d)(?:\{,\}|\\,|_(?=\d{3}))(?=\d)", ",", text).replace(r"\times", "×").replace(r"\cdot", "·")
+        text = (
+            re.sub(r"(?<=\d)(?:\{,\}|\\,|_(?=\d{3}))(?=\d)", ",", text).replace(r"\times", "×").replace(r"\cdot", "·")
+        )
         text = _LATEX_FRACTION.sub(r"\1\2/\3", re.sub(r"(?<=\d)(?=\\[dt]?frac)", " ", text))
     return text
 

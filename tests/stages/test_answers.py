@@ -10,8 +10,9 @@ import pytest
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box import retries
 from ease_lib.black_box.client import Sampling, estimated_tokens
-from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes, Versions
+from ease_lib.black_box.endpoint_notes import FIRST, EndpointNotes
 from ease_lib.black_box.llm_identity import LLMIdentity
+from ease_lib.black_box.versions import Versions
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import StoreError
 from ease_lib.lineage.verification import verify_place

@@ -387,7 +387,7 @@ def test_bytes_and_members_of_an_enumeration_are_their_text():
 
 
 def test_a_column_whose_name_is_no_text_is_refused_by_row():
-    with pytest.raises(DataError, match="row 0: keys must be str, .*names that are text"):
+    with pytest.raises(DataError, match=r"row 0: keys must be str, .*names that are text"):
         optimized(rows=[{**row, ("a", "b"): 1} for row in ROWS])
 
 
