@@ -136,6 +136,9 @@ def _posterior(
         rows, pool: (m, d) and (n, d) embeddings.
         known, given: their labels by number.
     """
+    if len(rows) + len(pool) < rows.shape[1]:  # the same rows in fewer dimensions
+        basis = np.linalg.qr(np.vstack([rows, pool]).T)[0]
+        rows, pool = rows @ basis, pool @ basis
     whole = _Fit(rows, known, pool, given, classes)
     part = np.empty(len(rows), dtype=np.int64)
     part[np.argsort(known, kind="stable")] = np.arange(len(rows)) % PARTS  # each with its share of every label

@@ -176,7 +176,7 @@ def test_an_endpoint_that_goes_down_is_not_blamed_on_rows():
             server.script.requests >= 39 and server.script.faults.append(FAULTS["500"])
         )
         with pytest.raises(errors.Overloaded):
-            evaluated(server, "skip", llm_deadline_seconds=6.0)
+            evaluated(server, "skip", llm_deadline_seconds=3.0)
 
 
 def test_an_endpoint_that_fails_now_and_then_loses_no_row():
@@ -184,7 +184,7 @@ def test_an_endpoint_that_fails_now_and_then_loses_no_row():
     drawn = random.Random(0)
     with faulty_endpoint(row_number) as server:
         server.script.on_request = lambda prompt: drawn.random() < 1 / 3 and server.script.faults.append(FAULTS["500"])
-        rows = [Exemplar(number, f"row {number}", (str(number),)) for number in range(400)]
+        rows = [Exemplar(number, f"row {number}", (str(number),)) for number in range(150)]
         evaluation = evaluated(server, "stop", rows, llm_concurrency=40, llm_deadline_seconds=300.0)
     assert (evaluation.failed_rows, evaluation.score) == (0, 1.0)
 
