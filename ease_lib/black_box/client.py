@@ -508,14 +508,17 @@ async def all_answers(questions: Sequence[Callable[[], Coroutine[Any, Any, Answe
 
 
 async def _all_or_first_failure(tasks: Sequence[asyncio.Task[Any]]) -> Sequence[asyncio.Task[Any]]:
-    """The tasks, all done; after a failure those in flight get `GRACE_SECONDS`, and the failure is raised."""
+    """The tasks, all done; after a failure those in flight get `GRACE_SECONDS`, and the failure is raised.
+
+    One of those in flight may be the cause of the first that failed.
+    """
     if not tasks:
         return tasks
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    failures = [error for task in done if (error := task.exception())]
-    if failures:
+    if any(task.exception() for task in done):
         if pending:
-            await asyncio.wait(pending, timeout=GRACE_SECONDS)
+            done |= (await asyncio.wait(pending, timeout=GRACE_SECONDS))[0]
+        failures = [error for task in done if (error := task.exception())]
         raise min(failures, key=lambda error: isinstance(error, errors.NotAsked))
     return tasks
 

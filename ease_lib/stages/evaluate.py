@@ -27,7 +27,7 @@ from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.usage import Usage
 from ease_lib.config.sections import JUDGE, Asks
 from ease_lib.digests import sha256_of_files, sha256_of_text
-from ease_lib.errors import CapReached
+from ease_lib.errors import CapReached, NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Question
 from ease_lib.evaluation.judge import Rubric
 from ease_lib.evaluation.objective import Objective
@@ -139,11 +139,18 @@ def _evaluated(
         for together in ([BEST], others) if one_by_one else ([BEST, *others],):
             for name in together:
                 objectives[name].start(0, questions[name])
+            effect: NotAsked | None = None
             for name in together:
-                _, evaluations[name] = objectives[name].wait()
+                try:
+                    _, evaluations[name] = objectives[name].wait()
+                except NotAsked as error:  # the cause is another one's
+                    effect = effect or error
+                    continue
                 if name == BEST:
                     rows = len(evaluations[name].scores)
                     logger.info("test set of %d rows, best sequence: %.3f", rows, evaluations[name].score)
+            if effect:
+                raise effect
     finally:
         for objective in objectives.values():
             objective.stop()
