@@ -62,8 +62,9 @@ NEEDS = {
 """By the name of the component. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
 
 USER, GROUP = 10001, 0
-KEPT_SECONDS = 7 * DAY
-"""How long the pods of a run stay after its end; its artifacts and records lie in the object store and stay."""
+KEPT_SECONDS = DAY
+"""How long the pods of a run stay after its end. Kubeflow deletes its workflow after a day anyway, and after an hour
+where success and failure have no time of their own. Artifacts and records lie in the object store and stay."""
 
 LLM_SECRET = "ease-llm"  # noqa: S105
 LLM_KEYS = {
@@ -179,7 +180,11 @@ def placed(pipeline: Any, wanted: Placement) -> Any:
 
 def lifetime(placement: Placement) -> dsl.PipelineConfig:
     """How long a run may take, and stays in the cluster."""
-    return dsl.PipelineConfig(ttl_seconds_after_finished=KEPT_SECONDS, active_deadline_seconds=placement.run_days * DAY)
+    return dsl.PipelineConfig(
+        ttl_seconds_after_success=KEPT_SECONDS,
+        ttl_seconds_after_failure=KEPT_SECONDS,
+        active_deadline_seconds=placement.run_days * DAY,
+    )
 
 
 def place(*tasks: dsl.PipelineTask) -> None:

@@ -6,6 +6,7 @@ compiled pipeline has the form of this version. Nothing is sent before that. Val
 """
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,10 @@ EXIT_FAILED = 1
 ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
 STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
+RETRY_PAUSES = (10.0, 30.0)
+"""Seconds before Kubeflow is asked once more to begin a run again."""
+_TOO_LARGE = re.compile("larger than max|too large|Too long")
+"""How gRPC, etcd and the API server say so of a workflow."""
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
 MOST_MISSED = 2
@@ -122,8 +127,12 @@ def retry(options: argparse.Namespace) -> int:
     """Begin again what failed of a run; what succeeded stays, and the search continues from its journal."""
     _check_following(options)
     cluster = connect(options.host, options.namespace, options.ca_cert)
-    tasks = task_names(cluster.spec_of(cluster.run(options.run_id)))
-    cluster.retry_run(options.run_id)
+    run = cluster.run(options.run_id)
+    if run.state not in ("FAILED", "CANCELED"):
+        print(f"run {options.run_id} is {run.state}: there is nothing to begin again", flush=True)
+        return 0
+    tasks = task_names(cluster.spec_of(run))
+    _begin_again(cluster, options.run_id)
     print(f"run {options.run_id} begins again", flush=True)
     return _followed(cluster, options.run_id, tasks, options)
 
@@ -136,22 +145,47 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
         return 0
     try:
         for tries in range(options.retries + 1):
-            ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
-            said = failures(cluster, ended, tasks)
+            try:
+                ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
+                said = failures(cluster, ended, tasks)
+            except ClusterError as error:
+                raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
             mistaken = any(failure.is_mistake for failure in said.values())
             if ended.state != "FAILED" or mistaken or tries == options.retries:
                 break
-            print(f"{datetime.now():%H:%M:%S}  {', '.join(said) or 'run'} failed; begun again", flush=True)
-            cluster.retry_run(run_id)
+            _begin_again(cluster, run_id)
+            _say(f"{', '.join(said) or 'run'} failed; begun again")
     except KeyboardInterrupt:
         print(f"\nno longer followed; the run goes on: {link}", file=sys.stderr)
         return EXIT_STOPPED
-    except ClusterError as error:
-        raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
     if ended.state == "SUCCEEDED":
         for line in _results(cluster, run_id):
             print(line, flush=True)
     return _print_end(ended, said, link, options.timeout)
+
+
+def _begin_again(cluster: Cluster, run_id: str) -> None:
+    """By Kubeflow's retry, which may fail right after the run did, while others still write its workflow.
+
+    Raises:
+        ClusterError: also where the workflow is too large for it, which no second try cures.
+    """
+    for pause in (*RETRY_PAUSES, None):
+        try:
+            return cluster.retry_run(run_id)
+        except ClusterError as error:
+            if error.status not in (400, 409) and error.status < 500:
+                raise  # it is about the request, not about the run
+            may_pass = error.status != 400 and not _TOO_LARGE.search(str(error))
+            if may_pass and cluster.run(run_id).state not in ENDED:
+                return None  # it was begun all the same
+            if pause is None or not may_pass:
+                raise ClusterError(
+                    f"{error}; submit the run again with the same store_uri: what is answered is not asked again",
+                    status=error.status,
+                ) from error
+        time.sleep(pause)
+    return None
 
 
 def start_run(

@@ -215,7 +215,7 @@ def test_every_pod_of_a_run_reaches_an_object_store_outside_and_nothing_else_the
 
 
 def test_the_quota_counts_pods_that_are_not_finished():
-    """Finished ones stay for a week, 23 of each run: the fifth night would be refused."""
+    """Finished ones stay for a day, 23 of each run: the fifth run would be refused."""
     hard = named(built(MANIFESTS / "base"), "ResourceQuota")["ease"]["spec"]["hard"]
     assert int(hard["pods"]) > 23
     assert not any(name.startswith("count/") for name in hard)

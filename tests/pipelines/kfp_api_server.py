@@ -345,7 +345,7 @@ class KfpApiServer(ThreadingHTTPServer):
     def _retry_run(self, _, run_id):
         run = self._known(self.runs, "run_id", run_id)
         if run.state not in ("FAILED", "CANCELED"):
-            raise Refused(400, f"run {run_id} is {run.state}, and cannot be retried")
+            raise Refused(409, "Workflow must be Failed/Error to retry")  # as Argo's own check says it
         return {}
 
     def _get_workflow(self, _, run_id):

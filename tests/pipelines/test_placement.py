@@ -135,7 +135,9 @@ def test_the_files_are_what_kubeflow_reads(name):
     json_format.ParseDict(platform, pipeline_spec_pb2.PlatformSpec())
     for settings in platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values():
         json_format.ParseDict(settings, kubernetes_executor_config_pb2.KubernetesExecutorConfig())
-    assert platform["platforms"]["kubernetes"]["pipelineConfig"]["resourceTtlOnCompletion"] > 0
+    config = platform["platforms"]["kubernetes"]["pipelineConfig"]
+    kept = config["resourceTtlOnSuccess"], config["resourceTtlOnFailure"]
+    assert kept == (86_400, 86_400), "what Kubeflow sets for each of them goes before what is set for both"
 
 
 @pytest.mark.parametrize("prefilter", [False, True])

@@ -36,6 +36,7 @@ def _this_machine(monkeypatch, tmp_path):
     monkeypatch.delenv("KF_PIPELINES_SA_TOKEN_PATH", raising=False)
     monkeypatch.setattr(kfp.Client, "_LOCAL_KFP_CONTEXT", str(tmp_path / "kfp/context.json"))
     monkeypatch.setattr(submit, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(submit, "RETRY_PAUSES", (0.01, 0.01))
 
 
 @pytest.fixture
@@ -615,8 +616,28 @@ def test_a_run_that_is_not_there_or_did_not_fail_is_said(server, capsys):
     assert "run_id none not found" in capsys.readouterr().err
     server.script.frames = [frame("SUCCEEDED")]
     assert submitted(server) == 0
-    assert main(["retry", "--host", server.url, server.runs[0].run_id]) == 2
-    assert "cannot be retried" in capsys.readouterr().err
+    assert main(["retry", "--host", server.url, server.runs[0].run_id]) == 0
+    assert "is SUCCEEDED: there is nothing to begin again" in capsys.readouterr().out
+
+
+def test_a_retry_that_meets_others_who_write_the_workflow_is_asked_for_again(server):
+    server.script.frames = [DIED, DIED, DIED, frame("SUCCEEDED", optimize="SUCCEEDED")]
+    server.script.fail("POST", ":retry", 500, "the object has been modified", times=2)
+    assert submitted(server, "--wait", "--retries", "1") == 0
+    assert len([path for path in server.script.sent() if path.endswith(":retry")]) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"), [("trying to send message larger than max (2257017 vs. 2097152)", 1), ("no such node", 3)]
+)
+def test_a_retry_that_kubeflow_cannot_do_says_what_to_do_instead(server, capsys, said, asked):
+    server.script.frames = [DIED]
+    server.script.fail("POST", ":retry", 500, said, times=9)
+    assert submitted(server, "--wait", "--retries", "1") == 2
+    message = capsys.readouterr().err
+    assert "submit the run again with the same store_uri: what is answered is not asked again" in message
+    assert "the run goes on" not in message
+    assert len([path for path in server.script.sent() if path.endswith(":retry")]) == asked
 
 
 # --- an installation's own defaults, comparisons, pipelines that are Kubernetes objects -------------------------------

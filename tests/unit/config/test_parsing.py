@@ -79,6 +79,10 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"warm_start": True, "method": "ease", "store_uri": "s"}, "warm_start is not for method=ease"),
         ({**TABLE, "encoding": "utf-99"}, "encoding=utf-99 is unknown; name one like utf-8, cp1252"),
         ({**TABLE, "encoding": "rot13"}, "encoding=rot13 is unknown"),
+        (
+            {**TABLE, "store_uri": "minio://bucket/runs"},
+            "minio:// is how Kubeflow alone names its store; write s3://bucket/runs",
+        ),
         ({**TABLE, "split_column": "a", "time_column": "b"}, "split_column and time_column both say which rows are"),
         ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both say which rows are in"),
         ({"task": "table", "task_name": "a", "test_uri": "b.csv"}, "test_uri needs task_uri"),
