@@ -11,11 +11,11 @@ from components.plan_comparison import plan_comparison
 from components.prefilter import prefilter
 from components.rank_shard import rank_shard
 from components.report_comparison import report_comparison
-from components.run_cell import run_cell
+from components.run_cells import run_cells
 
 RUN = (build_dataset, prefilter, embed, optimize, evaluate)
 """The components of a run, in order; `rank_shard` joins them in a pipeline that is compiled with shards."""
-ALL = (*RUN, rank_shard, plan_comparison, run_cell, report_comparison)
+ALL = (*RUN, rank_shard, plan_comparison, run_cells, report_comparison)
 
 __all__ = [
     "ALL",
@@ -28,5 +28,5 @@ __all__ = [
     "prefilter",
     "rank_shard",
     "report_comparison",
-    "run_cell",
+    "run_cells",
 ]

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -153,6 +153,12 @@ def few_collections() -> Iterator[None]:
 def child_environment(**variables: str) -> dict[str, str]:
     """The environment of a Python process that we start: ours, but no module comes from the working folder."""
     return {**os.environ, **SAFE_PATH, **variables}
+
+
+def take_environment(environment: Mapping[str, str]) -> None:
+    """Give this process, which was forked from one that was started earlier, the environment it is meant to have."""
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""The comparison: methods x tasks x noise ratios x endpoints x repeats, a container each, then one report.
+"""The comparison: methods x tasks x noise ratios x endpoints x repeats, by workers side by side, then one report.
 
-    plan_comparison -> run_cell for every cell, in parallel -> report_comparison
+    plan_comparison -> run_cells, as many as the pipeline was compiled for -> report_comparison
 
-A cell runs the stages of the production pipeline in one container; finished cells lie in `store_uri` and are not run
-again. There the plan lies too, and what each cell leaves for the report: Kubeflow would hand all of it to the report in
-one argument of a program, which has room for some 130 cells. On the laptop `ease compare` does the same without a
-container or a process for each cell.
+A worker runs the cells, one after the other, that no other has taken; a cell runs all stages of the production pipeline
+in one process. Plan, claims and results lie in `store_uri`, so Kubeflow knows of the workers alone: the state of a run,
+of which it keeps one object of at most 1 MiB, does not grow with the cells. On the laptop the workers of `ease compare`
+are threads.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,8 @@ from kfp import dsl
 import components
 from ease_lib.config.parsing import comparison_form
 from pipelines.form_description import described
-from pipelines.placement import Placement, lifetime, place
+from pipelines.placement import Placement, lifetime, place, placement
 
-CELLS_AT_ONCE = 20
 SUMMARY = "Compare search methods over tasks, noise ratios, endpoints and repeats."
 
 
@@ -58,13 +57,11 @@ def comparison_pipeline(
 
     planned = components.plan_comparison(**form)
 
-    with dsl.ParallelFor(planned.outputs["Output"], parallelism=CELLS_AT_ONCE) as cell:
-        finished = components.run_cell(cell=cell)
-        place(finished)
+    workers = [
+        components.run_cells(worker=worker, place=planned.outputs["Output"]) for worker in range(placement().workers)
+    ]
 
-    reported = components.report_comparison(
-        plan=planned.outputs["plan"], finished=dsl.Collected(finished.outputs["Output"])
-    )
+    reported = components.report_comparison(plan=planned.outputs["plan"]).after(*workers)
 
-    place(planned, reported)
+    place(planned, *workers, reported)
     return Results(results=reported.outputs["results"], page=reported.outputs["page"])

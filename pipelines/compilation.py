@@ -86,6 +86,13 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         help="rank a large pool in so many parts side by side before the prefilter (default: %(default)s)",
     )
     options.add_argument(
+        "--workers",
+        type=int,
+        default=default.workers,
+        metavar="N",
+        help="pods that share the cells of a comparison (default: %(default)s, at most 12)",
+    )
+    options.add_argument(
         "--gpu",
         action="store_true",
         help="run embed and optimize on a GPU each, which helps optimize for representation=sequence alone",

@@ -23,8 +23,6 @@ In a pipeline of your own: `components.{name}(...)`, or from any other checkout
 |---|---|---|---|
 {inputs}
 
-| Output | Type | What it is |
-|---|---|---|
 {outputs}
 
 `python -m pipelines compile` writes this file from `component.py`.
@@ -66,17 +64,18 @@ def readme(component: Any) -> str:
     described = {each.arg_name: each.description for each in said.params}
     returned = said.returns.description if said.returns else ""
     inputs = [
-        f"| `{name}` | {_type(one)} | {_default(one)} | {_cell(described[name])} |" for name, one in spec.inputs.items()
+        f"| `{name}` | {_type(one)} | {_default(one)} | {_cell(described[name])} |" for name, one in (spec.inputs or {}).items()
     ]
     outputs = [
-        f"| `{name}` | {_type(one)} | {_cell(described.get(name, returned))} |" for name, one in spec.outputs.items()
+        f"| `{name}` | {_type(one)} | {_cell(described.get(name, returned))} |" for name, one in (spec.outputs or {}).items()
     ]
     text = [" ".join((each or "").split()) for each in (said.short_description, said.long_description)]
+    table = "\n".join(["| Output | Type | What it is |", "|---|---|---|", *outputs]) if outputs else "It has no output."
     return README.format(
         name=function.__name__,
         text="\n\n".join(filter(None, text)),
         inputs="\n".join(inputs),
-        outputs="\n".join(outputs),
+        outputs=table,
     )
 
 

@@ -56,7 +56,7 @@ NEEDS = {
     "optimize": Needs(**_EMBEDS, timeout_seconds=48 * HOUR),
     "evaluate": Needs(signing="private-key", timeout_seconds=25 * HOUR),
     "plan_comparison": Needs(retries=0, timeout_seconds=900),
-    "run_cell": Needs(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", timeout_seconds=48 * HOUR),
+    "run_cells": Needs(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", timeout_seconds=14 * DAY),
     "report_comparison": Needs(reaches_endpoint=False),
 }
 """By the name of the component. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
@@ -90,6 +90,8 @@ NETWORK_SETTINGS = {
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 """Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
 MOST_SHARDS = 1000
+MOST_WORKERS = 12
+"""Of a comparison, whose state in the cluster has to stay below 1 MiB (`tests/pipelines/test_workflow_size.py`)."""
 MOST_DAYS = 3650
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
@@ -108,6 +110,7 @@ class Placement:
     Args:
         cpu_image, gpu_image: with registry and, best, digest.
         shards: parts of a large pool that `rank_shard` ranks side by side; with 1 `prefilter` ranks it itself.
+        workers: of a comparison, which share its cells.
         gpu: give the components that use one in every run a GPU.
         gpu_prefilter: one for `prefilter` and each `rank_shard` too, which compute on it with `prefilter=cosine` only.
         gpu_resource: the device plugin's name of a GPU; also the taint that is tolerated.
@@ -121,6 +124,7 @@ class Placement:
     cpu_image: str = images.CPU
     gpu_image: str = images.GPU
     shards: int = 1
+    workers: int = 8
     gpu: bool = False
     gpu_prefilter: bool = False
     gpu_resource: str = "nvidia.com/gpu"
@@ -140,6 +144,8 @@ class Placement:
             problems.append("--gpu-prefilter adds to --gpu; give both")
         if not 1 <= self.shards <= MOST_SHARDS:
             problems.append(f"--shards {self.shards} is not from 1 to {MOST_SHARDS}")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            problems.append(f"--workers {self.workers} is not from 1 to {MOST_WORKERS}; each takes cell after cell")
         if not 1 <= self.run_days <= MOST_DAYS:
             problems.append(f"--run-days {self.run_days} is not from 1 to {MOST_DAYS}")
         if problems:

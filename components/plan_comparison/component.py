@@ -1,7 +1,5 @@
 """The component `plan_comparison`: list the runs of a comparison."""
 
-from typing import Any
-
 from kfp import dsl
 
 from components import images
@@ -20,11 +18,11 @@ def plan_comparison(
     seed: int = 0,
     store_uri: str = "",
     parameters: str = "",
-) -> list[dict[str, Any]]:
+) -> str:
     """Check every task and endpoint of a comparison, and list the cells to run.
 
     Args:
-        plan: Labels and parameters of every cell, and where they leave their results, JSON.
+        plan: Labels and parameters of every cell, and where workers leave their results, JSON.
         lineage: Record of what was done, JSON.
         chain: The same for people.
         tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
@@ -36,9 +34,8 @@ def plan_comparison(
         store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
         parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
 
-
     Returns:
-        For each cell the place in store_uri where the plan lies, and its number there.
+        The place in store_uri where the plan lies, and workers leave results.
     """
     form = {name: value for name, value in locals().items() if isinstance(value, str | int)}
     from ease_lib.running.supervision import supervised

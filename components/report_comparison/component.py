@@ -12,17 +12,15 @@ def report_comparison(
     results: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
     chain: dsl.Output[dsl.Markdown],
-    finished: list[int],
 ) -> None:
     """Say which method is best where that is more than noise: a page, Markdown and Parquet.
 
     Args:
-        plan: The cells, and where they have left their results, JSON.
+        plan: The cells, and where workers have left their results, JSON.
         page: The page for people.
         results: Folder with page, Markdown and Parquet.
         lineage: Record of what was done, JSON.
         chain: The same for people.
-        finished: Numbers of the cells that have left one.
     """
     from ease_lib.running.supervision import supervised
 

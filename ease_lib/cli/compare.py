@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ease_lib.cli.options import add_parameters, add_set, given_values, made_folder
 from ease_lib.config.sections import ComparisonAxes, Parameters
@@ -14,9 +13,6 @@ from ease_lib.errors import EXIT_ERROR, ConfigError
 from ease_lib.machine import available_cores, children_have
 from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.words import grouped
-
-if TYPE_CHECKING:
-    from ease_lib.running.comparison.workers import Done
 
 EXAMPLES = """examples:
   ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
@@ -32,8 +28,8 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     add_set(compare)
     where = "folder for results and finished cells (default: runs/comparison)"
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
-    jobs = "processes side by side (default: one per core it may use)"
-    compare.add_argument("--jobs", type=int, metavar="N", help=jobs)
+    workers = "runs at a time, each in a process of its own (default: one per core it may use)"
+    compare.add_argument("--workers", type=int, metavar="N", help=workers)
     figures = "CSV of published scores (columns task, method, score in 0 to 1, and noise_ratio) to show beside ours"
     compare.add_argument("--figures", metavar="FILE", default="", help=figures)
     add_parameters(compare, ComparisonAxes, "what varies")
@@ -44,25 +40,25 @@ def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
     from ease_lib.config.comparison import plan
     from ease_lib.reporting.figures import Figures
-    from ease_lib.running.comparison.workers import run_cells
+    from ease_lib.running.comparison.side_by_side import run_cells
     from ease_lib.running.run import open_host, open_run
-    from ease_lib.stages import report_comparison
-    from ease_lib.stages.plan_comparison import checked, most_requests
+    from ease_lib.stages import plan_comparison, report_comparison, run_cell
 
     values = given_values(parsed)
     folder = made_folder(parsed.output_dir or "runs/comparison")
-    jobs = available_cores() if parsed.jobs is None else parsed.jobs
-    if jobs < 1:
-        raise ConfigError(f"--jobs {jobs} is below 1, the least allowed")
+    workers = available_cores() if parsed.workers is None else parsed.workers
+    if workers < 1:
+        raise ConfigError(f"--workers {workers} is below 1, the least allowed")
     figures = Figures.read(parsed.figures) if parsed.figures else None
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
-            cells = checked(plan({"store_uri": str(folder / "store"), **values}), run)
-        requests = grouped(most_requests(cells))
-        print(f"{len(cells)} runs, {jobs} at a time, at most {requests} LLM requests; output in {folder}", flush=True)
-        done = itertools.count(1)
+            cells = plan_comparison.checked(plan({"store_uri": str(folder / "store"), **values}), run)
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
-            results = run_cells(cells, jobs=jobs, on_done=lambda cell: _print_done(next(done), len(cells), cell))
+            planned = plan_comparison.document_of(cells, str(Path(scratch) / "comparison"))
+            requests = grouped(planned["requests"])
+            counted = f"{len(cells)} runs, {workers} at a time, at most {requests} LLM requests"
+            print(f"{counted}; output in {folder}", flush=True)
+            results = run_cells(planned, run_cell.run, workers=workers, folder=Path(scratch), say=print_line)
     report_comparison.run(results, folder, figures)
     failed = [result for result in results if result["failure"]]
     print(f"\n{(folder / report_comparison.MARKDOWN).read_text(encoding='utf-8')}")
@@ -74,10 +70,6 @@ def answer(parsed: argparse.Namespace) -> int:
     return EXIT_ERROR if failed else 0
 
 
-def _print_done(number: int, total: int, done: Done) -> None:
-    if done.result["failure"]:
-        print(f"{number}/{total}  {done.cell.name}: FAILED: {done.result['failure']}", flush=True)
-        return
-    scores = f"validation {done.result['validation_score']:.3f}  test {done.result['test_score']:.3f}"
-    kept = "  (finished before)" if done.kept else ""
-    print(f"{number}/{total}  {done.cell.name}: {scores}  {done.result['llm_requests']} requests{kept}", flush=True)
+def print_line(text: str) -> None:
+    """Whole, whichever thread prints another one."""
+    print(f"{text}\n", end="", flush=True)

@@ -84,23 +84,13 @@ class AxisEntry:
     noise_ratios: Sequence[AxisEntry] = ()
 
 
-MOST_CELLS = 600
-"""Of a comparison on a cluster: Argo keeps the state of all pods of a run in one object of at most 1 MiB, compressed
-(4.0.5: `packer.go`), and Kubeflow has no other place for it. 500 cells were estimated to take 0.7 MB."""
-
-
 def check_for_cluster(cells: Sequence[Cell]) -> None:
     """
     Raises:
         ConfigError: where a pipeline cannot run this comparison, though `ease compare` can.
     """
     if not cells[0].parameters.get("store_uri"):
-        raise ConfigError("a comparison in a pipeline needs store_uri, where its cells leave their results")
-    if len(cells) > MOST_CELLS:
-        raise ConfigError(
-            f"{len(cells)} cells are more than the {MOST_CELLS} that one run of a pipeline can have; compare fewer "
-            "tasks, methods or repeats in a run; `ease compare` with the same store_uri then reports all of them"
-        )
+        raise ConfigError("a comparison in a pipeline needs store_uri, where its workers leave results for each other")
 
 
 def plan(values: Mapping[str, object]) -> list[Cell]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import TextIO
+from typing import Any, TextIO
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.config.parsing import Value, read_by, stage_config
+from ease_lib.config.parsing import read_by, stage_config
 from ease_lib.config.sections import Parameters
 from ease_lib.lineage.chain import RECORD_FILE
 from ease_lib.machine import limit_threads
@@ -48,7 +49,6 @@ class Workspace:
     def __init__(self, folder: Path, **elsewhere: str) -> None:
         self.folder = folder
         self._artifacts: dict[str, LocalArtifact] = {}
-        self._done: list[tuple[ModuleType, dict[str, Value]]] = []
         self.place(**elsewhere)
 
     def place(self, **elsewhere: str) -> None:
@@ -79,16 +79,23 @@ class Workspace:
         return report
 
     def run_if_changed(self, parameters: Parameters, run: Run, *stages: ModuleType) -> None:
-        """As `run`, without the stages at the beginning that ran last time with the same parameters."""
-        wanted = [(stage, read_by([stage.Config], parameters)) for stage in stages]
+        """As `run`, without the stages at the beginning that ran last time with the same parameters, in any process."""
+        wanted = [[name_of(stage), read_by([stage.Config], parameters)] for stage in stages]
+        done: list[Any] = json.loads(self._done.read_bytes()) if self._done.exists() else []
         kept = 0
-        while kept < len(wanted) and wanted[kept : kept + 1] == self._done[kept : kept + 1]:
+        while kept < len(wanted) and wanted[kept : kept + 1] == done[kept : kept + 1]:
             kept += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for ran in range(kept, len(wanted)):
+            self._done.write_text(json.dumps(wanted[:ran]))
+            self.run(parameters, run, stages[ran])
         if kept < len(wanted):
-            self._done = self._done[:kept]
-        for stage, values in wanted[kept:]:
-            self.run(parameters, run, stage)
-            self._done.append((stage, values))
+            self._done.write_text(json.dumps(wanted))
+
+    @property
+    def _done(self) -> Path:
+        """Which stages ran with which parameters."""
+        return self.folder / "done.json"
 
     def perform(
         self, parameters: Parameters, run: Run, stage: ModuleType, *, chain: Artifact | None = None

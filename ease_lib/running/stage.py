@@ -266,14 +266,19 @@ def user_errors(name: str) -> Iterator[None]:
         with sigterm_as_interrupt():
             yield
     except EaseError as error:
-        for line in str(error).splitlines():
-            print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
-        if error.time_may_cure:
-            print(f"{LINE_PREFIX}{MAY_SUCCEED}", file=sys.stderr, flush=True)
+        print_error(error)
         raise SystemExit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR) from None
     except KeyboardInterrupt:
         print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED) from None
+
+
+def print_error(error: EaseError) -> None:
+    """As the log of a stage ends with it, by which those who follow a run know what failed."""
+    for line in str(error).splitlines():
+        print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
+    if error.time_may_cure:
+        print(f"{LINE_PREFIX}{MAY_SUCCEED}", file=sys.stderr, flush=True)
 
 
 CHATTY = ("aiohttp", "botocore", "httpcore", "httpx", "openai", "urllib3")

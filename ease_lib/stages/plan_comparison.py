@@ -1,5 +1,5 @@
-"""Stage `plan_comparison`: check every cell of the comparison, every task and every endpoint, and list the cells to
-run.
+"""Stage `plan_comparison`: check every cell of the comparison, every task and every endpoint, and keep the plan for its
+workers.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ease_lib.artifacts import contracts
@@ -33,6 +34,7 @@ from ease_lib.running.stage import (
 )
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.tasks.catalog import most_test_rows, most_validation_rows
+from ease_lib.words import grouped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,8 @@ def execute(
     planned: Artifact,
     lineage: Artifact | None = None,
     chain: Artifact | None = None,
-) -> list[dict[str, Any]]:
-    """Plan as a component of a pipeline; the plan lies in the store too, for the cells.
+) -> str:
+    """Plan as a component of a pipeline; the plan lies in the store too, for the workers.
 
     Args:
         form: the axes, and the field `parameters` for what all runs share, as YAML or JSON.
@@ -55,7 +57,7 @@ def execute(
         chain: takes a page about it.
 
     Returns:
-        what each cell is told: the place of the plan, and its number there.
+        the place of the comparison, which its workers are told.
     """
     with user_errors("plan_comparison"), open_host(patience_seconds=PATIENCE_SECONDS) as host:
         axes = {name: value for name, value in form.items() if name != SHARED}
@@ -72,11 +74,21 @@ def execute(
         with open_run(host, *places) as run, recorded(work, run, record, chain, made=[planned]):
             cells = checked(wanted, run.unrecorded())
             place = place_of(places[0], host.context.run_id)
-            document = {"place": place, "cells": [cell.document for cell in cells]}
+            document = document_of(cells, place)
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
-            ComparisonStore.at(place).keep_plan(planned)
-        logger.info("%d cells to run, at most %d LLM requests", len(cells), most_requests(cells))
-        return [{"place": place, "number": number} for number in range(len(cells))]
+            ComparisonStore.at(place).keep_plan(document)
+        logger.info("%d cells to run, at most %s LLM requests", len(cells), grouped(document["requests"]))
+        return place
+
+
+def document_of(cells: Sequence[Cell], place: str) -> dict[str, Any]:
+    """The plan of a comparison that begins now, under `COMPARISON_PLAN`."""
+    return {
+        "place": place,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "requests": most_requests(cells),
+        "cells": [cell.document for cell in cells],
+    }
 
 
 def most_requests(cells: Sequence[Cell]) -> int:
@@ -108,7 +120,7 @@ def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
     Raises:
         ConfigError: listing every problem found.
     """
-    cells = _with_shares(planned)
+    cells = with_shares(planned)
     runs = [parse_parameters(cell.parameters) for cell in cells]
     trials = check(*runs, run=run)
     pinned: dict[tuple[EndpointConfig, str], str] = {}
@@ -122,7 +134,7 @@ def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
     return continued
 
 
-def _with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
+def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Caps are of the whole comparison: what one cell took another would lack, and nobody could compare them.
 
     Raises:

@@ -20,8 +20,7 @@ from ease_lib.reporting.comparison_results import (
     render_markdown,
 )
 from ease_lib.reporting.figures import Figures
-from ease_lib.running.comparison.cells import failed
-from ease_lib.running.comparison.comparison_store import ComparisonStore, cells_of
+from ease_lib.running.comparison.comparison_store import ComparisonPlan, ComparisonStore
 from ease_lib.running.run import open_host, open_run
 from ease_lib.running.stage import (
     Artifact,
@@ -35,7 +34,8 @@ from ease_lib.running.stage import (
     work_on,
 )
 
-LEFT_NOTHING = "its result is not in the store"
+MOST_NAMED = 5
+"""Of cells that left nothing."""
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 
@@ -72,23 +72,32 @@ def execute(
         open_run(host, "", "") as unkept,
     ):
         planned = read_document(Path(plan.path), contracts.COMPARISON_PLAN)
+        cells = ComparisonPlan.of(planned).cells
         left = ComparisonStore.at(planned["place"])
-        found = [(cell, left.result(number, Path(folder))) for number, cell in enumerate(cells_of(planned))]
-        cells = [result for _, result in found if result]
+        finished = left.finished()
+        missing = [cell.name for number, cell in enumerate(cells) if number not in finished]
+        if missing:
+            raise EaseError(
+                f"{_few(missing)} left no result in {planned['place']}; begin again what failed of this run "
+                "(`python -m pipelines retry`)"
+            )
+        found = left.fetched((finished[number] for number in range(len(cells))), Path(folder))
         made = {"page": page, "results": results}
         work = work_on(
-            "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": cells}), outputs=parts(Outputs, made)
+            "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": found}), outputs=parts(Outputs, made)
         )
         record = file_in(lineage, "report_comparison.json") if lineage else None
         with recorded(work, unkept, record, chain, made=list(made.values())) as given:
-            measured = [
-                read_document(Path(result.path), contracts.COMPARISON_CELL) if result else failed(cell, LEFT_NOTHING)
-                for cell, result in found
-            ]
+            measured = [read_document(Path(result.path), contracts.COMPARISON_CELL) for result in found]
             run(measured, Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
             if given.attempt:
                 given.attempt.found = found_by_comparison(measured)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more cells" if len(names) > MOST_NAMED else ""
+    return "; ".join(names[:MOST_NAMED]) + more
 
 
 def run(cells: Sequence[Mapping[str, Any]], folder: Path, figures: Figures | None = None) -> None:

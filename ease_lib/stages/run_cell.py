@@ -1,30 +1,40 @@
-"""Stage `run_cell`: run one cell of a comparison, all stages in this container; a finished cell is read from the
-store.
+"""Stage `run_cell`: run one cell of a comparison, all its stages in one process; a finished one is read from the store.
+
+`execute` is a worker of a pipeline, which runs many; `run` is what the process of a cell does, here and on a laptop.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
+from multiprocessing import connection
 from pathlib import Path
-from typing import Any
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.artifacts.tables import read_document, write_document
+from ease_lib.artifacts.tables import write_document
 from ease_lib.config.parsing import flat_parameters, parse_parameters
+from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
+from ease_lib.machine import take_environment
+from ease_lib.notes import Notes
 from ease_lib.running.comparison.cells import attempted, failed
 from ease_lib.running.comparison.comparison_store import ComparisonStore
+from ease_lib.running.comparison.workers import CellProcess, work
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host, open_run, run_of
-from ease_lib.running.run_context import how_earlier_attempts_died, is_last_attempt
 from ease_lib.running.stage import (
-    Artifact,
-    file_in,
+    log_to_stderr,
+    logger,
     makes,
     output_path,
     parts,
+    print_error,
     recorded,
     user_errors,
     work_on,
@@ -36,42 +46,67 @@ class Outputs:
     result: str = makes(contracts.COMPARISON_CELL)
 
 
-def execute(
-    cell: Mapping[str, Any], result: Artifact, lineage: Artifact | None = None, chain: Artifact | None = None
-) -> int:
-    """Run a cell as a component of a pipeline and leave its result for the report; all its stages are one record.
+def execute(worker: int, place: str) -> None:
+    """Be a worker of a pipeline: run cells until each has a result.
 
     Args:
-        cell: the place of the plan and its number there, as `plan_comparison` lists them.
-        lineage: folder that takes the record.
-        chain: takes a page about it.
-
-    Returns:
-        its number.
+        worker: its number, from 0.
+        place: of the comparison, as `plan_comparison` gives it.
     """
-    number = int(cell["number"])
-    with (
-        user_errors("run_cell"),
-        tempfile.TemporaryDirectory() as folder,
-        open_host(patience_seconds=PATIENCE_SECONDS) as host,
-    ):
-        left = ComparisonStore.at(str(cell["place"]))
-        wanted = left.cells()[number]
-        parameters = parse_parameters(wanted.parameters)
-        work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": result}))
-        record = file_in(lineage, "run_cell.json") if lineage else None
-        with (
-            open_run(host, *run_of(parameters)) as run,
-            recorded(work, run, record, chain, made=[result]) as given,
-        ):
-            at = Workspace(Path(folder))
-            earlier = left.result(number, Path(folder))
-            if earlier:  # of an attempt that died after it had left it
-                measured = read_document(Path(earlier.path), contracts.COMPARISON_CELL)
-            elif death := how_earlier_attempts_died():
-                measured = failed(wanted, f"its process {death} each time; give run_cell more memory")
-            else:
-                measured = attempted(wanted, at, host, notes=given.notes, is_last=is_last_attempt())[0]
-            write_document(output_path(result.path), contracts.COMPARISON_CELL, measured)
-        left.leave(number, result)
-    return number
+    with user_errors("run_cells"), tempfile.TemporaryDirectory() as folder:
+        work(ComparisonStore.at(place), str(worker), run, folder=Path(folder), say=logger.info, is_task=True)
+
+
+def run(told: CellProcess) -> None:
+    """Run a cell in this process, which is made for it, and leave its result.
+
+    Raises:
+        SystemExit: with `EXIT_STOPPED`, where another attempt may end better.
+    """
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process ends it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    take_environment(told.environment)
+    tempfile.tempdir = None
+    _compute_with(told.threads)
+    if told.is_task:
+        log_to_stderr()
+    try:
+        _run(told)
+    except EaseError as error:
+        print_error(error)
+        sys.exit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(EXIT_STOPPED)
+
+
+def _compute_with(threads: int) -> None:
+    import torch
+    from tqdm import tqdm
+
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def _run(told: CellProcess) -> None:
+    left, cell = ComparisonStore.at(told.place), told.cell
+    parameters = parse_parameters(cell.parameters)
+    made = left.new_result(told.number, told.folder)
+    with open_host(patience_seconds=PATIENCE_SECONDS) as host, ExitStack() as stack:
+        notes = Notes()
+        if told.is_task:
+            recorded_run = stack.enter_context(open_run(host, *run_of(parameters)))
+            work = work_on("run_cell", flat_parameters(parameters), outputs=parts(Outputs, {"result": made}))
+            notes = stack.enter_context(recorded(work, recorded_run, made=[made])).notes
+        if told.failure:
+            measured, kept = failed(cell, told.failure), False
+        else:
+            measured, kept = attempted(cell, Workspace(told.folder), host, notes=notes, is_last=told.is_last)
+        write_document(output_path(made.path), contracts.COMPARISON_CELL, measured)
+    left.finish(told.number, cell.name, made, kept=kept)

@@ -1,128 +1,337 @@
-"""The cells of a comparison on this machine, a few processes side by side.
+"""A worker of a comparison: it runs one cell after the other, each in a process of its own, until none is left.
 
-A process makes data and embeddings anew only when the next cell has others, and keeps an endpoint of ours up.
+On a cluster a worker is a pod, on one machine a thread; several share a comparison by what they leave in its store. A
+worker holds nothing between two cells but, on its disk, data and embeddings of the last one, for the next on the same
+data. It prefers data that no other worker has, so few questions are asked by two workers at once.
+
+A process that dies, or that fails for a reason which time may cure, is followed by another, which knows from the
+journal what was answered. A worker that dies leaves its cell to the others, which stay as long as one has a cell.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import queue
+import shutil
 import signal
-import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from multiprocessing import connection
 from pathlib import Path
-from typing import Any
 
-from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.config.comparison import Cell
-from ease_lib.errors import EaseError
-from ease_lib.machine import available_cores
-from ease_lib.running.comparison.cells import attempted
-from ease_lib.running.inline import Workspace
-from ease_lib.running.run import Host, open_host
+from ease_lib.errors import EXIT_STOPPED, EaseError
+from ease_lib.machine import child_environment
+from ease_lib.running.comparison.comparison_store import (
+    BEAT_SECONDS,
+    MOST_LOST,
+    ComparisonPlan,
+    ComparisonStore,
+    Finished,
+)
+from ease_lib.running.run_context import in_container
+from ease_lib.running.supervision import DEADLY, RESTARTS, WAITS_SECONDS
+from ease_lib.words import grouped
 
+PRELOADED = ("torch", "ease_lib.running.comparison.cells", "ease_lib.search.optimizers.registry")
+"""Loaded once for the processes of all cells, which are forked from one that has them."""
+CELL_SECONDS = 48 * 3600.0
+"""After which a cell that has no result has failed."""
 LOOK_SECONDS = 1.0
-"""Between two looks whether the processes are still there."""
+"""Between two looks whether a process is to end."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
+"""Between two looks whether a cell has become free."""
+PROGRESS_SECONDS = 60.0
+_processes = threading.Lock()
+"""Starting and collecting processes is no work for two threads at once."""
 
 
-@dataclass(frozen=True)
-class Done:
-    """A cell that ended: its result, and whether an earlier comparison had it already."""
-
-    cell: Cell
-    result: dict[str, Any]
-    kept: bool
-
-
-def run_cells(cells: Sequence[Cell], *, jobs: int, on_done: Callable[[Done], None]) -> list[dict[str, Any]]:
-    """All results, in the order of the cells; finished ones are read, not run. One that fails stops no others.
+@dataclass(frozen=True, kw_only=True)
+class CellProcess:
+    """What the process of a cell is told.
 
     Args:
-        jobs: processes side by side.
-        on_done: called with each cell as it is done, for progress.
+        place: of the comparison.
+        folder: for artifacts; those of the cell before are there, where it had the same data.
+        threads: that it computes with; 0 leaves it what the machine grants.
+        is_task: whether it is part of a pipeline's task, which keeps a log and records.
+        is_last: no other process follows.
+        failure: why the cell has no result, which is all that is left to be recorded.
+    """
+
+    place: str
+    number: int
+    cell: Cell
+    folder: Path
+    threads: int
+    is_task: bool
+    is_last: bool = True
+    failure: str = ""
+    environment: Mapping[str, str] = field(default_factory=child_environment, repr=False)
+
+
+def work(
+    left: ComparisonStore,
+    worker: str,
+    run: Callable[[CellProcess], None],
+    *,
+    folder: Path,
+    say: Callable[[str], None],
+    threads: int = 0,
+    is_task: bool = False,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run cells until every cell of the comparison has a result.
+
+    Args:
+        worker: a number; who begins again by the same one goes on with the cell that was begun.
+        run: the work of a cell's process, importable by its name.
+        folder: of this worker alone.
+        say: is told of each cell that is done, and how far the comparison is.
+        stop: set by another thread, it ends this one's work.
 
     Raises:
-        EaseError: when a process was killed; finished cells are stored.
+        EaseError: when the store fails.
     """
-    results: dict[int, dict[str, Any]] = {}
-    context = multiprocessing.get_context("spawn")
-    waiting: Any = context.Queue()
-    finished: Any = context.Queue()
-    for numbered in enumerate(cells):
-        waiting.put(numbered)
-    for _ in range(jobs):
-        waiting.put(None)
-    with tempfile.TemporaryDirectory(prefix="ease-cells-") as folder:
-        workers = [context.Process(target=_work, args=(waiting, finished, jobs, folder)) for _ in range(jobs)]
+    plan = left.plan()
+    stop = stop or threading.Event()
+    progress = _Progress(plan, left, say)
+    processes = _Processes(run, CELL_SECONDS, stop, progress.now_and_then)
+    queue = _Queue(left, plan.cells, worker, stop, progress.now_and_then)
+    at = _Folders(folder)
+    with _alive(left, worker):
+        for number, failure in queue:
+            cell = plan.cells[number]
+            told = CellProcess(
+                place=left.store.uri,
+                number=number,
+                cell=cell,
+                folder=at.of(cell),
+                threads=threads,
+                is_task=is_task,
+                failure=failure,
+            )
+            processes.finish(told)
+            if stop.is_set():
+                return
+            if done := left.finished().get(number):
+                say(done.line)
+            progress.tell()
+
+
+class _Queue:
+    """The cells for a worker, with the reason why one cannot have a result; each is its own until it asks for more."""
+
+    def __init__(
+        self,
+        left: ComparisonStore,
+        cells: Sequence[Cell],
+        worker: str,
+        stop: threading.Event,
+        meanwhile: Callable[[], None],
+    ) -> None:
+        self._left = left
+        self._worker = worker
+        self._stop = stop
+        self._meanwhile = meanwhile
+        self._groups: dict[object, list[int]] = {}
+        for number, cell in enumerate(cells):
+            self._groups.setdefault(cell.data_and_endpoint, []).append(number)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        for number, claims in self._open().items():
+            if self._left.holder(number, claims) == self._worker:
+                yield number, ""  # an earlier process of this worker had begun it
+        wait = FIRST_WAIT_SECONDS
+        while not self._stop.is_set():
+            for group in self._free():
+                for number in group:
+                    if self._left.claim(number, self._worker):
+                        yield number, ""
+                        wait = FIRST_WAIT_SECONDS
+                break  # others have gone on meanwhile
+            else:
+                left_over = self._open()
+                if not left_over:
+                    return
+                if abandoned := self._abandoned(left_over):
+                    yield abandoned
+                else:
+                    self._meanwhile()
+                    self._stop.wait(wait)
+                    wait = min(2 * wait, LONGEST_WAIT_SECONDS)
+
+    def _open(self) -> dict[int, int]:
+        """How often the cells without a result were claimed that were."""
+        claims, finished = self._left.claims(), self._left.finished()
+        return {number: count for number, count in claims.items() if number not in finished}
+
+    def _free(self) -> list[list[int]]:
+        """Cells that nobody has, by their data: first what no worker has begun, for each worker another one first."""
+        known = {*self._left.claims(), *self._left.finished()}
+        free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
+        untouched = [rest for group, rest in free if len(rest) == len(group)]
+        begun = [rest for group, rest in free if 0 < len(rest) < len(group)]
+        turn = int(self._worker) % max(1, len(untouched))
+        return untouched[turn:] + untouched[:turn] + [rest[-1:] for rest in sorted(begun, key=len, reverse=True)]
+
+    def _abandoned(self, claimed: Mapping[int, int]) -> tuple[int, str] | None:
+        for number, claims in claimed.items():
+            if self._left.seems_dead(self._left.holder(number, claims)):
+                if claims >= MOST_LOST:
+                    return number, f"{claims} workers were lost while they ran it; {_more_memory()}"
+                if self._left.claim(number, self._worker, claims):
+                    return number, ""
+        return None
+
+
+class _Processes:
+    """Does the work of cells, one process after another."""
+
+    def __init__(
+        self, run: Callable[[CellProcess], None], seconds: float, stop: threading.Event, meanwhile: Callable[[], None]
+    ) -> None:
+        self._run = run
+        self._seconds = seconds
+        self._stop = stop
+        self._meanwhile = meanwhile
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(PRELOADED))
+
+    def finish(self, told: CellProcess) -> None:
+        """Return when the cell has a result, be it the reason why it has none, or when it is to stop."""
+        died: list[str] = []
+        for restart in range(RESTARTS + 1):
+            is_last = restart == RESTARTS or not in_container()
+            code = self._ended(replace(told, is_last=is_last))
+            if code == 0 or self._stop.is_set():
+                return
+            died.append(_way(code))
+            if code not in DEADLY and code != EXIT_STOPPED:
+                break
+            if restart < RESTARTS:
+                self._stop.wait(WAITS_SECONDS[restart])
+        remedy = _more_memory() if any(way.startswith("was killed") for way in died) else "its log says why"
+        reason = f"its process {' or '.join(dict.fromkeys(died))}{' each time' if len(died) > 1 else ''}; {remedy}"
+        if self._ended(replace(told, failure=reason)) and not self._stop.is_set():
+            raise EaseError(f"{told.cell.name}: {reason}; nor could that be left in {told.place}")
+
+    def _ended(self, told: CellProcess) -> int:
+        """The exit code of a process, negative for a signal."""
+        process = self._context.Process(target=self._run, args=(told,))
+        end = time.monotonic() + self._seconds
+        took_too_long = False
+        with _processes:
+            process.start()
         try:
-            for worker in workers:
-                worker.start()
-            while len(results) < len(cells):
-                number, done = _next(finished, workers)
-                results[number] = done.result
-                on_done(done)
+            while not (connection.wait([process.sentinel], LOOK_SECONDS) or self._stop.is_set() or took_too_long):
+                self._meanwhile()
+                took_too_long = time.monotonic() > end
         finally:
-            for worker in workers:
-                worker.terminate()  # finished cells are stored, journals survive a kill
-            for worker in workers:
-                worker.join()
-            for each in (waiting, finished):
-                each.cancel_join_thread()
-                each.close()
-    return [results[number] for number in range(len(cells))]
+            with _processes:
+                if process.is_alive():
+                    process.kill()  # its journal survives it
+                process.join()
+        return -signal.SIGALRM if took_too_long else process.exitcode or 0
 
 
-def _next(finished: Any, workers: Sequence[BaseProcess]) -> tuple[int, Done]:
-    while True:
-        try:
-            found: tuple[int, Done] = finished.get(timeout=LOOK_SECONDS)
-            return found
-        except queue.Empty:
-            ended = next((worker for worker in workers if worker.exitcode), None)
-            if ended is not None:
-                raise EaseError(
-                    f"a process of the comparison ended by itself (exit code {ended.exitcode}); the same command goes "
-                    "on with what is not finished; with less memory use fewer --jobs"
-                ) from None
+def _way(code: int) -> str:
+    if code == -signal.SIGALRM:
+        return f"took more than {CELL_SECONDS / 3600:.0f} h"
+    if code == EXIT_STOPPED:
+        return "failed for a reason that may pass"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _work(waiting: Any, finished: Any, jobs: int, folder: str) -> None:
-    """A process: its share of the cores; signals are the main process's business."""
-    import torch
-    from tqdm import tqdm
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    tqdm.set_lock(threading.RLock())  # its own is a semaphore that a process which is told to end leaves behind
-    torch.set_num_threads(max(1, available_cores() // jobs))
-    with open_host(patience_seconds=PATIENCE_SECONDS) as host:
-        worker = _CellWorker(host, Path(folder))
-        while (numbered := waiting.get()) is not None:
-            number, cell = numbered
-            finished.put((number, worker.done(cell)))
+def _more_memory() -> str:
+    return "give run_cells more memory" if in_container() else "use fewer --workers, or a machine with more memory"
 
 
-class _CellWorker:
-    """Runs cells, and keeps the artifacts of the last one for the next."""
+class _Folders:
+    """A folder for the artifacts of cells on the same data; that of other data before is removed."""
 
-    def __init__(self, host: Host, folder: Path) -> None:
-        self._host = host
-        self._folder = folder
-        self._shared: tuple[str, float, str, int] | None = None
-        self._at: Workspace | None = None
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._data: object = None
+        self._count = 0
 
-    def done(self, cell: Cell) -> Done:
-        result, kept = attempted(cell, self._workspace(cell), self._host)
-        if result["failure"]:
-            self._at = None  # what it left half made is not for the next one
-        return Done(cell, result, kept=kept)
+    def of(self, cell: Cell) -> Path:
+        if cell.data_and_endpoint != self._data:
+            self._data = cell.data_and_endpoint
+            if self._count:
+                shutil.rmtree(self._root / str(self._count), ignore_errors=True)
+            self._count += 1
+        return self._root / str(self._count)
 
-    def _workspace(self, cell: Cell) -> Workspace:
-        """That of the cell before if it had the same data, so that they need not be made again."""
-        if self._at is None or self._shared != cell.data_and_endpoint:
-            self._shared = cell.data_and_endpoint
-            self._at = Workspace(Path(tempfile.mkdtemp(dir=self._folder)))
-        return self._at
+
+@contextmanager
+def _alive(left: ComparisonStore, worker: str) -> Iterator[None]:
+    """Inside, the worker gives signs of life; a store that fails is noticed by whoever works."""
+    ended = threading.Event()
+
+    def live() -> None:
+        while not ended.wait(BEAT_SECONDS):
+            with suppress(EaseError):
+                left.live(worker)
+
+    left.live(worker)
+    thread = threading.Thread(target=live, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+class _Progress:
+    """How far the comparison is, in a line."""
+
+    def __init__(self, plan: ComparisonPlan, left: ComparisonStore, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._left = left
+        self._say = say
+        self._said = ""
+        self._began = self._told_at = time.monotonic()
+        self._before = len(left.finished())
+
+    def now_and_then(self) -> None:
+        if time.monotonic() > self._told_at + PROGRESS_SECONDS:
+            self.tell()
+
+    def tell(self) -> None:
+        self._told_at = time.monotonic()
+        line = progress_line(
+            self._plan, self._left.finished(), before=self._before, seconds=self._told_at - self._began
+        )
+        if line != self._said:
+            self._said = line
+            self._say(line)
+
+
+def progress_line(plan: ComparisonPlan, finished: Mapping[int, Finished], *, before: int, seconds: float) -> str:
+    """`12 of 30 cells, 2 failed; 41 000 of 96 000 requests; since 01:50 UTC; to go about 18 min`.
+
+    Args:
+        before, seconds: cells that were finished when somebody began to look, and how long ago that was.
+    """
+    done, total = len(finished), len(plan.cells)
+    failed = sum(bool(cell.failure) for cell in finished.values())
+    requests = sum(cell.requests for cell in finished.values())
+    started = plan.started.astimezone()
+    day = f"{started:%d %b} " if (datetime.now(UTC) - plan.started).days else ""
+    parts = [
+        f"{done} of {total} cells{f', {failed} failed' if failed else ''}",
+        f"{grouped(requests)} of {grouped(plan.requests)} requests",
+        f"since {day}{started:%H:%M %Z}",
+    ]
+    if before < done < total:
+        parts.append(f"to go about {_duration(seconds * (total - done) / (done - before))}")
+    return "; ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 1.5 else f"{seconds:.0f} s"

@@ -128,7 +128,7 @@ def test_methods_on_the_same_data_make_it_once(server, table, tmp_path):
 def compare(server, table, tmp_path, *options):
     parameters = [part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     endpoint = ["--llm-base-url", server.base_url, "--llm-model", MODEL, "--task", "table", "--task-uri", str(table)]
-    given = [*parameters, *endpoint, *embedding_endpoint.options(server.embedding), "--jobs", "2", *options]
+    given = [*parameters, *endpoint, *embedding_endpoint.options(server.embedding), "--workers", "2", *options]
     return cli.main(["compare", *given, "--output-dir", str(tmp_path / "out")])
 
 
@@ -163,14 +163,14 @@ def test_ease_compare_leaves_nothing_behind_and_runs_no_module_of_the_working_fo
     monkeypatch.chdir(work)
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr("tempfile.tempdir", None)
-    assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1", "--jobs", "1") == 0
+    assert compare(server, table, tmp_path, "--methods", "zero_shot", "--repeats", "1", "--workers", "1") == 0
     assert list(temporary.iterdir()) == []
 
 
 def test_a_cell_that_fails_is_named_and_stops_no_others(server, table, tmp_path, capsys):
     """The pool has no 40 exemplars, which only the search can tell."""
     methods = "zero_shot, {method: ease, k: 40, pool_size: 0, label: too many}"
-    assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "1", "--jobs", "1") == 2
+    assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "1", "--workers", "1") == 2
     shown = capsys.readouterr()
     assert ", too many, repeat 1: FAILED: k=40 exceeds the pool's 22 exemplars" in shown.out
     assert "1 of 2 runs failed; the same command tries them again" in shown.err
@@ -205,7 +205,7 @@ def test_other_code_is_another_cell(server, table, tmp_path, monkeypatch):
 
 def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
     """Each of the three runs would ask 16 + 20 alone; with equal shares all end, and each asks no more than its own."""
-    methods = ["--methods", "best_of_n", "--repeats", "3", "--jobs", "2"]
+    methods = ["--methods", "best_of_n", "--repeats", "3", "--workers", "2"]
     assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "71") == 2
     refused = capsys.readouterr().err
     assert "max_llm_requests=71 is 23 for each of 3 runs, and table, best_of_n, repeat 1 takes 24" in refused

@@ -1,0 +1,3 @@
+from components.run_cells.component import run_cells
+
+__all__ = ["run_cells"]
