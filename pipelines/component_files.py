@@ -59,16 +59,15 @@ def component_yaml(component: Any, image: str = images.CPU) -> str:
 
 def readme(component: Any) -> str:
     """The README of a component: what its docstring says, its inputs and its outputs."""
-    spec, function = component.component_spec, component.python_func
+    function = component.python_func
+    taken, made = component.component_spec.inputs or {}, component.component_spec.outputs or {}
     said = docstring_parser.parse(function.__doc__)
     described = {each.arg_name: each.description for each in said.params}
     returned = said.returns.description if said.returns else ""
     inputs = [
-        f"| `{name}` | {_type(one)} | {_default(one)} | {_cell(described[name])} |" for name, one in (spec.inputs or {}).items()
+        f"| `{name}` | {_type(one)} | {_default(one)} | {_cell(described[name])} |" for name, one in taken.items()
     ]
-    outputs = [
-        f"| `{name}` | {_type(one)} | {_cell(described.get(name, returned))} |" for name, one in (spec.outputs or {}).items()
-    ]
+    outputs = [f"| `{name}` | {_type(one)} | {_cell(described.get(name, returned))} |" for name, one in made.items()]
     text = [" ".join((each or "").split()) for each in (said.short_description, said.long_description)]
     table = "\n".join(["| Output | Type | What it is |", "|---|---|---|", *outputs]) if outputs else "It has no output."
     return README.format(

@@ -175,8 +175,10 @@ class FileStore:
 
     def find_names(self, folder: str = "") -> list[str]:
         with _named_os_errors(self._path / folder, "cannot be listed"):
-            paths = (self._path / folder).iterdir() if (self._path / folder).is_dir() else ()
-            return sorted(path.name for path in paths if path.is_file() and not IN_THE_MAKING.search(path.name))
+            if not (self._path / folder).is_dir():
+                return []
+            with os.scandir(self._path / folder) as entries:
+                return sorted(each.name for each in entries if each.is_file() and not IN_THE_MAKING.search(each.name))
 
     def walk_names(self) -> list[str]:
         """As of any store, and what a killed writer left half made."""

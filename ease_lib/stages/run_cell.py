@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import sys
 import tempfile
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import connection
 from pathlib import Path
 
 from ease_lib.artifacts import contracts
@@ -21,7 +17,6 @@ from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
 from ease_lib.config.parsing import flat_parameters, parse_parameters
 from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError
-from ease_lib.machine import take_environment
 from ease_lib.notes import Notes
 from ease_lib.running.comparison.cells import attempted, failed
 from ease_lib.running.comparison.comparison_store import ComparisonStore
@@ -63,11 +58,6 @@ def run(told: CellProcess) -> None:
     Raises:
         SystemExit: with `EXIT_STOPPED`, where another attempt may end better.
     """
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process ends it
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    take_environment(told.environment)
-    tempfile.tempdir = None
     _compute_with(told.threads)
     if told.is_task:
         log_to_stderr()
@@ -76,13 +66,6 @@ def run(told: CellProcess) -> None:
     except EaseError as error:
         print_error(error)
         sys.exit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(EXIT_STOPPED)
 
 
 def _compute_with(threads: int) -> None:

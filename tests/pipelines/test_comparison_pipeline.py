@@ -1,4 +1,4 @@
-"""The comparison as Kubeflow runs it: a task for each cell, through kfp.local."""
+"""The comparison as Kubeflow runs it, by tasks that share its cells, through kfp.local."""
 
 import json
 import subprocess
@@ -16,8 +16,9 @@ RUN = """
 import json, sys
 from kfp import local
 from pipelines.comparison_pipeline import comparison_pipeline
+from pipelines.placement import Placement, placed
 local.init(local.SubprocessRunner(use_venv=False), pipeline_root=sys.argv[1], raise_on_error=True)
-print(comparison_pipeline(**json.loads(sys.argv[2])).outputs["results"].path)
+print(placed(comparison_pipeline, Placement(workers=2))(**json.loads(sys.argv[2])).outputs["results"].path)
 """
 SMALL = {
     "pool_size": 12,
@@ -42,7 +43,7 @@ def run(tmp_path, arguments):
 
 
 @pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/stages")
-def test_every_cell_is_a_task_and_the_report_has_them_all(tmp_path):
+def test_workers_run_every_cell_and_the_report_has_them_all(tmp_path):
     with (
         faulty_endpoint(lambda prompt: "praise" if len(prompt) % 2 else "question") as server,
         embedding_server() as embedding,
@@ -70,4 +71,4 @@ def test_a_comparison_that_cannot_work_ends_in_its_first_task(tmp_path):
     finished = run(tmp_path, {"methods": "greedy", "repeats": 1, "store_uri": str(tmp_path / "store")})
     assert finished.returncode != 0
     assert "method=greedy is not one of adaptive" in finished.stdout + finished.stderr
-    assert "'run-cell'" not in finished.stdout + finished.stderr
+    assert "'run-cells'" not in finished.stdout + finished.stderr

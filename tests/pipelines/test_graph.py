@@ -180,14 +180,17 @@ def test_every_component_gets_its_own_parameters_as_a_struct(spec):
         assert inputs["parameters"]["parameterType"] == "STRUCT"
 
 
-def test_the_cells_of_a_comparison_are_structs(comparison_spec):
-    """A list of anything else reaches the loop as text on a cluster (kfp.local hides it)."""
-    assert comparison_spec["components"]["comp-run-cell"]["inputDefinitions"]["parameters"]["cell"] == {
-        "description": "The place of the plan, and a number in it, as plan_comparison lists them.",
-        "parameterType": "STRUCT",
-    }
-    loop = comparison_spec["components"]["comp-for-loop-1"]["inputDefinitions"]["parameters"]
-    assert [each["parameterType"] for name, each in loop.items() if name.endswith("loop-item")] == ["STRUCT"]
+@pytest.mark.parametrize("workers", [1, 8, 12])
+def test_a_comparison_has_as_many_workers_as_it_was_compiled_for_and_a_report_behind_them(tmp_path, workers):
+    compile_all(tmp_path, Placement(workers=workers))
+    spec = next(yaml.safe_load_all((tmp_path / "comparison_pipeline.yaml").read_text()))
+    tasks = spec["root"]["dag"]["tasks"]
+    running = {name: task for name, task in tasks.items() if name.startswith("run-cells")}
+    assert len(tasks) == workers + 2
+    numbers = [task["inputs"]["parameters"]["worker"]["runtimeValue"]["constant"] for task in running.values()]
+    assert sorted(numbers) == list(range(workers)), "by its number a worker that is tried again finds its cell"
+    assert set(tasks["report-comparison"]["dependentTasks"]) == {"plan-comparison", *running}
+    assert pods(spec) == 1 + 2 * (workers + 2)
 
 
 def test_defaults_of_an_installation_are_those_of_its_form(tmp_path):

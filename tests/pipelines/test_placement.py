@@ -104,7 +104,7 @@ def test_retries_wait_longer_each_time_and_user_errors_are_not_retried(name):
     levels = [spec["root"]["dag"], *(c["dag"] for c in spec["components"].values() if "dag" in c)]
     tasks = {task: body for level in levels for task, body in level["tasks"].items() if "for-loop" not in task}
     for name_of_task, body in tasks.items():
-        needs = NEEDS[name_of_task.replace("-", "_")]
+        needs = NEEDS[re.sub(r"-\d+$", "", name_of_task).replace("-", "_")]
         if not needs.retries:
             assert "retryPolicy" not in body
         else:
@@ -197,6 +197,12 @@ def test_the_task_that_publishes_alone_gets_the_key_that_signs():
 
 def test_every_component_has_a_place():
     assert set(NEEDS) == {component.python_func.__name__ for component in components.ALL}
+
+
+@pytest.mark.parametrize("workers", [0, 13])
+def test_too_few_and_too_many_workers_are_refused(workers):
+    with pytest.raises(ConfigError, match=f"--workers {workers} is not from 1 to 12; each takes cell after cell"):
+        Placement(workers=workers)
 
 
 @pytest.mark.parametrize("shards", [0, 1001])

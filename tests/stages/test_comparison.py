@@ -7,15 +7,13 @@ import pytest
 
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
-from ease_lib.config.comparison import MOST_CELLS
-from ease_lib.errors import EaseError
-from ease_lib.running.run_context import LAST_ATTEMPT
+from ease_lib.errors import StoreError
+from ease_lib.running.comparison.comparison_store import ComparisonStore
+from ease_lib.running.run_context import RUN_ID
 from ease_lib.running.stage import LocalArtifact
 from ease_lib.stages import plan_comparison, report_comparison, run_cell
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
-ROOM_FOR_ONE_ARGUMENT = 131_072
-"""Bytes that Linux gives an argument of a program; Kubeflow puts all inputs of a task into one."""
 SMALL = {"pool_size": 12, "validation_size": 8, "test_size": 4, "budget": 3, "k": 2, "llm_model": MODEL}
 
 
@@ -34,12 +32,15 @@ class Comparison:
         return LocalArtifact(str(self.folder / name))
 
     def planned(self):
-        return plan_comparison.execute(self.form, self.plan)
+        self.place = plan_comparison.execute(self.form, self.plan)
+        return self.place
 
-    def run(self, cell):
-        result = self.artifact(f"cells/{cell['number']}")
-        assert run_cell.execute(cell, result) == cell["number"]
-        return read_document(Path(result.path), contracts.COMPARISON_CELL)
+    @property
+    def left(self):
+        return ComparisonStore.at(self.place)
+
+    def work(self, worker=0):
+        run_cell.execute(worker, self.place)
 
     def reported(self):
         made = [self.artifact(name) for name in ("page", "results", "lineage", "chain")]
@@ -53,17 +54,11 @@ def endpoint():
         yield server.base_url
 
 
-def test_the_report_has_what_the_cells_left_and_names_those_that_left_nothing(tmp_path, endpoint):
+def test_the_report_has_what_the_workers_left_and_each_cell_has_its_record(tmp_path, endpoint):
     comparison = Comparison(tmp_path, endpoint)
-    first, second = comparison.planned()
-    comparison.run(first)
-    text = comparison.reported()
-    assert "zero_shot" in text
-    assert report_comparison.LEFT_NOTHING in text
-    dashboard = (tmp_path / "chain").read_text()
-    assert "1 of 2 runs failed and are missing here." in dashboard
-    comparison.run(second)
-    assert report_comparison.LEFT_NOTHING not in comparison.reported()
+    comparison.planned()
+    comparison.work()
+    assert "zero_shot" in comparison.reported()
     dashboard = (tmp_path / "chain").read_text()
     assert dashboard.startswith(("## No method is shown", "## `No method is shown")), (
         "what one looks for needs no click"
@@ -72,59 +67,70 @@ def test_the_report_has_what_the_cells_left_and_names_those_that_left_nothing(tm
     record = json.loads((tmp_path / "lineage" / "report_comparison.json").read_text())
     assert [part["name"] for part in record["inputs"]] == ["plan", "cells[0]", "cells[1]"]
     assert all(part["record_sha256"] for part in record["inputs"])
+    for part in record["inputs"][1:]:
+        of_cell = json.loads(Path(part["record"]).read_text())
+        assert (of_cell["stage"], of_cell["state"]) == ("run_cell", "complete")
+        assert of_cell["outputs"][0]["uri"] == part["uri"]
+        assert read_document(Path(part["uri"]), contracts.COMPARISON_CELL)["failure"] == ""
 
 
-def test_a_cell_whose_process_is_killed_each_time_is_a_result_and_not_the_end_of_the_comparison(
+def test_a_cell_without_a_result_fails_the_report_by_its_name(tmp_path, endpoint, capsys):
+    comparison = Comparison(tmp_path, endpoint)
+    comparison.planned()
+    with pytest.raises(SystemExit):
+        comparison.reported()
+    assert (
+        "error: customer_feedback, best_of_n, repeat 1; customer_feedback, zero_shot, repeat 1 left no result in"
+        in (capsys.readouterr().err)
+    )
+
+
+def test_a_cell_that_fails_is_in_the_report_with_its_reason(tmp_path, endpoint, capsys):
+    methods = "zero_shot, {method: ease, k: 240, pool_size: 0, label: too many}"
+    comparison = Comparison(tmp_path, endpoint, methods=methods)
+    comparison.planned()
+    comparison.work()
+    said = capsys.readouterr().err
+    assert "[ease] customer_feedback, too many, repeat 1: FAILED: " in said
+    assert "[ease] 2 of 2 cells, 1 failed; " in said
+    assert "1 of 2 runs failed" in comparison.reported() + (tmp_path / "chain").read_text()
+
+
+def test_a_worker_says_each_cell_by_its_name_and_how_far_all_are(tmp_path, endpoint, capsys):
+    comparison = Comparison(tmp_path, endpoint)
+    comparison.planned()
+    comparison.work()
+    said = capsys.readouterr().err
+    assert "[ease] customer_feedback, best_of_n, repeat 1: " in said
+    assert "[ease] 1 of 2 cells; " in said
+    assert "[ease] 2 of 2 cells; " in said
+
+
+def test_a_worker_that_finds_nothing_left_ends_at_once_and_a_second_comparison_asks_nothing(
     tmp_path, endpoint, monkeypatch
 ):
     comparison = Comparison(tmp_path, endpoint)
-    first, second = comparison.planned()
-    comparison.run(first)
-    monkeypatch.setenv(LAST_ATTEMPT, "was killed by SIGKILL")
-    assert comparison.run(second)["failure"].startswith("its process was killed by SIGKILL each time")
-    assert "was killed by SIGKILL" in comparison.reported()
-
-
-def test_what_a_cell_has_left_is_not_lost_to_a_later_attempt_that_is_killed(tmp_path, endpoint, monkeypatch):
-    comparison = Comparison(tmp_path, endpoint)
-    first, _ = comparison.planned()
-    measured = comparison.run(first)
-    monkeypatch.setenv(LAST_ATTEMPT, "was killed by SIGKILL")
-    assert comparison.run(first) == measured
-
-
-def test_a_cell_that_was_killed_among_other_things_is_tried_again(tmp_path, endpoint, monkeypatch):
-    comparison = Comparison(tmp_path, endpoint)
-    first, _ = comparison.planned()
-    monkeypatch.setenv(LAST_ATTEMPT, "failed for a reason that may pass or was killed by SIGKILL")
-    assert comparison.run(first)["failure"] == ""
-
-
-def test_a_cell_whose_endpoint_stays_away_is_a_result_at_the_last_attempt(tmp_path, endpoint, monkeypatch):
-    comparison = Comparison(tmp_path, endpoint, parameters=json.dumps({**SMALL, "llm_deadline_seconds": 1}))
-    first, _ = comparison.planned()
-    plan = json.loads(Path(comparison.plan.path).read_text())
-    plan["cells"][0]["parameters"]["llm_base_url"] = "http://127.0.0.1:9/v1"
-    (Path(first["place"]) / "plan.json").write_text(json.dumps(plan))
-    monkeypatch.setenv("EASE_IMAGE", "cpu:1")
-    with pytest.raises(SystemExit):
-        comparison.run(first)
-    monkeypatch.setenv(LAST_ATTEMPT, "failed for a reason that may pass")
-    assert "127.0.0.1:9" in comparison.run(first)["failure"]
-
-
-def test_as_many_cells_as_are_allowed_fit_into_what_tasks_are_handed(tmp_path, endpoint):
-    """The numbers of all cells, which the report waits for; and one cell, which is told place and number."""
-    comparison = Comparison(tmp_path, endpoint)
-    cells = comparison.planned()
-    assert set(cells[0]) == {"place", "number"}
-    assert len(json.dumps(list(range(MOST_CELLS)))) < ROOM_FOR_ONE_ARGUMENT / 10
+    comparison.planned()
+    comparison.work()
+    comparison.work(1)
+    again = Comparison(tmp_path, endpoint)
+    monkeypatch.setenv(RUN_ID, "another run")
+    again.planned()
+    again.work()
+    assert [cell.kept for cell in again.left.finished().values()] == [True, True]
 
 
 def test_a_plan_that_has_gone_is_said(tmp_path, endpoint, capsys):
     comparison = Comparison(tmp_path, endpoint)
-    first, _ = comparison.planned()
-    (Path(first["place"]) / "plan.json").unlink()
-    with pytest.raises((SystemExit, EaseError)):
-        comparison.run(first)
+    place = comparison.planned()
+    (Path(place) / "plan.json").unlink()
+    with pytest.raises((SystemExit, StoreError)):
+        comparison.work()
     assert "plan.json, the plan of this comparison, is not there; begin it again" in capsys.readouterr().err
+
+
+def test_workers_are_told_a_place_and_tasks_hand_nothing_else_on(tmp_path, endpoint):
+    """All inputs of a task are one argument of a program, which has 128 KiB."""
+    comparison = Comparison(tmp_path, endpoint, repeats=30)
+    assert comparison.planned().startswith(str(tmp_path / "store" / "comparisons"))
+    assert comparison.left.plan().cells[59].repeat == 29

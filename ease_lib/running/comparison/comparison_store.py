@@ -193,10 +193,13 @@ class ComparisonStore:
         if before and json.loads(before)["failure"]:
             self.store.swap(place, encoded, before)
 
+    def finished_numbers(self) -> set[int]:
+        """Of all cells that have a result."""
+        return {int(name.removesuffix(".json")) for name in self.store.find_names(FINISHED)}
+
     def finished(self) -> dict[int, Finished]:
         """All cells that have a result, by number."""
-        numbers = (int(name.removesuffix(".json")) for name in self.store.find_names(FINISHED))
-        missing = {_finished(number): number for number in numbers if number not in self._finished}
+        missing = {_finished(number): number for number in self.finished_numbers() - self._finished.keys()}
         for name, content in read_all(self.store, missing).items():
             self._finished[missing[name]] = Finished(**json.loads(content or b"{}"))
         return self._finished

@@ -11,8 +11,10 @@ journal what was answered. A worker that dies leaves its cell to the others, whi
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +26,7 @@ from pathlib import Path
 
 from ease_lib.config.comparison import Cell
 from ease_lib.errors import EXIT_STOPPED, EaseError
-from ease_lib.machine import child_environment
+from ease_lib.machine import child_environment, take_environment
 from ease_lib.running.comparison.comparison_store import (
     BEAT_SECONDS,
     MOST_LOST,
@@ -166,12 +168,12 @@ class _Queue:
 
     def _open(self) -> dict[int, int]:
         """How often the cells without a result were claimed that were."""
-        claims, finished = self._left.claims(), self._left.finished()
+        claims, finished = self._left.claims(), self._left.finished_numbers()
         return {number: count for number, count in claims.items() if number not in finished}
 
     def _free(self) -> list[list[int]]:
         """Cells that nobody has, by their data: first what no worker has begun, for each worker another one first."""
-        known = {*self._left.claims(), *self._left.finished()}
+        known = {*self._left.claims(), *self._left.finished_numbers()}
         free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
         untouched = [rest for group, rest in free if len(rest) == len(group)]
         begun = [rest for group, rest in free if 0 < len(rest) < len(group)]
@@ -221,7 +223,7 @@ class _Processes:
 
     def _ended(self, told: CellProcess) -> int:
         """The exit code of a process, negative for a signal."""
-        process = self._context.Process(target=self._run, args=(told,))
+        process = self._context.Process(target=_process, args=(self._run, told))
         end = time.monotonic() + self._seconds
         took_too_long = False
         with _processes:
@@ -236,6 +238,23 @@ class _Processes:
                     process.kill()  # its journal survives it
                 process.join()
         return -signal.SIGALRM if took_too_long else process.exitcode or 0
+
+
+def _process(run: Callable[[CellProcess], None], told: CellProcess) -> None:
+    """What is done in the process of a cell."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    take_environment(told.environment)
+    tempfile.tempdir = None  # that of the environment
+    run(told)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(EXIT_STOPPED)
 
 
 def _way(code: int) -> str:
