@@ -183,8 +183,7 @@ def test_every_component_gets_its_own_parameters_as_a_struct(spec):
 def test_the_cells_of_a_comparison_are_structs(comparison_spec):
     """A list of anything else reaches the loop as text on a cluster (kfp.local hides it)."""
     assert comparison_spec["components"]["comp-run-cell"]["inputDefinitions"]["parameters"]["cell"] == {
-        "description": "The place of the plan, and a number in it, as plan_comparison lists them.",
-        "parameterType": "STRUCT",
+        "parameterType": "STRUCT"
     }
     loop = comparison_spec["components"]["comp-for-loop-1"]["inputDefinitions"]["parameters"]
     assert [each["parameterType"] for name, each in loop.items() if name.endswith("loop-item")] == ["STRUCT"]
