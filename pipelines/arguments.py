@@ -41,6 +41,9 @@ READ_ONLY_PATHS = (
 )
 """Parameters that may name a file or folder of this machine."""
 WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
+MOST_BYTES = 20_000
+"""Of a run's arguments as Kubeflow writes them: into one argument of a program, which may have 128 KiB, and fifteen
+times into the run's workflow, which may have 1 MiB (`tests/pipelines/test_workflow_size.py`)."""
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -98,6 +101,9 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
     if pipeline == COMPARISON:
         cells = plan(merged)
         check_for_cluster(cells)
+        from ease_lib.stages.plan_comparison import with_shares  # loads the search, which few commands need
+
+        with_shares(cells)
         fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
     else:
         runs = [parse_parameters(merged)]
@@ -109,7 +115,8 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
 def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value]) -> None:
     """
     Raises:
-        ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder.
+        ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder; and where
+            the values are too long.
     """
     problems = [problem for run in runs for problem in _of_this_machine(run)]
     problems += [
@@ -117,8 +124,28 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value]) -> 
         for name, value in fields.items()
         if PLACEHOLDER in str(value)
     ]
+    problems += _too_long(fields)
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
+
+
+def written_bytes(arguments: Mapping[str, Value]) -> int:
+    """Length of arguments as Kubeflow writes them: JSON in JSON in JSON, where a quote in a text has 8 bytes."""
+    text: object = dict(arguments)
+    for _ in range(3):
+        text = json.dumps(text, ensure_ascii=False)
+    return len(str(text).encode())
+
+
+def _too_long(fields: Mapping[str, Value]) -> Iterator[str]:
+    written = written_bytes(fields)
+    if written > MOST_BYTES:
+        longest = max(fields, key=lambda name: written_bytes({name: fields[name]}))
+        yield (
+            f"the parameters have {written:,} bytes as Kubeflow writes them, most of them in {longest}, and may have "
+            f"{MOST_BYTES:,}: they must fit into one argument of a program; put a long prompt, baseline, judge_rubric "
+            "or list of instructions into a file and name it s3://... (instructions by instructions_uri)"
+        )
 
 
 def _of_this_machine(parameters: Parameters) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pipelines.comparison_pipeline import comparison_pipeline
 from pipelines.component_files import component_files, component_yaml
 from pipelines.ease_pipeline import ease_pipeline
 from pipelines.native_objects import native_objects
-from pipelines.placement import Placement, placed
+from pipelines.placement import MOST_SHARDS, Placement, placed
 
 COMPILED = {"ease_pipeline.yaml": ease_pipeline, "comparison_pipeline.yaml": comparison_pipeline}
 FOLDER = Path(__file__).parent / "compiled"
@@ -83,7 +83,8 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=default.shards,
         metavar="N",
-        help="rank a large pool in so many parts side by side before the prefilter (default: %(default)s)",
+        help=f"rank a large pool in so many parts side by side before the prefilter, at most {MOST_SHARDS} "
+        "(default: %(default)s)",
     )
     options.add_argument(
         "--workers",
@@ -112,9 +113,15 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
 
 
 def placement_of(arguments: argparse.Namespace) -> Placement:
-    """The options as given; what is no option keeps its default."""
+    """The options as given, with no more shards than there is room for; what is no option keeps its default."""
     given = {field.name for field in dataclasses.fields(Placement)} & set(vars(arguments))
-    return Placement(**{name: getattr(arguments, name) for name in given})
+    options = {name: getattr(arguments, name) for name in given}
+    if options.get("shards", 1) > MOST_SHARDS:
+        print(
+            f"--shards {options['shards']}: a run's workflow has room for {MOST_SHARDS}, which are larger; taking these"
+        )
+        options["shards"] = MOST_SHARDS
+    return Placement(**options)
 
 
 def compile_all(

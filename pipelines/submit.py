@@ -49,6 +49,12 @@ LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
 MOST_MISSED = 2
 """Looks in a row at which its log could not be read, after which where it can be is said, once."""
+_TOO_LONG = (
+    "the parameters are too long for one argument of a program: put long values into files and name them s3://..."
+)
+_NO_REASON = f"Kubeflow names no task and no error; most likely {_TOO_LONG}"
+_NO_CONFIG_MAP = "configmaps is forbidden"
+"""Argo's words where an argument is too long: it would put that into a ConfigMap, and Kubeflow gives it no right to."""
 RUN = "run"
 MOST_SHOWN = 300
 """Characters of a log's last line."""
@@ -315,9 +321,12 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
         log = cluster.log(run.run_id, pod) or ""
         own = "; ".join(_lines(log, ERROR_PREFIX))
         printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
-        said = Failure(
-            own or f"{pod.message or 'no message'}{printed}", is_mistake=bool(own) and MAY_SUCCEED not in log
-        )
+        if _NO_CONFIG_MAP in pod.message:
+            said = Failure(f"{_TOO_LONG} (Argo: {pod.message})", is_mistake=True)
+        else:
+            said = Failure(
+                own or f"{pod.message or 'no message'}{printed}", is_mistake=bool(own) and MAY_SUCCEED not in log
+            )
         found.setdefault(pod.title, []).append(said)
         failed.discard(pod.task)
     first = {title: said[0]._replace(text=said[0].text + _more(len(said) - 1)) for title, said in found.items()}
@@ -414,6 +423,8 @@ def _print_end(run: V2beta1Run, said: Mapping[str, Failure], link: str, timeout_
         return 0
     if not said and run.error and run.error.message:
         said = {RUN: Failure(run.error.message)}
+    elif not said and run.state == "FAILED":
+        said = {RUN: Failure(_NO_REASON)}
     lines = [f"run {run.state}{took}", *(f"- {task}: {failure.text}" for task, failure in said.items())]
     print("\n".join([*lines, f"logs and artifacts: {link}"]), file=sys.stderr)
     return EXIT_FAILED

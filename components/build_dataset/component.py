@@ -91,7 +91,7 @@ def build_dataset(
         run_name: Name of the run in the dashboard.
 
     Returns:
-        For each later component the parameters that it reads, checked and complete.
+        For each later component the parameters that it reads, checked; what is missing is at its default.
     """
     form = {name: value for name, value in locals().items() if isinstance(value, str | int | float)}
     from ease_lib.running.supervision import supervised

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from ease_lib.artifacts.store import PATIENCE_SECONDS
-from ease_lib.config.parsing import checked_values, parse_parameter_text, read_by
+from ease_lib.config.parsing import changed_parameters, checked_values, parse_parameter_text, read_by
 from ease_lib.config.sections import Parameters
 from ease_lib.running.graph import CHECK, stages_of
 from ease_lib.running.run import Run, open_host, open_run, run_of
@@ -35,7 +35,8 @@ class Doing(Protocol):
 
 
 class CheckedParameters(NamedTuple):
-    """What `build_dataset` hands to the later components: the parameters that each reads, checked and complete."""
+    """What `build_dataset` hands to the later components: the parameters that each reads, checked, unless at their
+    defaults."""
 
     for_prefilter: dict[str, Any]
     for_embed: dict[str, Any]
@@ -98,8 +99,12 @@ def show(metrics: MetricsArtifact, confusion: ConfusionArtifact, *reports: Stage
 
 
 def _passed(component: str, parameters: Parameters) -> dict[str, Any]:
+    """What the component reads, without what is at its default: Kubeflow keeps six copies of it."""
     configs = [stage.module.Config for stage in stages_of(component) if stage is not CHECK]
-    return dict(read_by(configs, parameters))
+    changed = changed_parameters(parameters)
+    return {
+        name: value for name, value in read_by(configs, parameters).items() if name in changed or name == "lineage_uri"
+    }
 
 
 def _doing(values: Mapping[str, object], run: Run, lineage: Artifact) -> Doing:

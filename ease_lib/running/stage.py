@@ -184,10 +184,9 @@ def recorded(
     assert attempt is not None
     link = attempt.link or (record.uri if record else "")
     for output, part in zip(made, attempt.outputs, strict=True):
-        output.metadata.update(_shown(part), record=link, record_sha256=attempt.sha256, image=run.host.context.image)
+        output.metadata.update(shown(part, link, attempt.sha256))
     if record:
         output_path(record.path).write_bytes(attempt.content)
-        record.metadata.update(record=link, record_sha256=attempt.sha256)
     if chain:
         write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
 
@@ -252,9 +251,13 @@ def paths_of(artifacts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shown(part: Record) -> dict[str, Any]:
-    """What the dashboard shows of an artifact."""
-    return {name: part[name] for name in ("contract", "sha256", "bytes", "rows", "schema_sha256") if name in part}
+def shown(part: Record, record: str, record_sha256: str) -> dict[str, Any]:
+    """What the dashboard shows of an artifact, and the next stage reads: where its record lies, which says the rest.
+
+    Kubeflow hands it to every task that reads the artifact, in six copies.
+    """
+    rows = {"rows": part["rows"]} if "rows" in part else {}
+    return {**rows, "record": record, "record_sha256": record_sha256}
 
 
 @contextmanager

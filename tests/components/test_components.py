@@ -115,7 +115,7 @@ def test_the_first_component_hands_each_later_one_the_parameters_that_it_reads(b
     assert begun.passed.for_prefilter["retained"] == SMALL["retained"]
     assert "retained" not in begun.passed.for_optimize
     assert begun.passed.for_optimize["budget"] == SMALL["budget"]
-    assert "publish_uri" in begun.passed.for_evaluate
+    assert "publish_uri" not in begun.passed.for_evaluate, "it is at its default"
     for values in begun.passed:
         assert json.loads(json.dumps(values)) == values
         assert len(values) < 70
@@ -142,9 +142,9 @@ def test_the_prefilter_ranks_by_itself_what_shards_would_rank(begun):
     assert verify(chain).problems == ()
 
 
-def test_the_dashboard_shows_of_an_artifact_its_contract_digest_and_record(begun):
+def test_the_dashboard_shows_of_an_artifact_its_rows_and_record_which_says_the_rest(begun):
     shown = json.loads(begun.metadata["build-dataset/pool"])
-    assert {"contract", "sha256", "bytes", "rows", "record", "record_sha256"} <= set(shown)
+    assert set(shown) == {"rows", "record", "record_sha256"}
     assert all(isinstance(value, str | int | float) for value in shown.values())
 
 

@@ -12,8 +12,9 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 import components
 from ease_lib.errors import ConfigError
+from pipelines.__main__ import main
 from pipelines.compilation import COMPILED, FOLDER, compile_all
-from pipelines.placement import NEEDS, SIGNING_KEYS, Placement, place
+from pipelines.placement import MOST_SHARDS, NEEDS, SIGNING_KEYS, Placement, place
 
 pytestmark = pytest.mark.rooms("pipelines", "components", "ease_lib/running", "ease_lib/config")
 DIGEST = "@sha256:" + "a" * 64
@@ -205,7 +206,13 @@ def test_too_few_and_too_many_workers_are_refused(workers):
         Placement(workers=workers)
 
 
-@pytest.mark.parametrize("shards", [0, 1001])
+@pytest.mark.parametrize("shards", [0, MOST_SHARDS + 1])
 def test_too_few_and_too_many_shards_are_refused(shards):
-    with pytest.raises(ConfigError, match=f"--shards {shards} is not from 1 to 1000"):
+    with pytest.raises(ConfigError, match=f"--shards {shards} is not from 1 to {MOST_SHARDS}"):
         Placement(shards=shards)
+
+
+def test_of_too_many_shards_as_many_are_compiled_as_have_room(tmp_path, capsys):
+    assert main(["compile", "--shards", "1000", "--output-dir", str(tmp_path)]) == 0
+    assert "--shards 1000: a run's workflow has room for 4, which are larger; taking these" in capsys.readouterr().out
+    assert "raw: '[0, 1, 2, 3]'" in " ".join((tmp_path / "ease_pipeline.yaml").read_text().split()).replace('"', "'")

@@ -19,7 +19,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.running.stage import EXIT_STOPPED
 from pipelines import submit
 from pipelines.__main__ import main
-from pipelines.arguments import assignments
+from pipelines.arguments import assignments, written_bytes
 from pipelines.cluster import connect, read_package
 from pipelines.workflow import Workflow
 from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
@@ -211,6 +211,10 @@ def test_a_failed_run_ends_with_1_and_what_its_task_said(server, capsys):
     [
         (frame("FAILED", "out of quota"), "run FAILED after 2 min 5 s\n- run: out of quota\n"),
         (frame("FAILED", embed="FAILED"), "- embed: no message\n"),
+        (
+            frame("FAILED"),
+            "- run: Kubeflow names no task and no error; most likely the parameters are too long for one",
+        ),
         (frame("CANCELED"), "run CANCELED\n"),
     ],
 )
@@ -380,9 +384,12 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
         ),
         (
             ["methods=ease, best_of_n"],
-            "a comparison in a pipeline needs store_uri, where its cells",
+            "a comparison in a pipeline needs store_uri, where its workers",
         ),
-        (["methods=ease", "repeats=601", "store_uri=s3://b/x"], "601 cells are more than the 600 that one run"),
+        (
+            ["methods=ease, best_of_n", "repeats=2", "max_llm_requests=400", "store_uri=s3://b/x"],
+            "max_llm_requests=400 is 100 for each of 4 runs, and customer_feedback, ease, repeat 1 takes",
+        ),
         (
             ["baseline={{$.inputs.parameters['k']}} {input}"],
             "advanced holds {{, where Kubeflow puts values of its own",
@@ -460,6 +467,31 @@ def test_a_driver_that_failed_is_named_with_its_message_and_the_end_of_its_log(e
     assert submitted(either, "--wait") == 1
     said = "- root (driver): main: Error (exit code 1); it ends with 'F1125 KFP driver: connection refused'\n"
     assert said in capsys.readouterr().err
+
+
+def test_parameters_that_are_too_long_for_an_argument_are_named_and_not_tried_again(server, capsys):
+    """Argo's message as a cluster gave it, for 140 KB of `advanced`."""
+    forbidden = (
+        'configmaps is forbidden: User "system:serviceaccount:kubeflow:argo" cannot create resource "configmaps"'
+    )
+    server.script.frames = [frame("FAILED", root_driver=("FAILED", forbidden))]
+    assert submitted(server, "--wait", "--retries", "3") == 1
+    remedy = "put long values into files and name them s3://..."
+    assert f"for one argument of a program: {remedy} (Argo: {forbidden})\n" in capsys.readouterr().err
+    assert not any(sent.endswith(":retry") for sent in server.script.sent())
+
+
+@pytest.mark.parametrize("length", [20_000, 140_000])
+def test_parameters_that_would_not_fit_into_an_argument_are_refused_before_anything_is_sent(server, capsys, length):
+    assert submitted(server, "--set", f"prompt={'x' * length}") == 2
+    err = in_one_line(capsys.readouterr().err)
+    assert re.search(r"the parameters have \d+,\d{3} bytes as Kubeflow writes them, most of them in advanced", err)
+    assert "may have 20,000: they must fit into one argument of a program; put a long prompt" in err
+    assert server.script.requests == []
+
+
+def test_a_quote_counts_as_kubeflow_escapes_it():
+    assert written_bytes({"advanced": '"' * 1000}) - written_bytes({"advanced": "x" * 1000}) == 7000
 
 
 def test_in_a_namespace_of_ones_own_the_dashboard_is_asked_for_that(server, capsys):
