@@ -9,16 +9,19 @@ import argparse
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kfp_server_api import V2beta1Run
 
+from ease_lib.artifacts.store import open_file
 from ease_lib.config.parsing import Value
-from ease_lib.errors import EXIT_STOPPED, ConfigError
-from ease_lib.running.log import ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, RESULT
+from ease_lib.errors import EXIT_STOPPED, ConfigError, EaseError
+from ease_lib.running.log import CELL_DONE, CELLS_DONE, ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, RESULT
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -29,7 +32,7 @@ from pipelines.cluster import (
     connect,
     read_package,
 )
-from pipelines.workflow import Task, last_failures
+from pipelines.workflow import Pod, Task, Workflow, last_failures
 
 COMPILED = Path(__file__).parent / "compiled"
 PACKAGE, COMPARISON_PACKAGE = COMPILED / "ease_pipeline.yaml", COMPILED / "comparison_pipeline.yaml"
@@ -58,8 +61,16 @@ _NO_CONFIG_MAP = "configmaps is forbidden"
 RUN = "run"
 MOST_SHOWN = 300
 """Characters of a log's last line."""
+MOST_LINES = 5
+"""Of the errors with which a log ends."""
 KUBEFLOW = "kubeflow"
-SEARCH, LAST = "optimize", "evaluate"
+SEARCH, WORKER = "optimize", "run-cells"
+LAST = ("evaluate", "report-comparison")
+_HIDDEN = (
+    "Kubeflow tells no more of this run's tasks, for its workflow has more than 1 MiB; how it ends is told, and what "
+    "the tasks known so far print"
+)
+_NO_MESSAGE = "no message; see its log"
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -138,13 +149,25 @@ def retry(options: argparse.Namespace) -> int:
         print(f"run {options.run_id} is {run.state}: there is nothing to begin again", flush=True)
         return 0
     tasks = task_names(cluster.spec_of(run))
+    known = _states(_tasks(cluster, run, tasks))
     _begin_again(cluster, options.run_id)
     print(f"run {options.run_id} begins again", flush=True)
-    return _followed(cluster, options.run_id, tasks, options)
+    return _followed(cluster, options.run_id, tasks, options, known)
 
 
-def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: argparse.Namespace) -> int:
-    """Print the run's link and, where asked for, follow it to its end; the exit code."""
+def _followed(
+    cluster: Cluster,
+    run_id: str,
+    tasks: frozenset[str],
+    options: argparse.Namespace,
+    known: dict[str, str] | None = None,
+) -> int:
+    """Print the run's link and, where asked for, follow it to its end; the exit code.
+
+    Args:
+        known: as of `follow`.
+    """
+    known = {} if known is None else known
     link = cluster.run_link(run_id)
     print(link, flush=True)
     if not options.wait:
@@ -152,7 +175,7 @@ def _followed(cluster: Cluster, run_id: str, tasks: frozenset[str], options: arg
     try:
         for tries in range(options.retries + 1):
             try:
-                ended = follow(cluster, run_id, tasks, timeout_seconds=options.timeout)
+                ended = follow(cluster, run_id, tasks, known=known, timeout_seconds=options.timeout)
                 said = failures(cluster, ended, tasks)
             except ClusterError as error:
                 raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
@@ -178,20 +201,20 @@ def _begin_again(cluster: Cluster, run_id: str) -> None:
     """
     for pause in (*RETRY_PAUSES, None):
         try:
-            return cluster.retry_run(run_id)
+            cluster.retry_run(run_id)
+            return
         except ClusterError as error:
             if error.status not in (400, 409) and error.status < 500:
                 raise  # it is about the request, not about the run
             may_pass = error.status != 400 and not _TOO_LARGE.search(str(error))
             if may_pass and cluster.run(run_id).state not in ENDED:
-                return None  # it was begun all the same
+                return  # it was begun all the same
             if pause is None or not may_pass:
                 raise ClusterError(
                     f"{error}; submit the run again with the same store_uri: what is answered is not asked again",
                     status=error.status,
                 ) from error
         time.sleep(pause)
-    return None
 
 
 def start_run(
@@ -210,70 +233,116 @@ def start_run(
     )
 
 
-def follow(cluster: Cluster, run_id: str, tasks: frozenset[str], *, timeout_seconds: float | None = None) -> V2beta1Run:
-    """Print each change of state of the run and its tasks, and how far the search is, until the run ends or time is up.
+def follow(
+    cluster: Cluster,
+    run_id: str,
+    tasks: frozenset[str],
+    *,
+    known: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
+) -> V2beta1Run:
+    """Print each change of state of the run and its tasks, and how far it is, until the run ends or time is up.
 
     An API that cannot be reached is asked again for `PATIENCE_SECONDS`, since a long run outlives port-forwards and
     restarts of the API server.
 
+    Args:
+        known: states that need not be printed, by the names of tasks; kept up to date.
+
     Returns:
         The run as it was seen last; its state is not one of `ENDED` when time was up.
     """
-    seen: dict[str, str] = {}
+    seen: dict[str, str] = {} if known is None else known
     start = changed = time.monotonic()
-    search = _SearchLog(cluster, run_id)
-    told_still = False
+    logs = _Logs(cluster, run_id)
+    told_still = told_hidden = False
     left = float("inf") if timeout_seconds is None else timeout_seconds
     while True:
         run = _patiently(lambda: cluster.run(run_id), min(left, PATIENCE_SECONDS))
-        before, found = dict(seen), _tasks(cluster, run, tasks)
-        for task in found:
-            if seen.get(task.identity) != task.state:
-                seen[task.identity] = task.state
-                _say(f"{task.name:<24}{task.state}")
-        if seen != before or search.tell(found):
+        found = _tasks(cluster, run, tasks)
+        news = {name: state for name, state in _states(found).items() if seen.get(name) != state}
+        for name, state in news.items():
+            _say(f"{name:<24}{state}")
+        seen |= news
+        if logs.tell(found) or news:
             changed, told_still = time.monotonic(), False
-        elif not told_still and time.monotonic() - changed > STILL_SECONDS and run.state not in ENDED:
-            told_still = True
-            _say(_where_to_look(cluster, run))
+        elif not (told_still or told_hidden) and time.monotonic() - changed > STILL_SECONDS and run.state not in ENDED:
+            workflow = cluster.workflow(run_id)
+            told_still, told_hidden = True, workflow.is_compressed
+            _say(_HIDDEN if told_hidden else _where_to_look(cluster, run, workflow))
         left = float("inf") if timeout_seconds is None else timeout_seconds - (time.monotonic() - start)
         if run.state in ENDED or left <= 0:
+            logs.tell_rest()
             return run
         time.sleep(min(POLL_SECONDS, left))
 
 
-class _SearchLog:
-    """Tells the last line that the running search has printed, now and then."""
+def _states(tasks: Sequence[Task]) -> dict[str, str]:
+    """The state of each task by its name; of several of one name, as in a loop, how many are in which state."""
+    by_name: dict[str, Counter[str]] = {}
+    for task in tasks:
+        by_name.setdefault(task.name, Counter())[task.state] += 1
+    return {
+        name: ", ".join(state if counts.total() == 1 else f"{count} {state}" for state, count in counts.items())
+        for name, counts in by_name.items()
+    }
+
+
+class _Logs:
+    """Tells, now and then, what running tasks have printed: how far a search is, and the cells of a comparison."""
 
     def __init__(self, cluster: Cluster, run_id: str) -> None:
         self._cluster = cluster
         self._run_id = run_id
-        self._told = ""
+        self._pods: dict[str, Pod] = {}
+        self._told: set[str] = set()
         self._looked = -LOG_SECONDS
         self._missed = 0
 
     def tell(self, tasks: Sequence[Task]) -> bool:
         """Whether there was something new."""
-        is_running = any(task.name == SEARCH and task.state == "RUNNING" for task in tasks)
-        if not is_running or self._missed >= MOST_MISSED or time.monotonic() - self._looked < LOG_SECONDS:
+        running = [task.name for task in tasks if _says_how_far(task.name) and task.state == "RUNNING"]
+        if not running or self._missed >= MOST_MISSED or time.monotonic() - self._looked < LOG_SECONDS:
             return False
         self._looked = time.monotonic()
-        pod = self._cluster.workflow(self._run_id).pod_of(SEARCH)
-        if pod and pod.phase != "Running":
-            return False  # it waits for a place
-        said = self._cluster.log(self._run_id, pod) if pod else None
-        if said is None:
-            self._missed += 1
-            if self._missed == MOST_MISSED:
-                _say(_how_to_read_the_log(self._cluster, pod.name if pod else "POD"))
-            return True
-        self._missed = 0
-        lines = _lines(said, LINE_PREFIX)
-        if not lines or lines[-1] == self._told:
-            return False
-        self._told = lines[-1]
-        _say(f"{'':<24}{self._told}")
+        workflow, before = self._cluster.workflow(self._run_id), self._pods
+        if not workflow.is_compressed:
+            self._pods = {pod.name: pod for name in dict.fromkeys(running) if (pod := workflow.pod_of(name))}
+        if self._pods and all(pod.phase != "Running" for pod in self._pods.values()):
+            return False  # they wait for a place
+        logs = self._read(before | self._pods)
+        if any(log is not None for _, log in logs):
+            self._missed = 0
+            return self._say_news(logs)
+        self._missed += 1
+        if self._missed == MOST_MISSED:
+            _say(_how_to_read_the_log(self._cluster, next(iter(self._pods), "POD")))
         return True
+
+    def tell_rest(self) -> None:
+        """The cells that have ended since."""
+        self._say_news(self._read({name: pod for name, pod in self._pods.items() if pod.task != SEARCH}))
+
+    def _read(self, pods: Mapping[str, Pod]) -> list[tuple[Pod, str | None]]:
+        return [(pod, self._cluster.log(self._run_id, pod)) for pod in pods.values()]
+
+    def _say_news(self, logs: Sequence[tuple[Pod, str | None]]) -> bool:
+        said: list[str] = []
+        counts: list[str] = []
+        for pod, log in logs:
+            lines = _lines(log or "", LINE_PREFIX)
+            said += lines[-1:] if pod.task == SEARCH else filter(CELL_DONE.match, lines)
+            counts += filter(CELLS_DONE.match, lines)
+        said += sorted(counts, key=lambda line: int(line.split()[0]))[-1:]
+        news = [line for line in dict.fromkeys(said) if line not in self._told]
+        self._told.update(news)
+        for line in news:
+            _say(f"{'':<24}{line}")
+        return bool(news)
+
+
+def _says_how_far(task: str) -> bool:
+    return task == SEARCH or task.startswith(WORKER)
 
 
 def _say(text: str) -> None:
@@ -287,16 +356,23 @@ def _how_to_read_the_log(cluster: Cluster, pod: str) -> str:
     )
 
 
-def _where_to_look(cluster: Cluster, run: V2beta1Run) -> str:
+def _where_to_look(cluster: Cluster, run: V2beta1Run, workflow: Workflow) -> str:
     namespace, still = cluster.namespace or KUBEFLOW, f"nothing has moved for {STILL_SECONDS / 60:.0f} min"
-    waiting = [pod for pod in cluster.workflow(run.run_id).pods if pod.phase == "Pending" and pod.message]
+    waiting = [pod for pod in workflow.pods if pod.phase == "Pending" and pod.message]
     if waiting:
         return f"{still}: {waiting[-1].title} waits: {waiting[-1].message}"
+    running = [pod for pod in workflow.pods if pod.phase == "Running"]
+    if running:
+        return "; ".join(f"{pod.title} has been running for {_age(pod)}" for pod in running)
     return (
         f"{still}; see `kubectl -n {namespace} get pods -l "
         f"pipeline/runid={run.run_id}` and `kubectl -n {namespace} get events --sort-by=.lastTimestamp`: no place on a "
         "node, an image that cannot be pulled, or a network policy that hides the API server or the name service"
     )
+
+
+def _age(pod: Pod) -> str:
+    return _duration((datetime.now(UTC) - datetime.fromisoformat(pod.started)).total_seconds())
 
 
 class Failure(NamedTuple):
@@ -313,14 +389,17 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
     """
     failed = {task.name for task in _tasks(cluster, run, tasks) if task.state == "FAILED"} - {RUN}
     if run.state != "FAILED":
-        return {name: Failure("no message; see its log") for name in failed}
+        return {name: Failure(_NO_MESSAGE) for name in failed}
     workflow = cluster.workflow(run.run_id)
     messages = {task.name: task.message for task in workflow.tasks if task.message}
     found: dict[str, list[Failure]] = {}
     for pod in last_failures(workflow.pods):
-        log = cluster.log(run.run_id, pod) or ""
-        own = "; ".join(_lines(log, ERROR_PREFIX))
+        read = cluster.log(run.run_id, pod)
+        log = _kept_log(pod) if read is None else read
+        own = "; ".join(_lines(log, ERROR_PREFIX)[-MOST_LINES:])
         printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
+        if not log and read is None and pod.log_uri:
+            printed = f"; if it ended by itself, what it printed is in {pod.log_uri}"
         if _NO_CONFIG_MAP in pod.message:
             said = Failure(f"{_TOO_LONG} (Argo: {pod.message})", is_mistake=True)
         else:
@@ -330,7 +409,18 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
         found.setdefault(pod.title, []).append(said)
         failed.discard(pod.task)
     first = {title: said[0]._replace(text=said[0].text + _more(len(said) - 1)) for title, said in found.items()}
-    return {name: Failure(messages.get(name, "no message; see its log")) for name in sorted(failed)} | first
+    without = sorted(failed & messages.keys() if first else failed)  # a loop says nothing beside what is in it
+    return {name: Failure(messages.get(name, _NO_MESSAGE)) for name in without} | first
+
+
+def _kept_log(pod: Pod) -> str:
+    """What Kubeflow keeps of a pod that has gone, where we may read its bucket; else empty."""
+    if not pod.log_uri:
+        return ""
+    store, name = open_file(pod.log_uri)
+    with suppress(EaseError):
+        return (store.read(name) or b"").decode(errors="replace")
+    return ""
 
 
 def _more(count: int) -> str:
@@ -339,14 +429,14 @@ def _more(count: int) -> str:
 
 def _results(cluster: Cluster, run_id: str) -> list[str]:
     """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
-    pod = cluster.workflow(run_id).pod_of(LAST)
-    said = cluster.log(run_id, pod) if pod else None
-    return _lines(said or "", f"{LINE_PREFIX}{RESULT}")
+    workflow = cluster.workflow(run_id)
+    pods = [pod for name in LAST if (pod := workflow.pod_of(name))]
+    return [line for pod in pods for line in _lines(cluster.log(run_id, pod) or "", f"{LINE_PREFIX}{RESULT}")]
 
 
 def _lines(log: str, prefix: str) -> list[str]:
-    """Those that begin so, without it; of errors the last message."""
-    return [line.partition(prefix)[2] for line in log.splitlines() if prefix in line][-5:]
+    """Those that begin so, without it."""
+    return [line.partition(prefix)[2] for line in log.splitlines() if prefix in line]
 
 
 def task_names(spec: Mapping[str, Any]) -> frozenset[str]:

@@ -16,6 +16,7 @@ FAILED_PHASES = ("Failed", "Error")
 _STATES = {"Pending": "PENDING", "Running": "RUNNING", "Succeeded": "SUCCEEDED", "Skipped": "SKIPPED"}
 _STATES |= dict.fromkeys(FAILED_PHASES, "FAILED")
 _NAME_FORMAT = "workflows.argoproj.io/pod-name-format"
+_LOG_URI = re.compile(r'"([^"\\]+/executor-logs)\\*"')
 _DRIVER = "-driver"
 _EXECUTOR = "executor"
 
@@ -32,6 +33,7 @@ class Pod:
         phase: Argo's: Pending, Running, Succeeded, Failed, Error, ...
         message: Argo's, with the exit code of a container that failed; or why it is not placed.
         started: time, ISO 8601.
+        log_uri: where Kubeflow keeps what it has printed, once it has ended by itself; empty where that is not known.
     """
 
     task: str
@@ -41,6 +43,7 @@ class Pod:
     phase: str
     message: str
     started: str
+    log_uri: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -62,7 +65,7 @@ class Task(NamedTuple):
 
 
 class Workflow:
-    """A run's Argo workflow; without nodes where they are kept elsewhere, as those of a huge one.
+    """A run's Argo workflow; without nodes where that has compressed them, as those of a large one.
 
     Args:
         manifest: as JSON.
@@ -76,6 +79,11 @@ class Workflow:
         self._document: dict[str, Any] = document if isinstance(document, dict) else {}
         nodes = (self._document.get("status") or {}).get("nodes") or {}
         self._nodes = sorted(nodes.values(), key=lambda node: (node.get("startedAt") or "", str(node["name"])))
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether Argo has compressed its nodes, which Kubeflow does not undo: it tells of no task any more."""
+        return bool((self._document.get("status") or {}).get("compressedNodes"))
 
     @property
     def pods(self) -> list[Pod]:
@@ -120,7 +128,17 @@ def _pod(node: Mapping[str, Any], workflow: Mapping[str, Any]) -> Pod:
         phase=node.get("phase") or "Pending",
         message=node.get("message") or "",
         started=node.get("startedAt") or "",
+        log_uri=_log_uri(node),
     )
+
+
+def _log_uri(node: Mapping[str, Any]) -> str:
+    """As the driver tells it in the pod's description, with the number of the try (2.17: `launcher_v2.go`)."""
+    given = (node.get("inputs") or {}).get("parameters") or ()
+    description = "".join(str(each.get("value") or "") for each in given if each.get("name") == "pod-spec-patch")
+    found = _LOG_URI.search(description)
+    tried = re.search(r"\((\d+)\)$", str(node["name"]))
+    return f"{found[1]}-{tried[1] if tried else 0}" if found else ""
 
 
 def _place(node: Mapping[str, Any]) -> str:

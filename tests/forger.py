@@ -113,8 +113,8 @@ class Forger:
             (root / mark_name(record)).write_bytes(mark_content(record, name))
             if record["state"] == "complete" and record["attempt"]["copies"]:
                 Path(record["attempt"]["copies"]["lineage"]).write_bytes(path.read_bytes())
-                if "chain" in record["attempt"]["copies"]:
-                    Path(record["attempt"]["copies"]["chain"]).write_text(summary_page(record))
+                if "verdict" in record["attempt"]["copies"]:
+                    Path(record["attempt"]["copies"]["verdict"]).write_text(summary_page(record))
 
     def strip(self):
         """Take all signatures away."""

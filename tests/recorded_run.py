@@ -76,8 +76,8 @@ class RecordedRun:
             if not stages:
                 CHECK.module.perform(self.parameters, run, record=self.workspace.record(CHECK.name))
             for stage in stages or STAGES:
-                chain = LocalArtifact(str(self.folder / folder_of(RUN[-1].component) / "chain"))
-                self.workspace.perform(self.parameters, run, stage, chain=chain if stage is STAGES[-1] else None)
+                verdict = LocalArtifact(str(self.folder / folder_of(RUN[-1].component) / "verdict"))
+                self.workspace.perform(self.parameters, run, stage, verdict=verdict if stage is STAGES[-1] else None)
         return self
 
     def remembered(self, *stages):

@@ -40,7 +40,7 @@ KINDS = {
 
 def stage_at(path):
     """The stage that made a file, by where it lies below the folder of a run."""
-    if path.endswith("/chain"):
+    if path.endswith("/verdict"):
         return RUN[-1].name
     made = {f"{folder_of(stage.component)}/{stage.record}": stage.name for stage in STAGES.values()}
     made |= {address(source): source.partition(".")[0] for source in outputs_of_run().values()}

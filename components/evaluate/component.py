@@ -22,7 +22,7 @@ def evaluate(
     confusion: dsl.Output[dsl.ClassificationMetrics],
     page: dsl.Output[dsl.HTML],
     result: dsl.Output[dsl.Artifact],
-    chain: dsl.Output[dsl.Markdown],
+    verdict: dsl.Output[dsl.Markdown],
     lineage: dsl.Output[dsl.Artifact],
 ) -> None:
     """Score the winner, random exemplars, none and the baseline on the test set; write the report; publish the prompt.
@@ -41,7 +41,7 @@ def evaluate(
         confusion: Expected against answered labels, of a task with few of them.
         page: The report for people.
         result: Folder with the prompt and the report to take away, test scores, publication and signed provenance.
-        chain: What went into the prompt and how, for people.
+        verdict: What was found, the prompt, and what went into it, for people.
         lineage: Records of what was done, JSON.
     """
     from ease_lib.running.supervision import supervised
@@ -95,6 +95,6 @@ def evaluate(
             best_sequence=best_sequence,
             results=results,
             publication=file_in(result, "publication.json"),
-            chain=chain,
+            verdict=verdict,
         )
         show(metrics, confusion, tested, reported, published)

@@ -9,7 +9,6 @@ from components import images
 def plan_comparison(
     plan: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
-    chain: dsl.Output[dsl.Markdown],
     tasks: str = "",
     methods: str = "",
     noise_ratios: str = "",
@@ -24,7 +23,6 @@ def plan_comparison(
     Args:
         plan: Labels and parameters of every cell, and where workers leave their results, JSON.
         lineage: Record of what was done, JSON.
-        chain: The same for people.
         tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
         methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.
         noise_ratios: Noise ratios of every task: 0, 0.1, 0.5, ...
@@ -43,4 +41,4 @@ def plan_comparison(
     supervised()
     from ease_lib.stages import plan_comparison as stage
 
-    return stage.execute(form, plan, lineage, chain)
+    return stage.execute(form, plan, lineage)

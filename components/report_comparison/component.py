@@ -11,7 +11,7 @@ def report_comparison(
     page: dsl.Output[dsl.HTML],
     results: dsl.Output[dsl.Artifact],
     lineage: dsl.Output[dsl.Artifact],
-    chain: dsl.Output[dsl.Markdown],
+    verdict: dsl.Output[dsl.Markdown],
 ) -> None:
     """Say which method is best where that is more than noise: a page, Markdown and Parquet.
 
@@ -20,11 +20,11 @@ def report_comparison(
         page: The page for people.
         results: Folder with page, Markdown and Parquet.
         lineage: Record of what was done, JSON.
-        chain: The same for people.
+        verdict: What was found, for people.
     """
     from ease_lib.running.supervision import supervised
 
     supervised()
     from ease_lib.stages import report_comparison as stage
 
-    stage.execute(plan, page, results, lineage, chain)
+    stage.execute(plan, page, results, lineage, verdict)

@@ -80,7 +80,7 @@ class Work:
     Args:
         parameters: those the stage receives, with `defaults` naming the ones left at theirs.
         scheduled: when Kubeflow made the run: of a recurring run within seconds of its plan, of others its start.
-        copies: URIs of the record (`lineage`) and of its page (`chain`) among the artifacts of the pipeline.
+        copies: URIs of the record (`lineage`) and of its page (`verdict`) among the artifacts of the pipeline.
     """
 
     stage: str

@@ -115,7 +115,8 @@ def _record_digests(step: Step) -> dict[str, str]:
         digests[attempt["record"]] = step.sha256
         digests[f"{root}/{mark_name(step.record)}"] = sha256_of(mark_content(step.record, name))
     if step.record["state"] == "complete":
-        contents = {"lineage": step.content, "chain": summary_page(step.record).encode()}
+        page = summary_page(step.record).encode()
+        contents = {"lineage": step.content, "verdict": page, "chain": page}  # as it was called once
         digests |= {uri: sha256_of(contents[copy]) for copy, uri in attempt["copies"].items()}
     return digests
 

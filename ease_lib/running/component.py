@@ -30,7 +30,7 @@ class Doing(Protocol):
     """Does a stage of a component."""
 
     def __call__(
-        self, stage: ModuleType, *, chain: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
+        self, stage: ModuleType, *, verdict: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
     ) -> StageReport: ...
 
 
@@ -53,8 +53,8 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
         lineage: folder that takes the record of every stage.
 
     Yields:
-        `do(stage, **artifacts)`, with an artifact for each field of the stage's `Inputs` and `Outputs`, and `chain` for
-        a page about its record.
+        `do(stage, **artifacts)`, with an artifact for each field of the stage's `Inputs` and `Outputs`, and `verdict`
+        for a page about its record.
     """
     with user_errors(name), open_host(patience_seconds=PATIENCE_SECONDS) as host:
         values = checked_values(parameters)
@@ -109,9 +109,9 @@ def _passed(component: str, parameters: Parameters) -> dict[str, Any]:
 
 def _doing(values: Mapping[str, object], run: Run, lineage: Artifact) -> Doing:
     def do(
-        stage: ModuleType, *, chain: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
+        stage: ModuleType, *, verdict: Artifact | None = None, **artifacts: Artifact | Sequence[Artifact]
     ) -> StageReport:
         record = file_in(lineage, f"{name_of(stage)}.json")
-        return perform(stage, values, artifacts, run, record=record, chain=chain)
+        return perform(stage, values, artifacts, run, record=record, verdict=verdict)
 
     return do

@@ -98,12 +98,12 @@ class Workspace:
         return self.folder / "done.json"
 
     def perform(
-        self, parameters: Parameters, run: Run, stage: ModuleType, *, chain: Artifact | None = None
+        self, parameters: Parameters, run: Run, stage: ModuleType, *, verdict: Artifact | None = None
     ) -> StageReport:
         """Run a stage and record it."""
         artifacts = {**self._inputs(stage), **self._outputs(stage)}
         values = read_by([stage.Config], parameters)
-        return perform(stage, values, artifacts, run, record=self.record(name_of(stage)), chain=chain)
+        return perform(stage, values, artifacts, run, record=self.record(name_of(stage)), verdict=verdict)
 
     def _inputs(self, stage: ModuleType) -> dict[str, Artifact | Sequence[Artifact]]:
         found: dict[str, Artifact | Sequence[Artifact]] = {}
@@ -154,8 +154,8 @@ def run_inline(
         parameters = CHECK.module.perform(parameters, run, record=workspace.record(CHECK.name))
         for stage in RUN:
             last = stage is RUN[-1]
-            chain = LocalArtifact(str(root / folder_of(stage.component) / "chain")) if last else None
-            workspace.perform(parameters, run, stage.module, chain=chain)
+            verdict = LocalArtifact(str(root / folder_of(stage.component) / "verdict")) if last else None
+            workspace.perform(parameters, run, stage.module, verdict=verdict)
     keep_results(output_dir, root / folder_of(RUN[-1].component))
     return output_dir
 

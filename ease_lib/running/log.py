@@ -7,6 +7,7 @@ context variable says; a line of a thread that does not know is shown by every r
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
 """Begin the lines of a stage in a process of its own, by which whoever reads them knows ours."""
 RESULT = "result: "
 """Behind it: verdict, scores and cost, for those who follow a run."""
+CELL_DONE = re.compile(r".+, repeat \d+: (\d|FAILED)")
+CELLS_DONE = re.compile(r"\d+ of \d+ cells")
+"""Begin the lines of a comparison's worker: about a cell that has ended, and how far all are."""
 IS_PROGRESS = "is_progress"
 """An attribute of lines that say how far a search is."""
 MAY_SUCCEED = "notice: a further try may succeed"

@@ -125,7 +125,7 @@ def perform(
     run: Run,
     *,
     record: Artifact | None = None,
-    chain: Artifact | None = None,
+    verdict: Artifact | None = None,
 ) -> StageReport:
     """Run a stage in this process and record what it did.
 
@@ -134,7 +134,7 @@ def perform(
         values: flat parameters, among them those that the stage reads, and `lineage_uri`.
         artifacts: by the names of the fields of `Inputs` and `Outputs`.
         run: in which it is done.
-        record, chain: take the stage's lineage record, and a page about it for people.
+        record, verdict: take the stage's lineage record, and a page about it for people.
 
     Raises:
         EaseError: as the stage does.
@@ -147,7 +147,7 @@ def perform(
     run.host.progress.stage(name_of(stage))
     with (
         timed(name_of(stage)),
-        recorded(work, run, record, chain, made=list(outputs.values()), run_name=run_name) as given,
+        recorded(work, run, record, verdict, made=list(outputs.values()), run_name=run_name) as given,
     ):
         report: StageReport = stage.run(
             stage.Inputs(**paths_of(inputs)), stage.Outputs(**paths_of(outputs)), config, given
@@ -165,18 +165,18 @@ def recorded(
     work: Work,
     run: Run,
     record: Artifact | None = None,
-    chain: Artifact | None = None,
+    verdict: Artifact | None = None,
     made: Sequence[Artifact] = (),
     run_name: str = "",
 ) -> Iterator[Run]:
     """The run for work done in this context, which is recorded in its root and in these artifacts.
 
     Args:
-        record, chain: take the record, and a page about it for people.
+        record, verdict: take the record, and a page about it for people.
         made: the artifacts of `work.outputs`.
     """
     work = dataclasses.replace(
-        work, copies={name: page.uri for name, page in (("lineage", record), ("chain", chain)) if page}
+        work, copies={name: page.uri for name, page in (("lineage", record), ("verdict", verdict)) if page}
     )
     with run.stage(work, run_name=run_name) as given:
         yield given
@@ -187,8 +187,8 @@ def recorded(
         output.metadata.update(shown(part, link, attempt.sha256))
     if record:
         output_path(record.path).write_bytes(attempt.content)
-    if chain:
-        write_text(output_path(chain.path), summary_page(json.loads(attempt.content)))
+    if verdict:
+        write_text(output_path(verdict.path), summary_page(json.loads(attempt.content)))
 
 
 def work_on(

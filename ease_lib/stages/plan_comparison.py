@@ -46,7 +46,6 @@ def execute(
     form: Mapping[str, object],
     planned: Artifact,
     lineage: Artifact | None = None,
-    chain: Artifact | None = None,
 ) -> str:
     """Plan as a component of a pipeline; the plan lies in the store too, for the workers.
 
@@ -54,7 +53,6 @@ def execute(
         form: the axes, and the field `parameters` for what all runs share, as YAML or JSON.
         planned: takes the plan.
         lineage: folder that takes the record.
-        chain: takes a page about it.
 
     Returns:
         the place of the comparison, which its workers are told.
@@ -71,7 +69,7 @@ def execute(
         record = file_in(lineage, "plan_comparison.json") if lineage else None
         places = run_of(parse_parameters(wanted[0].parameters))
         work = work_on("plan_comparison", values, outputs=parts(Outputs, {"plan": planned}))
-        with open_run(host, *places) as run, recorded(work, run, record, chain, made=[planned]):
+        with open_run(host, *places) as run, recorded(work, run, record, made=[planned]):
             cells = checked(wanted, run.unrecorded())
             place = place_of(places[0], host.context.run_id)
             document = document_of(cells, place)

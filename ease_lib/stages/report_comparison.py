@@ -21,10 +21,12 @@ from ease_lib.reporting.comparison_results import (
 )
 from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.comparison_store import ComparisonPlan, ComparisonStore
+from ease_lib.running.log import RESULT
 from ease_lib.running.run import open_host, open_run
 from ease_lib.running.stage import (
     Artifact,
     file_in,
+    logger,
     makes,
     output_path,
     parts,
@@ -56,14 +58,14 @@ def execute(
     page: Artifact,
     results: Artifact,
     lineage: Artifact | None = None,
-    chain: Artifact | None = None,
+    verdict: Artifact | None = None,
 ) -> None:
     """Report as a component of a pipeline, which has no parameters.
 
     Args:
         plan: of `plan_comparison`.
         lineage: folder that takes the record.
-        chain: takes a page about it.
+        verdict: takes a page about it.
     """
     with (
         user_errors("report_comparison"),
@@ -87,12 +89,15 @@ def execute(
             "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": found}), outputs=parts(Outputs, made)
         )
         record = file_in(lineage, "report_comparison.json") if lineage else None
-        with recorded(work, unkept, record, chain, made=list(made.values())) as given:
+        with recorded(work, unkept, record, verdict, made=list(made.values())) as given:
             measured = [read_document(Path(result.path), contracts.COMPARISON_CELL) for result in found]
             run(measured, Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
+            found_here = found_by_comparison(measured)
             if given.attempt:
-                given.attempt.found = found_by_comparison(measured)
+                given.attempt.found = found_here
+            for sentence in found_here["said"]:
+                logger.info("%s%s", RESULT, sentence)
 
 
 def _few(names: Sequence[str]) -> str:

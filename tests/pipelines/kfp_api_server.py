@@ -65,6 +65,9 @@ class Script:
 
     `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
     through, one further with every question; `logs` what the pods of tasks (`optimize`, `root-driver`) have printed;
+    `root` where the run's artifacts lie, of which the pods' descriptions name one, `executor-logs`; `is_large` whether
+    the workflow has more than 1 MiB from now on: its nodes are compressed, tasks are told as they were before, and a
+    retry is refused (seen on a cluster with 2 236 KB);
     `is_dashboard` whether this is the dashboard's server; `is_after_ml_metadata` whether it is a Kubeflow without that,
     which tells of a run without its tasks (branch mlmd-removal: `RunDetails` and `ViewMode` of `run.proto`); `token`
     and `cookie` what a request must bring, if set.
@@ -73,6 +76,8 @@ class Script:
     faults: list = field(default_factory=list)
     frames: list = field(default_factory=list)
     logs: dict = field(default_factory=dict)
+    root: str = ""
+    is_large: bool = False
     is_dashboard: bool = False
     is_after_ml_metadata: bool = False
     token: str = ""
@@ -234,6 +239,7 @@ class KfpApiServer(ThreadingHTTPServer):
         self.runs, self.recurring_runs = [], []
         self._created = 0
         self._workflow = {}
+        self._details = []
 
     @property
     def url(self):
@@ -335,8 +341,13 @@ class KfpApiServer(ThreadingHTTPServer):
         frames = self.script.frames
         if frames:
             state, error, tasks = frames.pop(0) if len(frames) > 1 else frames[0]
-            self._workflow = _workflow(tasks)
-            told = [] if self.script.is_after_ml_metadata else _details(self._workflow)
+            if self.script.is_large:
+                status = {"compressedNodes": "H4sIAAAA"}
+                self._workflow = {"metadata": {"name": WORKFLOW}, "status": status}
+            else:
+                self._workflow = _workflow(tasks, self.script.root)
+                self._details = _details(self._workflow)
+            told = [] if self.script.is_after_ml_metadata else self._details
             run.state, run.run_details = state, kfp_server_api.V2beta1RunDetails(task_details=told or None)
             run.error = kfp_server_api.GoogleRpcStatus(code=2, message=error) if error else None
             run.finished_at = run.created_at + timedelta(seconds=125) if state in ("SUCCEEDED", "FAILED") else None
@@ -346,6 +357,8 @@ class KfpApiServer(ThreadingHTTPServer):
         run = self._known(self.runs, "run_id", run_id)
         if run.state not in ("FAILED", "CANCELED"):
             raise Refused(409, "Workflow must be Failed/Error to retry")  # as Argo's own check says it
+        if self.script.is_large:
+            raise Refused(500, "rpc error: trying to send message larger than max (2257017 vs. 2097152)")
         return {}
 
     def _get_workflow(self, _, run_id):
@@ -365,7 +378,7 @@ class KfpApiServer(ThreadingHTTPServer):
         if self.script.multi_user and not request.query.get("podnamespace"):
             raise Refused(422, "podnamespace argument is required")
         if (log := self._printed(request.query["podname"])) is None:
-            raise Refused(500, "Could not get main container logs: Error: pod not found")
+            raise Refused(500, "Could not get main container logs: S3Error: The specified key does not exist.")
         return log
 
     def _printed(self, pod):
@@ -470,8 +483,12 @@ def _pod_name(task):
     return f"{WORKFLOW}-{template}-{_node_id(name).rpartition('-')[2]}"
 
 
-def _workflow(tasks):
-    """The Argo workflow of a run: a root, and for each task its driver, itself, its executor and that one's pod."""
+def _workflow(tasks, root=""):
+    """The Argo workflow of a run: a root, and for each task its driver, itself, its executor and that one's pod.
+
+    Args:
+        root: of the run's artifacts; empty where no pod describes them.
+    """
     nodes = {}
 
     def add(name, kind, state, children=(), message="", template="", seconds=0):
@@ -501,7 +518,16 @@ def _workflow(tasks):
         add(task, "DAG", state, [f"{task}.executor"], seconds=number)
         add(f"{task}.executor", "Retry", state, [place], seconds=number)
         add(place, "Pod", state, message=message, template=template, seconds=number)
+        if root:
+            nodes[_node_id(place)]["inputs"] = {"parameters": [{"name": "pod-spec-patch", "value": _patch(root, name)}]}
     return {"metadata": {"name": WORKFLOW}, "status": {"nodes": nodes}}
+
+
+def _patch(root, task):
+    """A pod's description as the driver makes it: the launcher's arguments, of which one is JSON in JSON."""
+    logs = {"artifacts": [{"name": "executor-logs", "type": {}, "uri": f"{root}/{task}/1/executor-logs"}]}
+    executor = json.dumps({"outputs": {"artifacts": {"executor-logs": logs}}})
+    return json.dumps({"containers": [{"command": ["/kfp-launcher/launch", "--executor_input", executor]}]})
 
 
 def _details(workflow):

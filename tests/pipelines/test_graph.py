@@ -124,7 +124,7 @@ def test_artifacts_have_the_types_by_which_the_dashboard_shows_them(spec):
         ("evaluate", "metrics"): "Metrics",
         ("evaluate", "confusion"): "ClassificationMetrics",
         ("evaluate", "page"): "HTML",
-        ("evaluate", "chain"): "Markdown",
+        ("evaluate", "verdict"): "Markdown",
     }
     assert {component for component, output in kinds if output == "lineage"} == set(map(folder_of, COMPONENTS))
 

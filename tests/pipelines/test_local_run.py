@@ -89,7 +89,7 @@ def assert_the_same_in_one_process(out, inline):
     assert (finished.stderr, "search ended: budget" in finished.stdout) == ("", True)
     timed = {"history", "history.parquet", "search", "predictions", "test_scores.json", "numbers.json", "page"}
     timed |= {"report.json", "report.html"}
-    once = {"chain", "publication.json"}
+    once = {"verdict", "publication.json"}
     roots = [next(folder.glob("pipeline/ease-*")) for folder in (out, inline)]
     by_process, in_one = (
         {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()} for root in roots

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from ease_lib import __version__
+from ease_lib.artifacts.store import open_store
 from ease_lib.config.comparison import plan
 from ease_lib.errors import ConfigError
 from ease_lib.running.stage import EXIT_STOPPED
@@ -21,7 +22,7 @@ from pipelines import submit
 from pipelines.__main__ import main
 from pipelines.arguments import assignments, written_bytes
 from pipelines.cluster import connect, read_package
-from pipelines.workflow import Workflow
+from pipelines.workflow import Task, Workflow
 from tests.pipelines.kfp_api_server import Refused, checked, frame, kfp_api_server
 from tests.s3_server import free_ports
 
@@ -461,6 +462,24 @@ def test_a_failed_stage_says_its_own_last_words(either, capsys):
     assert "- embed: no such model; name another\n" in capsys.readouterr().err
 
 
+def test_what_a_pod_printed_that_has_gone_is_read_from_the_bucket(either, capsys, s3_prefix):
+    store = open_store(s3_prefix)
+    store.write("embed/1/executor-logs-0", b"[ease] error: no such model; name another\n")
+    either.script.root = s3_prefix
+    either.script.frames = [frame("FAILED", embed=("FAILED", "main: Error (exit code 2)"))]
+    assert submitted(either, "--wait") == 1
+    assert "- embed: no such model; name another\n" in capsys.readouterr().err
+
+
+def test_where_the_bucket_cannot_be_read_either_the_place_is_named(either, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "_kept_log", lambda pod: "")
+    either.script.root = "s3://private/ease"
+    either.script.frames = [frame("FAILED", embed=("FAILED", "OOMKilled (exit code 137)"))]
+    assert submitted(either, "--wait") == 1
+    said = "- embed: OOMKilled (exit code 137); if it ended by itself, what it printed is in "
+    assert f"{said}s3://private/ease/embed/1/executor-logs-0\n" in capsys.readouterr().err
+
+
 def test_a_driver_that_failed_is_named_with_its_message_and_the_end_of_its_log(either, capsys):
     either.script.frames = [frame("FAILED", root_driver=("FAILED", "main: Error (exit code 1)"))]
     either.script.logs = {"root-driver": "I1125 driver\nF1125 KFP driver: connection refused\n"}
@@ -555,6 +574,70 @@ def test_where_the_log_cannot_be_read_that_is_said_once_and_a_search_at_work_is_
     assert "nothing has moved" not in out
 
 
+def test_a_run_whose_pod_is_at_work_is_not_called_stuck(either, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
+    either.script.frames = [frame("RUNNING", embed="RUNNING")] * 12 + [frame("SUCCEEDED", embed="SUCCEEDED")]
+    assert submitted(either, "--wait") == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"embed has been running for \d+ min \d+ s\n", out)) == 1
+    assert "nothing has moved" not in out
+
+
+def test_a_run_of_which_kubeflow_tells_no_more_says_so_once(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
+    server.script.is_large = True
+    server.script.frames = [frame("RUNNING", embed="RUNNING")] * 12 + [frame("SUCCEEDED")]
+    assert submitted(server, "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.count("Kubeflow tells no more of this run's tasks") == 1
+    assert "nothing has moved" not in out
+
+
+WORKING = "[ease] customer_feedback, ease, repeat 1: 0.91\n[ease] evaluation 3/3 search\n[ease] {} of 30 cells; 5 of 9"
+
+
+def test_the_cells_of_a_comparison_are_told_by_name_and_how_far_all_are_once(either, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "LOG_SECONDS", 0)
+    both = {"run_cells": "RUNNING", "run_cells_2": "RUNNING"}
+    either.script.frames = [frame("RUNNING", **both)] * 3 + [frame("SUCCEEDED", report_comparison="SUCCEEDED")]
+    either.script.logs = {
+        "run-cells": WORKING.format(11),
+        "run-cells-2": WORKING.format(12).replace("ease, repeat 1: 0.91", "ot, repeat 1: FAILED: k=9 exceeds the pool"),
+        "report-comparison": "[ease] result: `ease` is best\n",
+    }
+    assert submitted(either, "--set", "methods=ease, ot", "--set", "store_uri=s3://b/x", "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.count("customer_feedback, ease, repeat 1: 0.91\n") == 1
+    assert out.count("customer_feedback, ot, repeat 1: FAILED: k=9 exceeds the pool\n") == 1
+    assert out.count("12 of 30 cells; 5 of 9\n") == 1
+    assert "11 of 30" not in out
+    assert "evaluation 3/3" not in out
+    assert "`ease` is best\n" in out
+
+
+def test_what_ends_between_two_looks_is_told_at_the_end(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "LOG_SECONDS", 0.01)
+    server.script.frames = [frame("RUNNING", run_cells="RUNNING"), frame("SUCCEEDED", run_cells="SUCCEEDED")]
+    server.script.logs = {"run-cells": "[ease] 1 of 30 cells; 5 of 9\n"}
+    monkeypatch.setattr(submit, "_say", lambda text, say=submit._say: (say(text), finish(server, text)))
+    assert submitted(server, "--set", "methods=ease", "--set", "store_uri=s3://b/x", "--wait") == 0
+    assert "30 of 30 cells" in capsys.readouterr().out
+
+
+def finish(server, text):
+    if "1 of 30 cells" in text:
+        server.script.logs = {"run-cells": "[ease] 30 of 30 cells; 9 of 9\n"}
+
+
+def test_tasks_of_one_name_are_counted():
+    states = ["RUNNING"] * 3 + ["FAILED"]
+    tasks = [Task(str(number), "rank-shard", state, "", "") for number, state in enumerate(states)]
+    assert submit._states([*tasks, Task("", "run", "RUNNING", "", "")]) == {
+        "rank-shard": "3 RUNNING, 1 FAILED",
+        "run": "RUNNING",
+    }
+
+
 def test_a_pod_that_waits_for_a_place_says_what_kubernetes_says(server, capsys, monkeypatch):
     monkeypatch.setattr(submit, "STILL_SECONDS", 0.03)
     waiting = ("PENDING", "Unschedulable: 0/3 nodes are available: 3 Insufficient memory.")
@@ -590,6 +673,33 @@ def test_what_failed_is_begun_again_by_kubeflows_retry(server, capsys):
     assert [path for path in server.script.sent() if path.endswith(":retry")] == [
         f"/apis/v2beta1/runs/{server.runs[0].run_id}:retry"
     ] * 2
+
+
+def test_after_a_retry_only_what_has_changed_is_printed(server, capsys):
+    goes_on = frame("RUNNING", build_dataset="SUCCEEDED", optimize="RUNNING")
+    ends = frame("SUCCEEDED", build_dataset="SUCCEEDED", optimize="SUCCEEDED")
+    server.script.frames = [DIED, goes_on, ends]
+    assert submitted(server, "--wait", "--retries", "1") == 0
+    lines = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
+    assert lines.count(["build-dataset", "SUCCEEDED"]) == 1
+    assert lines.count(["optimize", "FAILED"]) == 1
+    assert lines.index(["optimize", "RUNNING"]) > lines.index(["optimize", "FAILED"])
+
+
+def test_what_had_failed_before_a_retry_by_hand_is_no_news(server, capsys):
+    server.script.frames = [DIED, DIED, frame("SUCCEEDED", build_dataset="SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(server, "--wait") == 1
+    capsys.readouterr()
+    assert main(["retry", "--host", server.url, server.runs[0].run_id, "--wait"]) == 0
+    assert "FAILED" not in capsys.readouterr().out
+
+
+def test_a_retry_of_a_large_run_says_what_to_do_instead(server, capsys):
+    server.script.frames = [DIED]
+    assert submitted(server, "--wait") == 1
+    server.script.is_large = True
+    assert main(["retry", "--host", server.url, server.runs[0].run_id]) == 2
+    assert "submit the run again with the same store_uri" in in_one_line(capsys.readouterr().err)
 
 
 def test_retries_end(server, capsys):

@@ -43,7 +43,7 @@ class Comparison:
         run_cell.execute(worker, self.place)
 
     def reported(self):
-        made = [self.artifact(name) for name in ("page", "results", "lineage", "chain")]
+        made = [self.artifact(name) for name in ("page", "results", "lineage", "verdict")]
         report_comparison.execute(self.plan, *made)
         return (self.folder / "results" / report_comparison.MARKDOWN).read_text()
 
@@ -59,7 +59,7 @@ def test_the_report_has_what_the_workers_left_and_each_cell_has_its_record(tmp_p
     comparison.planned()
     comparison.work()
     assert "zero_shot" in comparison.reported()
-    dashboard = (tmp_path / "chain").read_text()
+    dashboard = (tmp_path / "verdict").read_text()
     assert dashboard.startswith(("## No method is shown", "## `No method is shown")), (
         "what one looks for needs no click"
     )
@@ -93,7 +93,7 @@ def test_a_cell_that_fails_is_in_the_report_with_its_reason(tmp_path, endpoint, 
     said = capsys.readouterr().err
     assert "[ease] customer_feedback, too many, repeat 1: FAILED: " in said
     assert "[ease] 2 of 2 cells, 1 failed; " in said
-    assert "1 of 2 runs failed" in comparison.reported() + (tmp_path / "chain").read_text()
+    assert "1 of 2 runs failed" in comparison.reported() + (tmp_path / "verdict").read_text()
 
 
 def test_a_worker_says_each_cell_by_its_name_and_how_far_all_are(tmp_path, endpoint, capsys):

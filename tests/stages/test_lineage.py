@@ -125,7 +125,7 @@ def test_the_dashboard_gets_rows_and_record_of_every_artifact(published):
     shown = published.artifact("kept").metadata
     record = decode(Path(shown["record"]).read_bytes(), "")
     assert (shown["rows"], record["stage"], record["outputs"][0]["contract"]) == (15, "prefilter", "exemplar_pool/3")
-    page = (published.folder / "evaluate" / "chain").read_text()
+    page = (published.folder / "evaluate" / "verdict").read_text()
     assert page.index("this prompt, test set") < page.index("## publish: complete"), "what was found comes first"
     assert hashlib.sha256(published.path("publication").read_bytes()).hexdigest()[:12] in page
 
