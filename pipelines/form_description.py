@@ -1,6 +1,9 @@
-"""The description of a pipeline in the dashboard, which shows it beside the run form, and no field's own."""
+"""What the dashboard shows of the run form: the pipeline's description, for it shows no field's own, and choices."""
 
 from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.struct_pb2 import Value
 
 from ease_lib.config.parsing import Parameter
 
@@ -9,6 +12,18 @@ def described(summary: str, fields: Sequence[Parameter]) -> str:
     """A sentence, and the fields of the form as a table in the order of their use."""
     rows = (f"| {field.name} | {field.default} | {_cell(field.help)} |" for field in fields)
     return "\n".join([summary, "", "| Field | Default | What it sets |", "|---|---|---|", *rows])
+
+
+def offer_choices(spec: Any, fields: Sequence[Parameter]) -> None:
+    """Let the form offer the values of fields that have a few, and Kubeflow refuse others; the SDK cannot say it.
+
+    Args:
+        spec: kfp's `PipelineSpec`, which is changed.
+    """
+    shown = spec.root.input_definitions.parameters
+    for field in fields:
+        if field.name in shown:
+            shown[field.name].literals.extend(Value(string_value=str(choice)) for choice in field.choices)
 
 
 def _cell(text: str) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 from kfp import dsl, kubernetes
 
 from components import images
+from ease_lib.config.parsing import run_form
 from ease_lib.errors import ConfigError
 from ease_lib.keys import SIGNING_KEY, SIGNING_PUBLIC_KEY
 from ease_lib.lineage.attestation import SECRET as SIGNING_SECRET
 from ease_lib.running import run_context
+from pipelines.form_description import offer_choices
 from pipelines.unread import leave_out_unread
 
 HOUR, DAY = 3600, 24 * 3600
@@ -186,6 +188,7 @@ def placed(pipeline: Any, wanted: Placement) -> Any:
     finally:
         _placement.reset(token)
     leave_out_unread(traced.pipeline_spec)
+    offer_choices(traced.pipeline_spec, run_form())
     return traced
 
 

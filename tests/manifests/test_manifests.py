@@ -181,11 +181,13 @@ def test_settings_have_the_names_that_the_stages_read(objects):
         assert name in wanted
 
 
-@pytest.mark.parametrize("component", [None, "external-object-store"])
+@pytest.mark.parametrize("component", [None, "external-object-store", "multi-user-dashboard"])
 def test_the_object_stores_settings_agree(component, tmp_path):
     objects = with_component(component, tmp_path) if component else built(MANIFESTS / "base")
     store, launcher = (named(objects, "ConfigMap")[name]["data"] for name in (OBJECT_STORE_CONFIG, "kfp-launcher"))
-    provider = yaml.safe_load(launcher["providers"])["s3"]["default"]
+    ((scheme, providers),) = yaml.safe_load(launcher["providers"]).items()
+    assert launcher["defaultPipelineRoot"].startswith(f"{scheme}://")
+    provider = providers["default"]
     scheme = "http" if provider["disableSSL"] else "https"
     assert store["endpoint"] == f"{scheme}://{provider['endpoint']}"
     assert store["region"] == provider["region"]

@@ -63,6 +63,15 @@ def test_the_run_form_has_25_fields_with_their_help(spec):
         assert f"| {parameter.name} |" in spec["pipelineInfo"]["description"]
 
 
+def test_the_form_offers_the_values_of_fields_that_have_a_few(spec, comparison_spec):
+    """And no server of 2.17 takes another one, so free text such as `metric` has none."""
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    offered = {name: each["literals"] for name, each in inputs.items() if "literals" in each}
+    assert offered == {name: list(declared_parameters()[name].choices) for name in ("task", "prefilter", "method")}
+    assert all(inputs[name]["defaultValue"] in values for name, values in offered.items())
+    assert "literals" not in json.dumps(comparison_spec)
+
+
 @pytest.mark.parametrize(
     ("pipeline", "component", "fields"),
     [
