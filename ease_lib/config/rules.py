@@ -269,11 +269,11 @@ def _problems_of_url(name: str, url: str, variable: str) -> Iterator[str]:
 
 
 def _problems_of_place(name: str, uri: str) -> Iterator[str]:
-    scheme, separator, _ = uri.partition("://")
+    scheme, separator, place = uri.partition("://")
     if separator and scheme not in ("file", *S3_SCHEMES):
         yield f"{name}={uri}: unknown scheme; give a folder or s3://bucket/prefix"
     if scheme == "minio":
-        yield f"{name}={uri}: minio:// is how Kubeflow alone names its store; write s3://{uri.partition('://')[2]}"
+        yield f"{name}={uri}: minio:// is how Kubeflow alone names its store; write s3://{place}"
 
 
 def _problems_of_extra(name: str, text: str) -> Iterator[str]:

@@ -84,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.studies.mislabelled", description=__doc__)
     parser.add_argument("--csv", type=Path, help="a table without header, the label in its first column")
     parser.add_argument("--seeds", type=int, default=30, help="random pools of each kind (default: 30)")
-    parser.add_argument("--raw", type=Path, help="instruction_induction/raw of the authors' repository")
+    parser.add_argument("--raw", type=Path, help="folder of the authors' repository that holds induce and execute")
     arguments = parser.parse_args()
     if arguments.raw:
         print("| file | validation | changed | found | listed |\n|---|---|---|---|---|")

@@ -27,7 +27,7 @@ from ease_lib.config.comparison import ANSWERS_PER_POINT, Cell
 from ease_lib.config.parsing import flat_parameters, parameters_of, parse_parameters
 from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
-from ease_lib.errors import EaseError, StoreUnavailable
+from ease_lib.errors import EaseError
 from ease_lib.notes import Notes
 from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.prompts.messages import as_text
@@ -56,7 +56,7 @@ def attempted(
         with open_run(host, *run_of(parameters)) as run:
             return run_cell(cell, at, replace(run, notes=notes or Notes()))
     except EaseError as error:
-        if not is_last and (isinstance(error, StoreUnavailable) or getattr(error, "retryable", False)):
+        if error.time_may_cure and not is_last:
             raise
         failure = str(error)
     except Exception as error:  # a bug of ours in one cell is no reason to lose the others
