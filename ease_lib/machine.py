@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import os
 import re
+import runpy
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -33,7 +35,9 @@ def resolve_device(device: str) -> str:
     Raises:
         ConfigError: when `cuda` is asked for and there is none.
     """
-    import torch  # a second, which stages that compute nothing on it need not spend
+    if device == "cpu" or (device == "auto" and not _has_build_for_gpus()):
+        return "cpu"
+    import torch  # a second and more, which stages that compute nothing on it need not spend
 
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -43,6 +47,15 @@ def resolve_device(device: str) -> str:
             "where there is one with the CUDA build of torch"
         )
     return device
+
+
+def _has_build_for_gpus() -> bool:
+    """Whether torch could see one, by the file in which its build describes itself; nothing is loaded."""
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        return True  # the import explains what is missing
+    build = runpy.run_path(str(Path(torch.origin).with_name("version.py")))
+    return any(build.get(kind) for kind in ("cuda", "hip"))
 
 
 def available_cores() -> int:

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import aiohttp
-
 from ease_lib import errors
 from ease_lib.urls import VERSION_IN_PATH, without_credentials
 
@@ -228,6 +226,8 @@ def named_failure(
         secrets: keys that the endpoint may repeat; they are taken out.
         proxy: that requests go through.
     """
+    import aiohttp  # 0.2 s, which stages that ask nothing need not spend
+
     if tls := _of_encryption(error, where, remedies):
         return tls
     if isinstance(error, TimeoutError) or is_of_openai(error, "APITimeoutError"):
@@ -307,6 +307,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _of_proxy(error: Exception, where: str, proxy: Proxy, secrets: Sequence[str]) -> errors.EndpointError | None:
     """A failure that the proxy may be to blame for; None of another one."""
+    import aiohttp
+
     remedy = f"correct {proxy.variable}, or set NO_PROXY to the host where none is needed"
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.InvalidURL):
         return errors.ConnectionFailed(f"{where}: {proxy.shown} cannot be reached", remedy=remedy)

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-import aiohttp
 import certifi
 
 from ease_lib.black_box.failures import NO_KEY, Moved, Proxy, Refusal
@@ -24,6 +23,7 @@ from ease_lib.errors import ConfigError
 from ease_lib.urls import endpoint_url, is_loopback, may_follow, url_below, without_credentials
 
 if TYPE_CHECKING:
+    import aiohttp
     import openai
 
 KEPT_SECONDS = 4.0
@@ -54,12 +54,9 @@ class Transport:
     def __init__(
         self, base_url: str, key: str, timeout_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        client = openai_client(base_url, key)
-        said = {**client.default_headers, **client.auth_headers}
-        own = {name.lower() for name in headers}
-        kept = {name: value for name, value in said.items() if isinstance(value, str) and name.lower() not in own}
-        self._headers = {**kept, **headers}
-        self.base_url = endpoint_url(base_url or str(client.base_url))
+        self._named = base_url, key
+        self._own_headers = headers
+        self.base_url = endpoint_url(base_url or str(openai_client(*self._named).base_url))
         parts = urlsplit(self.base_url)
         self.proxy = proxy_of(parts.scheme, parts.hostname or "")
         self._moved_to: dict[str, str] = {}
@@ -111,14 +108,23 @@ class Transport:
             await self._session.close()
 
     def _open(self) -> aiohttp.ClientSession:
+        import aiohttp  # 0.2 s, and `openai` most of one: a stage whose answers are all known opens nothing
+
         self._session = aiohttp.ClientSession(
-            headers=self._headers,
+            headers=self._headers(),
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted_authorities(), keepalive_timeout=KEPT_SECONDS),
             timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=self.proxy.url if self.proxy else None,
         )
         return self._session
+
+    def _headers(self) -> dict[str, str]:
+        client = openai_client(*self._named)
+        said = {**client.default_headers, **client.auth_headers}
+        own = {name.lower() for name in self._own_headers}
+        kept = {name: value for name, value in said.items() if isinstance(value, str) and name.lower() not in own}
+        return {**kept, **self._own_headers}
 
 
 def _read(answer: aiohttp.ClientResponse, body: bytes) -> Any:

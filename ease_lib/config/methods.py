@@ -15,19 +15,21 @@ class Method:
         is_flexible: it searches instructions and a range of k too.
         evaluates_once: one sequence, whatever the budget is.
         depends_on_budget: a larger budget does not continue its search but starts another.
+        has_surrogate: it sees sequences by `representation`.
     """
 
     chooses_rows: bool = False
     is_flexible: bool = False
     evaluates_once: bool = False
     depends_on_budget: bool = False
+    has_surrogate: bool = False
 
 
 METHODS = {
     "adaptive": Method(chooses_rows=True, is_flexible=True),
     "halving": Method(chooses_rows=True, is_flexible=True),
     "capo": Method(chooses_rows=True, is_flexible=True),
-    "ease": Method(is_flexible=True),
+    "ease": Method(is_flexible=True, has_surrogate=True),
     "best_of_n": Method(is_flexible=True),
     "evolution": Method(is_flexible=True),
     "influence": Method(depends_on_budget=True),

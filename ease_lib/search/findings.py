@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from ease_lib.black_box.usage import Usage
 from ease_lib.errors import CapReached
@@ -56,6 +55,8 @@ def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
     Args:
         space: of sequences of k exemplars.
     """
+    from scipy.special import ndtr  # 0.1 s, which stages that search nothing need not spend
+
     drawn = as_tuples(space.sample(rng(seed, "rarity"), RANDOM_SEQUENCES))
     means, variances = outcome.model.predict([(outcome.candidate.instruction, sequence) for sequence in drawn])
     return float(ndtr((means - outcome.estimate) / np.sqrt(variances + outcome.error**2)).mean())

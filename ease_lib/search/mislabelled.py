@@ -33,8 +33,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import softmax
 
 from ease_lib.arrays import FloatArray, Floats
 from ease_lib.machine import one_thread
@@ -198,6 +196,8 @@ def _of_given(likely: Floats, given: NDArray[np.int64], share: float) -> tuple[F
 
 def _calibrated(left_out: Floats, known: NDArray[np.int64], centre: Floats) -> float:
     """The factor by which scores become logarithms of probabilities: the validation rows' labels are likeliest."""
+    from scipy.optimize import minimize_scalar  # 0.2 s, which stages that check no labels need not spend
+
     own = np.arange(len(known)), known
 
     def loss(logarithm: float) -> float:
@@ -208,6 +208,8 @@ def _calibrated(left_out: Floats, known: NDArray[np.int64], centre: Floats) -> f
 
 
 def _probabilities(scores: Floats, sureness: float, centre: Floats, rows: int) -> Floats:
+    from scipy.special import softmax
+
     return np.asarray((softmax(sureness * scores, axis=1) * rows + DOUBTS * centre) / (rows + DOUBTS))
 
 

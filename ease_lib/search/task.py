@@ -285,7 +285,7 @@ class SearchTask:
             varies_length=settings.shortest < settings.k,
         )
 
-    def problem(self, space: SequenceSpace, representation: Representation, **more: Any) -> Problem:
+    def problem(self, space: SequenceSpace, representation: Representation | None, **more: Any) -> Problem:
         """The search as an optimizer sees it; `more` are other fields of `Problem`."""
         return Problem(
             space=space,

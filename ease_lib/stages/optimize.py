@@ -13,6 +13,7 @@ from ease_lib.artifacts.tables import write_document
 from ease_lib.black_box.budget_ledger import PROPOSALS, SEARCH
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
+from ease_lib.config.methods import METHODS
 from ease_lib.config.sections import (
     LATEST,
     Asks,
@@ -202,7 +203,7 @@ def _problem(
 
     return task.problem(
         space,
-        task.representation(config.optimizer, embedder),
+        task.representation(config.optimizer, embedder) if METHODS[config.optimizer.method].has_surrogate else None,
         evaluated=None if plan.chooses_rows else plan.rows,
         answers=plan.answers,
         seed=config.run.seed,

@@ -153,10 +153,20 @@ def test_a_library_that_is_loaded_later_computes_on_one_thread_too():
 
 
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(processes, "_has_build_for_gpus", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert [resolve_device(name) for name in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert [resolve_device(name) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+
+
+def test_a_build_for_gpus_is_told_without_loading_torch():
+    """The file that is read says the same as torch does."""
+    built_for_gpus = bool(torch.version.cuda or torch.version.hip)
+    code = "import sys; from ease_lib.machine import _has_build_for_gpus as has; print(has(), 'torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert told == [str(built_for_gpus), "False"]
+    assert built_for_gpus or not torch.cuda.is_available()
 
 
 def test_an_absent_gpu_is_named_with_the_remedy(monkeypatch):

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from ease_lib.evaluation.rows import row_order
 from ease_lib.machine import one_thread
@@ -256,6 +255,8 @@ def better(scores: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:
 
     Where all differences of two prompts are the same, the better one is.
     """
+    from scipy.special import stdtr  # 0.1 s, which stages that search nothing need not spend
+
     differences = scores[None, :, :] - scores[:, None, :]
     rows = scores.shape[1]
     mean, deviation = differences.mean(axis=2), differences.std(axis=2, ddof=1) if rows > 1 else 0.0

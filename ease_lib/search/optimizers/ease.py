@@ -171,6 +171,7 @@ class Ease:
         return self._trained[1]
 
     def _features(self, prompts: Prompts) -> NDArray[np.floating]:
+        assert self._problem.representation
         return self._problem.representation(prompts.sequences, prompts.instructions)
 
     def _observed(self, pending: Sequence[Candidate] = ()) -> Prompts:

@@ -122,7 +122,7 @@ class Problem:
     """What a search method may know: how many exemplars, what they look like, and what the validation set looks like.
 
     Args:
-        representation: features of sequences, for the surrogate.
+        representation: features of sequences, for the surrogate; None for a method that has none.
         pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows.
         exemplars: the texts of the pool as a prompt shows them.
         inputs, validation_inputs: the input texts, for lexical similarity.
@@ -136,7 +136,7 @@ class Problem:
     """
 
     space: SequenceSpace
-    representation: Representation
+    representation: Representation | None
     pool: NDArray[np.floating]
     validation: NDArray[np.floating]
     exemplars: Sequence[str]

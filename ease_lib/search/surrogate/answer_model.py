@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
 
 from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompt, Prompts
@@ -535,6 +534,8 @@ def _root(matrix: Floats) -> Floats:
 
 def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:
     """x of root x = values; root is lower triangular."""
+    from scipy.linalg.lapack import dtrtrs  # 0.3 s, which stages that fit no model need not spend
+
     solution, singular = dtrtrs(root.T, values, lower=0, trans=0 if transposed else 1)  # in Fortran's order
     if singular:
         raise np.linalg.LinAlgError(f"a root of {len(root)} rows has a zero in row {singular}")

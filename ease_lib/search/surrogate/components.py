@@ -24,7 +24,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompts
@@ -289,6 +288,8 @@ def _mixed(codes: Ints) -> Ints:
 
 def _principal(pool: NDArray[np.floating]) -> Floats:
     """(n, p) principal components of the embeddings, of mean square norm 1."""
+    from scipy.linalg import eigh  # see `answer_model`
+
     centred = pool.astype(np.float64) - pool.mean(axis=0)
     count, dimensions = centred.shape
     products = centred @ centred.T if count < dimensions else centred.T @ centred
