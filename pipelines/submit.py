@@ -417,8 +417,8 @@ def _kept_log(pod: Pod) -> str:
     """What Kubeflow keeps of a pod that has gone, where we may read its bucket; else empty."""
     if not pod.log_uri:
         return ""
-    store, name = open_file(pod.log_uri)
-    with suppress(EaseError):
+    with suppress(EaseError):  # a bucket of a kind that we do not read (gs://) too
+        store, name = open_file(pod.log_uri)
         return (store.read(name) or b"").decode(errors="replace")
     return ""
 

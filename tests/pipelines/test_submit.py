@@ -471,13 +471,12 @@ def test_what_a_pod_printed_that_has_gone_is_read_from_the_bucket(either, capsys
     assert "- embed: no such model; name another\n" in capsys.readouterr().err
 
 
-def test_where_the_bucket_cannot_be_read_either_the_place_is_named(either, capsys, monkeypatch):
-    monkeypatch.setattr(submit, "_kept_log", lambda pod: "")
-    either.script.root = "s3://private/ease"
+def test_where_the_bucket_cannot_be_read_either_the_place_is_named(either, capsys):
+    either.script.root = "gs://private/ease"
     either.script.frames = [frame("FAILED", embed=("FAILED", "OOMKilled (exit code 137)"))]
     assert submitted(either, "--wait") == 1
     said = "- embed: OOMKilled (exit code 137); if it ended by itself, what it printed is in "
-    assert f"{said}s3://private/ease/embed/1/executor-logs-0\n" in capsys.readouterr().err
+    assert f"{said}gs://private/ease/embed/1/executor-logs-0\n" in capsys.readouterr().err
 
 
 def test_a_driver_that_failed_is_named_with_its_message_and_the_end_of_its_log(either, capsys):

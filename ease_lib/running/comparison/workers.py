@@ -101,7 +101,7 @@ def work(
     plan = left.plan()
     stop = stop or threading.Event()
     progress = _Progress(plan, left, say)
-    processes = _Processes(run, CELL_SECONDS, stop, progress.now_and_then)
+    processes = _Processes(run, stop, progress.now_and_then)
     queue = _Queue(left, plan.cells, worker, stop, progress.now_and_then)
     at = _Folders(folder)
     with _alive(left, worker):
@@ -194,10 +194,9 @@ class _Processes:
     """Does the work of cells, one process after another."""
 
     def __init__(
-        self, run: Callable[[CellProcess], None], seconds: float, stop: threading.Event, meanwhile: Callable[[], None]
+        self, run: Callable[[CellProcess], None], stop: threading.Event, meanwhile: Callable[[], None]
     ) -> None:
         self._run = run
-        self._seconds = seconds
         self._stop = stop
         self._meanwhile = meanwhile
         self._context = multiprocessing.get_context("forkserver")
@@ -224,7 +223,7 @@ class _Processes:
     def _ended(self, told: CellProcess) -> int:
         """The exit code of a process, negative for a signal."""
         process = self._context.Process(target=_process, args=(self._run, told))
-        end = time.monotonic() + self._seconds
+        end = time.monotonic() + CELL_SECONDS
         took_too_long = False
         with _processes:
             process.start()
