@@ -44,6 +44,10 @@ WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 MOST_BYTES = 20_000
 """Of a run's arguments as Kubeflow writes them: into one argument of a program, which may have 128 KiB, and fifteen
 times into the run's workflow, which may have 1 MiB (`tests/pipelines/test_workflow_size.py`)."""
+MOST_BYTES_WITH_SHARDS = 4_000
+"""Likewise of a pipeline with shards, each of which holds them six times more."""
+SHARD = "comp-rank-shard"
+"""The component that such a pipeline has."""
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -106,13 +110,16 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
         with_shares(cells)
         fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
     else:
+        from ease_lib.running.planning import check_cap  # likewise
+
         runs = [parse_parameters(merged)]
+        check_cap(runs[0])
         fields = form_values(runs[0])
-    _check_for_pods(runs, fields)
+    _check_for_pods(runs, fields, MOST_BYTES_WITH_SHARDS if SHARD in spec.get("components", {}) else MOST_BYTES)
     return {name: value for name, value in fields.items() if value != defaults[name] or name == last}
 
 
-def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value]) -> None:
+def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], most_bytes: int) -> None:
     """
     Raises:
         ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder; and where
@@ -124,7 +131,7 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value]) -> 
         for name, value in fields.items()
         if PLACEHOLDER in str(value)
     ]
-    problems += _too_long(fields)
+    problems += _too_long(fields, most_bytes)
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
 
@@ -137,14 +144,14 @@ def written_bytes(arguments: Mapping[str, Value]) -> int:
     return len(str(text).encode())
 
 
-def _too_long(fields: Mapping[str, Value]) -> Iterator[str]:
+def _too_long(fields: Mapping[str, Value], most_bytes: int) -> Iterator[str]:
     written = written_bytes(fields)
-    if written > MOST_BYTES:
+    if written > most_bytes:
         longest = max(fields, key=lambda name: written_bytes({name: fields[name]}))
         yield (
             f"the parameters have {written:,} bytes as Kubeflow writes them, most of them in {longest}, and may have "
-            f"{MOST_BYTES:,}: they must fit into one argument of a program; put a long prompt, baseline, judge_rubric "
-            "or list of instructions into a file and name it s3://... (instructions by instructions_uri)"
+            f"{most_bytes:,}: the run's state holds them many times, and may have 1 MiB; put a long prompt, baseline, "
+            "judge_rubric or list of instructions into a file and name it s3://... (instructions by instructions_uri)"
         )
 
 
@@ -181,8 +188,11 @@ def _checkout_file(function: str) -> str:
     return str(path) if path.is_file() and module.split(".")[0] not in IN_IMAGES else ""
 
 
-def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[str, Value]:
+def installed_defaults(values: Mapping[str, object], *, is_run: bool, shards: int = 1) -> dict[str, Value]:
     """Defaults of an installation's own, for the form of a run or of a comparison.
+
+    Args:
+        shards: of the package they are put into.
 
     Raises:
         ConfigError: with everything that is wrong with them.
@@ -191,7 +201,7 @@ def installed_defaults(values: Mapping[str, object], *, is_run: bool) -> dict[st
         raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
     parameters = parse_parameters(values)
     fields = form_values(parameters) if is_run else _comparison_fields(values)
-    _check_for_pods([parameters], fields)
+    _check_for_pods([parameters], fields, MOST_BYTES_WITH_SHARDS if is_run and shards > 1 else MOST_BYTES)
     return fields
 
 

@@ -136,7 +136,8 @@ def compile_all(
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, pipeline in COMPILED.items():
-        defaults = installed_defaults(values, is_run=pipeline is ease_pipeline) if values else {}
+        is_run = pipeline is ease_pipeline
+        defaults = installed_defaults(values, is_run=is_run, shards=placement.shards) if values else {}
         compiler.Compiler().compile(placed(pipeline, placement), str(folder / name), pipeline_parameters=defaults)
 
 

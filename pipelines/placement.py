@@ -92,7 +92,7 @@ NETWORK_SETTINGS = {
 }
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 """Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
-MOST_SHARDS = 4
+MOST_SHARDS = 3
 """With more of them the workflow of a run would have more than 1 MiB, and Kubeflow would see no task of it any more
 (`tests/pipelines/test_workflow_size.py`)."""
 MOST_WORKERS = 12

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def leave_out_unread(spec: Any) -> None:
-    """Shorten the components' programs; drop descriptions of inputs and outputs, and defaults that are never used.
+    """Shorten the components' programs; drop descriptions, versions of artifact types and defaults that are never used.
 
     Args:
         spec: kfp's `PipelineSpec`, which is changed.
@@ -20,6 +20,8 @@ def leave_out_unread(spec: Any) -> None:
         for declared in (component.input_definitions, component.output_definitions):
             for each in (*declared.parameters.values(), *declared.artifacts.values()):
                 each.ClearField("description")
+            for artifact in declared.artifacts.values():
+                artifact.artifact_type.ClearField("schema_version")
         for parameter in _always_given(spec, name):
             component.input_definitions.parameters[parameter].ClearField("default_value")
             component.input_definitions.parameters[parameter].ClearField("is_optional")

@@ -24,6 +24,7 @@ from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.search.plan_and_caps import TypicalAnswers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
+from ease_lib.tasks.catalog import least_sizes
 from ease_lib.words import grouped
 
 TRIALS, SEARCH, TEST_SET, GATE = "trial questions", "search", "test set", "gate"
@@ -86,6 +87,32 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
             f"${fixed:.2g}; set at least {wanted:.2g}, or lower test_size"
         )
     return parts
+
+
+def least_requests(run: Parameters) -> tuple[int, int]:
+    """Requests without which a run has no result: for one evaluation, and for the test set.
+
+    Both are lower bounds, by the parameters alone: rows of a file are not counted.
+
+    Raises:
+        ConfigError, DataError: as `tasks.catalog.least_sizes`.
+    """
+    each = 2 if run.task.is_judged else 1
+    validation, test = least_sizes(run.task)
+    return least_answers(run.optimizer, validation) * each, passes_of_test_set(run.task.baseline) * test * each
+
+
+def check_cap(run: Parameters) -> None:
+    """
+    Raises:
+        ConfigError: where `max_llm_requests` is too small for any such run; with the least that may do.
+    """
+    cap, (searched, tested) = run.caps.max_llm_requests, least_requests(run)
+    if 0 < cap < searched + tested:
+        raise ConfigError(
+            f"max_llm_requests={cap} is too small: one evaluation takes {searched} requests or more, and the test set "
+            f"{tested}; set at least {searched + tested}, or lower test_size"
+        )
 
 
 def total(parts: Mapping[str, Usage]) -> Usage:

@@ -19,6 +19,7 @@ from ease_lib.config.sections import EndpointConfig, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.comparison.comparison_store import ComparisonStore, place_of
+from ease_lib.running.planning import least_requests
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import (
@@ -32,7 +33,7 @@ from ease_lib.running.stage import (
     user_errors,
     work_on,
 )
-from ease_lib.search.optimizers.registry import least_answers, planned_answers
+from ease_lib.search.optimizers.registry import planned_answers
 from ease_lib.tasks.catalog import most_test_rows, most_validation_rows
 from ease_lib.words import grouped
 
@@ -108,10 +109,6 @@ def _test_requests(run: Parameters) -> int:
     return passes_of_test_set(run.task.baseline) * most_test_rows(run.task) * _answer_requests(run)
 
 
-def _least_requests(run: Parameters) -> int:
-    return _test_requests(run) + least_answers(run.optimizer, most_validation_rows(run.task)) * _answer_requests(run)
-
-
 def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
     """The cells of a plan, after every task and every endpoint was tried once; each has an equal share of the caps.
 
@@ -149,12 +146,13 @@ def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
     shares |= {"max_cost_usd": dollars / count} if dollars else {}
     shared = [replace(cell, parameters=cell.parameters | shares) for cell in cells]
     if requests:
-        least = {cell.name: _least_requests(parse_parameters(cell.parameters)) for cell in shared}
+        least = {cell.name: sum(least_requests(parse_parameters(cell.parameters))) for cell in shared}
         most = max(least, key=lambda name: least[name])
         if requests // count < least[most]:
             raise ConfigError(
                 f"max_llm_requests={requests} is {requests // count} for each of {count} runs, and {most} takes "
-                f"{least[most]} to test one sequence; set at least {count * least[most]}, or compare less"
+                f"at least {least[most]} to find and test one sequence; set at least {count * least[most]}, or compare "
+                "less"
             )
         logger.info("max_llm_requests=%d is %d for each of %d runs", requests, requests // count, count)
     return shared

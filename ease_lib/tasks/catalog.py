@@ -238,6 +238,27 @@ def most_test_rows(config: TaskConfig) -> int:
     return MOST_TEST_ROWS if config.test_size == AUTOMATIC else config.test_size
 
 
+def least_sizes(config: TaskConfig) -> tuple[int, int]:
+    """Rows that validation and test set have at least, by the parameters and what is shipped alone.
+
+    Raises:
+        ConfigError, DataError: where the rows that are shipped are too few.
+    """
+    if config.task == "customer_feedback":
+        source = without_rows(customer_feedback(), config.exclude_rows)
+        data = deal(
+            source,
+            pool_size=config.pool_size,
+            validation_size=config.validation_size,
+            test_size=config.test_size,
+            seed=0,
+        )
+        return len(data.validation), len(data.test)
+    known = config.task in GENERATED
+    validation = most_validation_rows(config) if known or config.validation_size != AUTOMATIC else 1
+    return validation, most_test_rows(config) if known or config.test_size != AUTOMATIC else 1
+
+
 def _check_count(config: TaskConfig, name: str, rows: int) -> None:
     sizes = {name: max(getattr(config, name), 1) for name in ("pool_size", "validation_size", "test_size")}
     if rows < sum(sizes.values()):

@@ -389,7 +389,12 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
         ),
         (
             ["methods=ease, best_of_n", "repeats=2", "max_llm_requests=400", "store_uri=s3://b/x"],
-            "max_llm_requests=400 is 100 for each of 4 runs, and customer_feedback, ease, repeat 1 takes",
+            "max_llm_requests=400 is 100 for each of 4 runs, and customer_feedback, ease, repeat 1 takes at least 400",
+        ),
+        (["max_llm_requests=100"], "one evaluation takes 2 requests or more, and the test set 380"),
+        (
+            ["task=table", "task_uri=s3://b/x.csv", "test_size=30", "baseline=Of {input}:", "max_llm_requests=180"],
+            "max_llm_requests=180 is too small: one evaluation takes 2 requests",
         ),
         (
             ["baseline={{$.inputs.parameters['k']}} {input}"],
@@ -504,7 +509,7 @@ def test_parameters_that_would_not_fit_into_an_argument_are_refused_before_anyth
     assert submitted(server, "--set", f"prompt={'x' * length}") == 2
     err = in_one_line(capsys.readouterr().err)
     assert re.search(r"the parameters have \d+,\d{3} bytes as Kubeflow writes them, most of them in advanced", err)
-    assert "may have 20,000: they must fit into one argument of a program; put a long prompt" in err
+    assert "may have 20,000: the run's state holds them many times, and may have 1 MiB; put a long prompt" in err
     assert server.script.requests == []
 
 

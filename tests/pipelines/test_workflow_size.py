@@ -12,7 +12,7 @@ from ease_lib.running.comparison.comparison_store import place_of
 from ease_lib.running.graph import CHECK, COMPONENTS, stages_of
 from ease_lib.running.stage import shown
 from pipelines import placement
-from pipelines.arguments import MOST_BYTES, arguments_of
+from pipelines.arguments import MOST_BYTES, MOST_BYTES_WITH_SHARDS, arguments_of
 from pipelines.compilation import FOLDER, compile_all
 from pipelines.placement import MOST_SHARDS, MOST_WORKERS, Placement
 from tests.pipelines.workflow_size import (
@@ -100,10 +100,14 @@ def test_a_run_takes_less_than_three_fifths_of_the_room(plain):
     assert size(run_of(plain)) < 0.6 * LIMIT
 
 
-def test_most_shards_have_room_and_one_more_has_not(tmp_path, monkeypatch):
+def test_most_shards_have_room_with_the_longest_parameters_and_one_more_has_not(tmp_path, monkeypatch):
     monkeypatch.setattr(placement, "MOST_SHARDS", MOST_SHARDS + 1)
-    assert size(run_of(package(tmp_path / "most", MOST_SHARDS))) < LIMIT
-    assert size(run_of(package(tmp_path / "more", MOST_SHARDS + 1))) > LIMIT
+    most, more = (package(tmp_path / str(shards), shards) for shards in (MOST_SHARDS, MOST_SHARDS + 1))
+    longest = PARAMETERS | {"baseline": "x" * (MOST_BYTES_WITH_SHARDS - 1_100)}
+    assert size(run_of(most, longest)) < 0.96 * LIMIT, "a pod that was tried again is one more node"
+    assert size(run_of(more, longest)) > LIMIT
+    with pytest.raises(ConfigError, match="may have 4,000"):
+        run_of(most, PARAMETERS | {"baseline": "x" * MOST_BYTES_WITH_SHARDS})
 
 
 @pytest.mark.parametrize(("workers", "share"), [(8, 0.6), (MOST_WORKERS, 0.8)])
