@@ -13,7 +13,8 @@ continues a search, and why a lower one does not end in the middle of another's.
              proposed is written through to the disk, with all before it, so a power cut may lose the last observations,
              which are made again. A last line that was cut is dropped and evaluated again.
     s3://    one object per observation and per batch of proposals, created only if absent, so of two runs at once the
-             later one is refused.
+             later one is refused. A search that ends copies them all into one object, which the next reads in their
+             stead: reading some 1 700 takes 7 s of processor time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -32,7 +33,7 @@ from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
 from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of
 from ease_lib.documents import parsed
-from ease_lib.errors import JournalError
+from ease_lib.errors import JournalError, StoreError
 from ease_lib.notes import Notes
 from ease_lib.search.optimizers.history import Candidate, Observation
 
@@ -43,6 +44,10 @@ FOLDER = "journals"
 SUFFIX = ".jsonl"
 HEADER = "header.json"
 PROPOSED = "proposed"
+COPIED = "copy-"
+"""Begins the name of an object with copies of many; its end is how many."""
+WORTH_COPYING = 50
+"""Objects that are in no copy yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +144,9 @@ def open_journal(store: Store, key: str, notes: Notes, *, answers: int | None = 
 @contextmanager
 def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
     if store.folder is None:
-        yield ObjectJournal(cast(S3Store, store.below(name)), name, notes)
+        journal = ObjectJournal(cast(S3Store, store.below(name)), name, notes)
+        yield journal
+        journal.copy_entries()
     else:
         with _locked_file(store.folder / f"{name}{SUFFIX}") as (file, path):
             yield FileJournal(file, path, name, notes)
@@ -301,12 +308,17 @@ class ObjectJournal:
         store.check()
         if not store.create(HEADER, _header(key)):
             _check_header(store.read(HEADER) or b"", key, f"{store.uri}{HEADER}")
-        names = [name for name in store.find_names() if name != HEADER and not name.startswith(".probe-")]
-        contents = read_all(store, names)
+        listed = store.find_names()
+        names = [name for name in listed if name[0].isdecimal()]
+        copied = max((name for name in listed if name.startswith(COPIED)), default="")
+        copies = _copies(store.read(copied) or b"") if copied else {}
+        others = read_all(store, [name for name in names if name not in copies])
+        self._contents = {name: copies.get(name) or others.get(name) or b"" for name in names}
+        self._not_copied = len(others)
         notes.entry(store.uri, HEADER, _header(key))
-        for name, content in contents.items():
-            notes.entry(store.uri, name, content or b"")
-        found = (_decoded(content or b"", store.uri + name) for name, content in contents.items())
+        for name, content in self._contents.items():
+            notes.entry(store.uri, name, content)
+        found = (_decoded(content, store.uri + name) for name, content in self._contents.items())
         self._records, self._candidates = _sorted_out(found, store.uri)
 
     def replay(self) -> Sequence[Evaluated]:
@@ -326,6 +338,12 @@ class ObjectJournal:
     def append(self, record: Evaluated) -> None:
         self._create(f"{record.iteration:06d}.json", _encoded(record))
 
+    def copy_entries(self) -> None:
+        """Into one object, where that spares the next search many reads; nothing depends on it."""
+        if self._not_copied >= WORTH_COPYING:
+            with suppress(StoreError):
+                self._store.create(f"{COPIED}{len(self._contents):08d}", _copy(self._contents))
+
     def _create(self, name: str, content: bytes) -> None:
         if not self._store.create(name, content):
             raise JournalError(
@@ -333,6 +351,23 @@ class ObjectJournal:
                 "wait for that one to end and run again, or give this run another store_uri"
             )
         self._notes.entry(self._store.uri, name, content)
+        self._contents[name] = content
+        self._not_copied += 1
+
+
+def _copy(entries: Mapping[str, bytes]) -> bytes:
+    """Entries of one line each behind their names, and their SHA-256 before them all."""
+    lines = b"\n".join(f"{name} ".encode() + entry for name, entry in entries.items())
+    return sha256_of(lines).encode() + b"\n" + lines
+
+
+def _copies(content: bytes) -> dict[str, bytes]:
+    """Entries by name; none of a copy that was changed, for the originals are there."""
+    digest, _, lines = content.partition(b"\n")
+    if digest.decode(errors="replace") != sha256_of(lines):
+        return {}
+    named = (line.partition(b" ") for line in lines.split(b"\n"))
+    return {name.decode(): entry for name, _, entry in named}
 
 
 def _header(key: str) -> bytes:

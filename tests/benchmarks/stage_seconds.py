@@ -4,6 +4,7 @@ Runs the production pipeline twice with one `store_uri`: the shipped task, the d
 tests that answers at once. Each component is a process of its own, started by kfp with the command of a container. In
 the second run every answer, vector and evaluation is known. The table has the seconds of each process, from its start
 to its end. A third run, equal to the second, measures imports: their seconds, and the packages that take most of them.
+The store is a folder, or with `--s3` a bucket of the S3 server of the tests, on this machine.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from kfp.local import subprocess_task_handler
 import ease_lib
 from ease_lib.config.parsing import parse_parameters
 from pipelines.local_run import run_pipeline
+from tests.s3_server import S3Server
 from tests.support.faulty_endpoint import MODEL, faulty_endpoint
 
 LABELS = ("complaint", "praise")
@@ -69,17 +71,34 @@ class Processes:
             yield
 
 
+@contextlib.contextmanager
+def bucket(folder: Path) -> Iterator[str]:
+    """The address of a place in a bucket, which this process and those that it starts can reach meanwhile."""
+    folder.mkdir()
+    server = S3Server(folder)
+    server.start()
+    with mock.patch.dict(os.environ, server.environment):
+        server.client().create_bucket(Bucket="ease")
+        try:
+            yield "s3://ease/store"
+        finally:
+            server.kill()
+
+
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--s3", action="store_true", help="keep the store in a bucket")
+    options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     compileall.compile_dir(Path(ease_lib.__file__).parent, quiet=1)  # as in the images
     runs = [Processes() for _ in range(3)]
     with (
         tempfile.TemporaryDirectory() as folder,
         faulty_endpoint(lambda prompt: LABELS[zlib.crc32(prompt.encode()) % 2]) as served,
+        bucket(Path(folder, "s3")) if options.s3 else contextlib.nullcontext(f"{folder}/store") as store,
     ):
         parameters = parse_parameters(
-            {"store_uri": f"{folder}/store", "llm_base_url": served.base_url, "llm_model": MODEL}
+            {"store_uri": store, "llm_base_url": served.base_url, "llm_model": MODEL}
         )
         for number, processes in enumerate(runs):
             variables = {"PYTHONPROFILEIMPORTTIME": "1"} if number == 2 else {}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ease_lib.artifacts.store import open_store
+from ease_lib.artifacts.store import S3Store, open_store
 from ease_lib.black_box.usage import Usage
 from ease_lib.errors import JournalError
 from ease_lib.notes import Notes
-from ease_lib.search.journal import Evaluated, open_journal
+from ease_lib.search.journal import WORTH_COPYING, Evaluated, open_journal
 from ease_lib.search.optimizers.history import Candidate, Observation
 
 
@@ -258,6 +258,66 @@ def test_a_write_whose_answer_was_lost_may_be_repeated(s3_prefix):
         journal.append(record(0))
         journal.append(record(0))
     assert replay(s3_prefix) == [record(0)]
+
+
+def objects(s3, prefix):
+    listed = s3.list_objects_v2(Bucket="ease-tests", Prefix=prefix.removeprefix("s3://ease-tests/"))["Contents"]
+    return [each["Key"].rpartition("/")[2] for each in listed]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Names of the objects that were read."""
+    names = []
+    read = S3Store.read
+    monkeypatch.setattr(S3Store, "read", lambda store, name: (names.append(name), read(store, name))[1])
+    return names
+
+
+def test_a_search_that_ends_on_s3_leaves_a_copy_of_all_entries_which_the_next_reads_in_their_stead(s3_prefix, s3, reads):
+    entries = [record(iteration) for iteration in range(WORTH_COPYING)]
+    notes, later = Notes(), Notes()
+    with open_journal(open_store(s3_prefix), "key", notes) as journal:
+        journal.propose({0: entries[0].observation.candidate})
+        for each in entries:
+            journal.append(each)
+    assert "copy-00000051" in objects(s3, s3_prefix)
+    reads.clear()
+    with open_journal(open_store(s3_prefix), "key", later) as journal:
+        assert (journal.replay(), list(journal.proposed())) == (entries, list(range(WORTH_COPYING)))
+        journal.append(record(WORTH_COPYING))
+    assert [name for name in reads if not name.startswith(".probe-")] == ["header.json", "copy-00000051"]
+    (holder,) = notes.entries
+    assert notes.entries[holder].items() <= later.entries[holder].items(), "lineage names the originals"
+    reads.clear()
+    assert replay(s3_prefix) == [*entries, record(WORTH_COPYING)]
+    assert f"{WORTH_COPYING:06d}.json" in reads, "it is in no copy"
+
+
+def test_a_search_that_fails_and_one_of_few_entries_leave_no_copy(s3_prefix, s3):
+    append(s3_prefix, *map(record, range(WORTH_COPYING - 1)))
+    with pytest.raises(ZeroDivisionError), open_journal(open_store(s3_prefix), "key", Notes()) as journal:
+        journal.append(record(WORTH_COPYING))
+        1 / 0  # noqa: B018
+    assert not [name for name in objects(s3, s3_prefix) if name.startswith("copy-")]
+
+
+@pytest.mark.parametrize("change", [lambda content: b"", lambda content: content.replace(b"0.5", b"0.9", 1)])
+def test_a_copy_that_was_changed_is_passed_over(s3_prefix, s3, change):
+    entries = [record(iteration) for iteration in range(WORTH_COPYING)]
+    append(s3_prefix, *entries)
+    key = s3_prefix.removeprefix("s3://ease-tests/") + "/journals/key/copy-00000050"
+    content = s3.get_object(Bucket="ease-tests", Key=key)["Body"].read()
+    s3.put_object(Bucket="ease-tests", Key=key, Body=change(content))
+    assert replay(s3_prefix) == entries
+
+
+def test_an_entry_that_was_deleted_does_not_come_back_from_a_copy(s3_prefix, s3):
+    append(s3_prefix, *map(record, range(WORTH_COPYING)))
+    s3.delete_object(
+        Bucket="ease-tests", Key=s3_prefix.removeprefix("s3://ease-tests/") + "/journals/key/000003.json"
+    )
+    assert [each.iteration for each in replay(s3_prefix)] == [n for n in range(WORTH_COPYING) if n != 3]
 
 
 def test_damage_on_s3_is_refused_and_left_alone(s3_prefix, s3):
