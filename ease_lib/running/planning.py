@@ -25,7 +25,7 @@ from ease_lib.search.plan_and_caps import TypicalAnswers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import least_sizes
-from ease_lib.words import grouped
+from ease_lib.words import duration, grouped
 
 TRIALS, SEARCH, TEST_SET, GATE = "trial questions", "search", "test set", "gate"
 PROPOSALS = 20
@@ -135,7 +135,7 @@ def in_words(parameters: Parameters, parts: Mapping[str, Usage], seconds: float)
     shares = shares_of_cap(parameters, parts)
     return (
         f"at most {grouped(usage.requests)} requests, about {grouped(tokens[0])} prompt and {grouped(tokens[1])} "
-        f"answer tokens{cost}; {_duration(took)} at {seconds:.2g} s an answer and "
+        f"answer tokens{cost}; {duration(took)} at {seconds:.2g} s an answer and "
         f"{at_once} at once{f'; {shares}' * bool(shares)}"
     )
 
@@ -153,12 +153,6 @@ def warning_of_few(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
     answers = parts[SEARCH].requests // (2 if parameters.task.is_judged else 1)
     few = few_answers(parameters.optimizer.method, answers)
     return f"notice: {few}; raise budget" if few else ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{math.ceil(seconds)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _trials(parameters: Parameters, data: TaskData, run: Run) -> Usage:

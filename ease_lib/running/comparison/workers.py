@@ -36,7 +36,7 @@ from ease_lib.running.comparison.comparison_store import (
 )
 from ease_lib.running.run_context import in_container
 from ease_lib.running.supervision import DEADLY, RESTARTS, WAITS_SECONDS
-from ease_lib.words import grouped
+from ease_lib.words import duration, grouped
 
 PRELOADED = ("torch", "ease_lib.running.comparison.cells", "ease_lib.search.optimizers.registry")
 """Loaded once for the processes of all cells, which are forked from one that has them."""
@@ -346,10 +346,5 @@ def progress_line(plan: ComparisonPlan, finished: Mapping[int, Finished], *, bef
         f"since {day}{started:%H:%M %Z}",
     ]
     if before < done < total:
-        parts.append(f"to go about {_duration(seconds * (total - done) / (done - before))}")
+        parts.append(f"to go about {duration(seconds * (total - done) / (done - before))}")
     return "; ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    minutes = seconds / 60
-    return f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 1.5 else f"{seconds:.0f} s"
