@@ -97,9 +97,7 @@ def main() -> int:
         faulty_endpoint(lambda prompt: LABELS[zlib.crc32(prompt.encode()) % 2]) as served,
         bucket(Path(folder, "s3")) if options.s3 else contextlib.nullcontext(f"{folder}/store") as store,
     ):
-        parameters = parse_parameters(
-            {"store_uri": store, "llm_base_url": served.base_url, "llm_model": MODEL}
-        )
+        parameters = parse_parameters({"store_uri": store, "llm_base_url": served.base_url, "llm_model": MODEL})
         for number, processes in enumerate(runs):
             variables = {"PYTHONPROFILEIMPORTTIME": "1"} if number == 2 else {}
             unread = contextlib.redirect_stdout(io.StringIO())
