@@ -77,6 +77,10 @@ class JournalError(EaseError):
     time_may_cure = True  # the process that uses it may be about to end
 
 
+class JournalInUse(JournalError):
+    """A journal that another process uses now."""
+
+
 class LineageError(EaseError):
     """A lineage record that is missing, damaged, or cannot answer what was asked."""
 

@@ -381,6 +381,17 @@ class _Client(kfp_client.Client):
     def __init__(self, *, on_configured: Callable[[str], None], **options: Any) -> None:
         self._on_configured = on_configured
         super().__init__(**options)
+        sent = self._run_api.api_client.request  # of all its services
+
+        def answered(*given: Any, **named: Any) -> Any:
+            """A page with status 200, as of a login when a session has ended, would be taken for an empty answer."""
+            answer = sent(*given, **named)
+            kind = answer.getheader("content-type") or ""
+            if "html" in kind:
+                raise _NotTheApi(kind)
+            return answer
+
+        self._run_api.api_client.request = answered
 
     def _load_config(self, *options: Any) -> Any:
         """As kfp does; the address it settled on is told at once, since the first request may fail."""
@@ -393,7 +404,7 @@ class _Client(kfp_client.Client):
         return config
 
     def get_kfp_healthz(self, sleep_duration: int = 0) -> V2beta1GetHealthzResponse:
-        """Ask once. A login page is HTML with status 200, which kfp would take for an empty answer."""
+        """Ask once; what is no JSON comes from somebody else."""
         answer = self._healthz_api.healthz_service_get_healthz(_request_timeout=FIRST_ANSWER_SECONDS)
         kind = self._healthz_api.api_client.last_response.getheader("content-type") or "of no type"
         if "json" not in kind:
@@ -401,13 +412,10 @@ class _Client(kfp_client.Client):
         return answer
 
     def got(self, path: str) -> str:
-        """The answer of a route that the API's own description leaves out; a page, as of a login, is none."""
+        """The answer of a route that the API's own description leaves out."""
         answer = self._run_api.api_client.call_api(
             path, "GET", auth_settings=["Bearer"], _preload_content=False, _return_http_data_only=True
         )
-        kind = answer.getheader("content-type") or ""
-        if "html" in kind:
-            raise _NotTheApi(kind)
         return str(answer.data.decode(errors="replace"))
 
     def set_user_namespace(self, namespace: str) -> None:

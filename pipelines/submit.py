@@ -21,7 +21,7 @@ from kfp_server_api import V2beta1Run
 from ease_lib.artifacts.store import open_file
 from ease_lib.config.parsing import Value
 from ease_lib.errors import EXIT_STOPPED, ConfigError, EaseError
-from ease_lib.running.log import CELL_DONE, CELLS_DONE, ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, RESULT
+from ease_lib.running.log import BEGINS_AGAIN, CELL_DONE, CELLS_DONE, ERROR_PREFIX, LINE_PREFIX, MAY_SUCCEED, RESULT
 from pipelines.arguments import arguments_of, assignments, given_values, is_comparison
 from pipelines.cluster import (
     Cluster,
@@ -41,6 +41,7 @@ POLL_SECONDS = 5.0
 PATIENCE_SECONDS = 300.0
 """How long `--wait` bears an API that cannot be reached; the run goes on without us."""
 EXIT_FAILED = 1
+NOT_FOUND = 404
 ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
 STILL_SECONDS = 120.0
 """Without any change, after which `--wait` says where to look."""
@@ -51,7 +52,9 @@ _TOO_LARGE = re.compile("larger than max|too large|Too long")
 LOG_SECONDS = 30.0
 """Between two looks at what the search has printed."""
 MOST_MISSED = 2
-"""Looks in a row at which its log could not be read, after which where it can be is said, once."""
+"""Looks in a row at which its log could not be read, after which where it can be is said, and is looked less often."""
+LOG_AWAY_SECONDS = 300.0
+"""Between two looks then."""
 _TOO_LONG = (
     "the parameters are too long for one argument of a program: put long values into files and name them s3://..."
 )
@@ -71,6 +74,8 @@ _HIDDEN = (
     "the tasks known so far print"
 )
 _NO_MESSAGE = "no message; see its log"
+_KILLED = re.compile(r"OOMKilled|exit code 1[23]\d|[Ee]vict|deleted|[Dd]eadline")
+"""Argo's words of a pod that did not end by itself; of a process that was told to stop (143) its log may say more."""
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -145,10 +150,10 @@ def retry(options: argparse.Namespace) -> int:
     _check_following(options)
     cluster = connect(options.host, options.namespace, options.ca_cert)
     run = cluster.run(options.run_id)
+    tasks = task_names(cluster.spec_of(run))
     if run.state not in ("FAILED", "CANCELED"):
         print(f"run {options.run_id} is {run.state}: there is nothing to begin again", flush=True)
-        return 0
-    tasks = task_names(cluster.spec_of(run))
+        return 0 if run.state == "SUCCEEDED" else _followed(cluster, options.run_id, tasks, options)
     known = _states(_tasks(cluster, run, tasks))
     _begin_again(cluster, options.run_id)
     print(f"run {options.run_id} begins again", flush=True)
@@ -178,11 +183,16 @@ def _followed(
                 ended = follow(cluster, run_id, tasks, known=known, timeout_seconds=options.timeout)
                 said = failures(cluster, ended, tasks)
             except ClusterError as error:
-                raise ClusterError(f"{error}; the run goes on: {link}", status=error.status) from error
+                goes_on = "" if error.status == NOT_FOUND else f"; the run goes on: {link}"
+                raise ClusterError(f"{error}{goes_on}", status=error.status) from error
             mistaken = any(failure.is_mistake for failure in said.values())
             if ended.state != "FAILED" or mistaken or tries == options.retries:
                 break
-            _begin_again(cluster, run_id)
+            try:
+                _begin_again(cluster, run_id)
+            except ClusterError:
+                _print_end(ended, said, link, known)
+                raise
             _say(f"{', '.join(said) or 'run'} failed; begun again")
     except KeyboardInterrupt:
         print(f"\nno longer followed; the run goes on: {link}", file=sys.stderr)
@@ -190,7 +200,7 @@ def _followed(
     if ended.state == "SUCCEEDED":
         for line in _results(cluster, run_id):
             print(line, flush=True)
-    return _print_end(ended, said, link, options.timeout)
+    return _print_end(ended, said, link, known, options.timeout)
 
 
 def _begin_again(cluster: Cluster, run_id: str) -> None:
@@ -302,7 +312,8 @@ class _Logs:
     def tell(self, tasks: Sequence[Task]) -> bool:
         """Whether there was something new."""
         running = [task.name for task in tasks if _says_how_far(task.name) and task.state == "RUNNING"]
-        if not running or self._missed >= MOST_MISSED or time.monotonic() - self._looked < LOG_SECONDS:
+        pause = LOG_AWAY_SECONDS if self._missed >= MOST_MISSED else LOG_SECONDS
+        if not running or time.monotonic() - self._looked < pause:
             return False
         self._looked = time.monotonic()
         workflow, before = self._cluster.workflow(self._run_id), self._pods
@@ -351,7 +362,7 @@ def _say(text: str) -> None:
 
 def _how_to_read_the_log(cluster: Cluster, pod: str) -> str:
     return (
-        f"how far the search is cannot be read at {cluster.host}; it is printed by "
+        f"how far the run is cannot be read at {cluster.host}; it is printed by "
         f"`kubectl -n {cluster.namespace or KUBEFLOW} logs -f {pod} -c main`"
     )
 
@@ -396,7 +407,9 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
     for pod in last_failures(workflow.pods):
         read = cluster.log(run.run_id, pod)
         log = _kept_log(pod) if read is None else read
-        own = "; ".join(_lines(log, ERROR_PREFIX)[-MOST_LINES:])
+        own = "; ".join(_lines(log.rpartition(BEGINS_AGAIN)[2], ERROR_PREFIX)[-MOST_LINES:])
+        if _KILLED.search(pod.message):
+            own = ""  # what it says is of something before, which it had survived
         printed = "" if own or not log.strip() else f"; it ends with {log.strip().splitlines()[-1][:MOST_SHOWN]!r}"
         if not log and read is None and pod.log_uri:
             printed = f"; if it ended by itself, what it printed is in {pod.log_uri}"
@@ -501,7 +514,13 @@ def _tasks(cluster: Cluster, run: V2beta1Run, names: frozenset[str]) -> list[Tas
     return [*tasks, Task("", RUN, state, "", "")]
 
 
-def _print_end(run: V2beta1Run, said: Mapping[str, Failure], link: str, timeout_seconds: float | None) -> int:
+def _print_end(
+    run: V2beta1Run,
+    said: Mapping[str, Failure],
+    link: str,
+    known: Mapping[str, str],
+    timeout_seconds: float | None = None,
+) -> int:
     if run.state not in ENDED:
         print(f"run still {run.state or 'PENDING'} after {timeout_seconds:g} s; it goes on: {link}", file=sys.stderr)
         return EXIT_FAILED
@@ -514,7 +533,7 @@ def _print_end(run: V2beta1Run, said: Mapping[str, Failure], link: str, timeout_
     if not said and run.error and run.error.message:
         said = {RUN: Failure(run.error.message)}
     elif not said and run.state == "FAILED":
-        said = {RUN: Failure(_NO_REASON)}
+        said = {RUN: Failure(_NO_MESSAGE if known.keys() - {RUN} else _NO_REASON)}
     lines = [f"run {run.state}{took}", *(f"- {task}: {failure.text}" for task, failure in said.items())]
     print("\n".join([*lines, f"logs and artifacts: {link}"]), file=sys.stderr)
     return EXIT_FAILED

@@ -174,7 +174,7 @@ class FileStore:
         return str(self._path / name)
 
     def find_names(self, folder: str = "") -> list[str]:
-        with _named_os_errors(self._path / folder, "cannot be listed"):
+        with named_os_errors(self._path / folder, "cannot be listed"):
             if not (self._path / folder).is_dir():
                 return []
             with os.scandir(self._path / folder) as entries:
@@ -182,7 +182,7 @@ class FileStore:
 
     def walk_names(self) -> list[str]:
         """As of any store, and what a killed writer left half made."""
-        with _named_os_errors(self._path, "cannot be listed"):
+        with named_os_errors(self._path, "cannot be listed"):
             return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
 
     def fetch(self, name: str, into: Path) -> Path:
@@ -193,7 +193,7 @@ class FileStore:
 
     def _readable(self, name: str) -> Path:
         path = self._path / name
-        with _named_os_errors(path, "cannot be read"):
+        with named_os_errors(path, "cannot be read"):
             if not path.is_file():
                 raise StoreError(f"{path}: no such file; check the path")
             if not os.access(path, os.R_OK):
@@ -202,7 +202,7 @@ class FileStore:
 
     def read(self, name: str) -> bytes | None:
         path = self._path / name
-        with _named_os_errors(path, "cannot be read"):
+        with named_os_errors(path, "cannot be read"):
             return path.read_bytes() if path.is_file() else None
 
     def write(self, name: str, content: bytes) -> None:
@@ -213,7 +213,7 @@ class FileStore:
     def _partial(self, name: str, content: bytes) -> Iterator[Path]:
         """The content in a file of its own beside the one that it shall become; afterwards it is gone."""
         path = self._path / name
-        with _named_os_errors(path, "cannot be written"), partial_file(path) as partial:
+        with named_os_errors(path, "cannot be written"), partial_file(path) as partial:
             partial.write_bytes(content)
             yield partial
 
@@ -228,7 +228,7 @@ class FileStore:
 
     def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
         path = self._path / name
-        with _named_os_errors(path, "cannot be written"):
+        with named_os_errors(path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with _alone(path):
                 if self.read(name) != expected:
@@ -238,7 +238,7 @@ class FileStore:
 
     def delete(self, name: str) -> None:
         path = self._path / name
-        with _named_os_errors(path, "cannot be removed"):
+        with named_os_errors(path, "cannot be removed"):
             path.unlink(missing_ok=True)
 
     def drop_earlier(self, name: str) -> None:
@@ -246,7 +246,8 @@ class FileStore:
 
 
 @contextmanager
-def _named_os_errors(path: Path, what: str) -> Iterator[None]:
+def named_os_errors(path: Path, what: str) -> Iterator[None]:
+    """Inside, an error of the file system says which path could not be used, why, and what to do."""
     try:
         yield
     except OSError as error:

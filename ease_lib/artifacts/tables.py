@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from ease_lib.artifacts.contracts import DocumentContract, TableContract
 from ease_lib.artifacts.partial import partial_file
+from ease_lib.artifacts.store import named_os_errors
 from ease_lib.errors import ContractError
 from ease_lib.tasks.base import Exemplar
 
@@ -100,8 +101,12 @@ def read_document(path: Path, contract: DocumentContract) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    with partial_file(path) as partial:
+    """Write a text file whole or not at all.
+
+    Raises:
+        StoreError: when it cannot be written.
+    """
+    with named_os_errors(path, "cannot be written"), partial_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
         os.replace(partial, path)
 

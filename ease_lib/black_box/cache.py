@@ -147,9 +147,8 @@ class SqliteCache:
             time.sleep(0.05)
 
     def _unusable(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self._path}: not a usable response cache ({error}); move it away, or set another store_uri"
-        )
+        remedy = "free space on that disk" if "disk is full" in str(error) else "move it away"
+        return StoreError(f"{self._path}: not a usable response cache ({error}); {remedy}, or set another store_uri")
 
 
 class ObjectCache:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from ease_lib.cli.__main__ import printable
 from ease_lib.cli.options import add_parameters, add_set, given_values, made_folder
 from ease_lib.config.sections import ComparisonAxes, Parameters
 from ease_lib.errors import EXIT_ERROR, ConfigError
@@ -56,7 +58,8 @@ def answer(parsed: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
             planned = plan_comparison.document_of(cells, str(Path(scratch) / "comparison"))
             requests = grouped(planned["requests"])
-            counted = f"{len(cells)} runs, {workers} at a time, at most {requests} LLM requests"
+            runs = "1 run" if len(cells) == 1 else f"{len(cells)} runs, {min(workers, len(cells))} at a time"
+            counted = f"{runs}, at most {requests} LLM requests"
             print(f"{counted}; output in {folder}", flush=True)
             results = run_cells(planned, run_cell.run, workers=workers, folder=Path(scratch), say=print_line)
     report_comparison.run(results, folder, figures)
@@ -71,5 +74,6 @@ def answer(parsed: argparse.Namespace) -> int:
 
 
 def print_line(text: str) -> None:
-    """Whole, whichever thread prints another one."""
-    print(f"{text}\n", end="", flush=True)
+    """Whole, whichever thread prints another one, and without what could steer a terminal."""
+    with suppress(BrokenPipeError):  # nobody reads it any more, and the comparison goes on
+        print(f"{printable(text)}\n", end="", flush=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from ease_lib.errors import ConfigError
 logger = logging.getLogger("ease")
 
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
+ORDER_REPORT = "order_report"
 ANSWERS_PER_POINT = 20
 """Of the search curve that a cell keeps."""
 _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}
@@ -40,7 +42,11 @@ _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run of a comparison: its labels, and its parameters where they differ from the defaults."""
+    """One run of a comparison: its labels, and its parameters where they differ from the defaults.
+
+    Args:
+        several_endpoints: whether its name says at which one.
+    """
 
     task: str
     noise_ratio: float
@@ -48,6 +54,7 @@ class Cell:
     method: str
     repeat: int
     parameters: dict[str, Value]
+    several_endpoints: bool = False
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Cell:
@@ -61,7 +68,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return cell_name(self.task, self.noise_ratio, self.method, self.repeat)
+        return cell_name(
+            self.task, self.noise_ratio, self.method, self.repeat, self.endpoint if self.several_endpoints else ""
+        )
+
+    @property
+    def search(self) -> str:
+        """Equal of cells that may differ in their labels, and in what is asked once the search has ended."""
+        return json.dumps({name: value for name, value in self.parameters.items() if name != ORDER_REPORT})
 
     @property
     def data_and_endpoint(self) -> tuple[str, float, str, int]:
@@ -69,10 +83,15 @@ class Cell:
         return self.task, self.noise_ratio, self.endpoint, self.repeat
 
 
-def cell_name(task: str, noise_ratio: float, method: str, repeat: int) -> str:
-    """What people call a cell."""
+def cell_name(task: str, noise_ratio: float, method: str, repeat: int, endpoint: str = "") -> str:
+    """What people call a cell.
+
+    Args:
+        endpoint: where there are several.
+    """
     noise = f", noise {noise_ratio:.0%}" if noise_ratio else ""
-    return f"{task}{noise}, {method}, repeat {repeat + 1}"
+    at = f" at {endpoint}" if endpoint else ""
+    return f"{task}{noise}, {method}{at}, repeat {repeat + 1}"
 
 
 @dataclass(frozen=True)
@@ -129,6 +148,7 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
                     method=method.label,
                     repeat=repeat,
                     parameters=changed_parameters(parameters),
+                    several_endpoints=len(entries["endpoints"]) > 1,
                 )
             )
     if problems:
@@ -140,7 +160,8 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
 
 def _whole(name: str, value: object, *, least: int) -> int:
     try:
-        number = int(str(value))
+        given = float(str(value))  # KFP turns whole numbers into doubles
+        number = int(given) if given.is_integer() else least - 1
     except ValueError:
         number = least - 1
     if number < least:

@@ -29,6 +29,7 @@ DONE, FAILED, CONTINUED, UNFINISHED, DAMAGED = "done", "failed", "continued", "u
 """Of a run: its last stage ended; a stage failed; a later run took up the work that it did not end; it is running, or
 was killed. A table or a report that cannot be read is damaged."""
 LAST_STAGE, REPORT_STAGE = "publish", "report"
+FIRST_OF_COMPARISON, LAST_OF_COMPARISON = "plan_comparison", "report_comparison"
 NUMBERS, RESULTS, TABLE = "numbers", "results", "comparison.parquet"
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, RecursionError, pa.ArrowException, OSError)
 
@@ -122,7 +123,9 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Ru
     parameters: dict[str, Any] = {}
     for record in records:
         parameters |= record["parameters"]
-    if LAST_STAGE in by_stage and by_stage[LAST_STAGE]["state"] == "complete":
+    planned = by_stage.get(FIRST_OF_COMPARISON)
+    last_stage = by_stage.get(LAST_OF_COMPARISON if planned else LAST_STAGE)
+    if last_stage and last_stage["state"] == "complete":
         state = DONE
     elif last["started"] < newest[last["attempt"]["work"]]:
         state = CONTINUED
@@ -142,10 +145,28 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Ru
         model=str(llm.get("model") or parameters.get("llm_model", "")),
         reason=str(last["error"] or "") if state == FAILED else "",
     )
+    if planned:
+        return _of_comparison(entry, planned, last_stage)
     if NUMBERS not in made or RESULTS not in made:
         return entry
     page = joined(made[RESULTS], PAGE)
     return replace(entry, **_measured(_read(made[NUMBERS])), page=page if _is_there(page) else "")
+
+
+def _of_comparison(entry: RunEntry, planned: Record, reported: Record | None) -> RunEntry:
+    """A comparison in a pipeline: by its table where that can be read, else what was planned."""
+    names = ("tasks", "methods", "endpoints")
+    task, method, model = (str(planned["parameters"].get(name) or "") for name in names)
+    entry = replace(entry, kind="comparison", task=task or entry.task, method=method, model=model or entry.model)
+    made = {part["name"]: part["uri"] for part in reported["outputs"]} if reported else {}
+    if RESULTS not in made:
+        return entry
+    with suppress(EaseError, OSError):
+        found = _comparison(open_store(made[RESULTS]), TABLE)
+        if found.state == DONE:
+            page = found.page if _is_there(found.page) else ""
+            entry = replace(found, id=entry.id, place=entry.place, started=entry.started, state=entry.state, page=page)
+    return entry
 
 
 def _results(store: Store, names: Sequence[str]) -> Iterator[RunEntry]:

@@ -455,8 +455,8 @@ def _cost_alone(cell: Mapping[str, Any]) -> float:
 
 
 def _name_of(cell: Mapping[str, Any], *, with_endpoint: bool) -> str:
-    name = cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"])
-    return f"{name}, at {cell['endpoint']}" if with_endpoint else name
+    endpoint = cell["endpoint"] if with_endpoint else ""
+    return cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"], endpoint)
 
 
 def _cell(row: MethodRow, method: str, score: str, *, repeats: int, figures: Figures | None) -> str:

@@ -29,6 +29,8 @@ IS_PROGRESS = "is_progress"
 """An attribute of lines that say how far a search is."""
 MAY_SUCCEED = "notice: a further try may succeed"
 """Stands behind errors that time may cure; behind others nothing should be begun again."""
+BEGINS_AGAIN = "; it begins again in "
+"""Stands in the notice of a process that died or failed for a reason which may pass: errors before it are past."""
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ease_lib.black_box.client import estimated_tokens
 from ease_lib.black_box.local_llm import worker_count
@@ -24,7 +25,7 @@ from ease_lib.search.optimizers.registry import least_answers, planned_answers
 from ease_lib.search.plan_and_caps import TypicalAnswers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
-from ease_lib.tasks.catalog import least_sizes
+from ease_lib.tasks.catalog import least_sizes, most_test_rows, most_validation_rows
 from ease_lib.words import duration, grouped
 
 TRIALS, SEARCH, TEST_SET, GATE = "trial questions", "search", "test set", "gate"
@@ -52,18 +53,13 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
         thinking_tokens=parameters.endpoint.llm_thinking_tokens,
         seed=parameters.run.seed,
     )
-    passes = passes_of_test_set(parameters.task.baseline) * len(data.test)
-    rows = min(settings.evaluation_rows or len(data.validation), len(data.validation))
-    orders = (settings.order_report + 1) * rows if settings.order_report else 0
+    beside = _Beside.of(parameters, len(data.validation), len(data.test))
+    passes, orders, each = beside.tested, beside.orders, beside.each
     parts = {TRIALS: _trials(parameters, data, run)}
-    before = 0
     if parameters.instructions.instructions:
         parts["instructions"] = _proposals(parameters, data)
-        before = parts["instructions"].requests
-    cap = parameters.caps.max_llm_requests
-    each = 2 if judged else 1
-    others = before + (passes + orders) * each
-    affordable = max(0, cap - others) // each if cap else math.inf
+    cap, others = parameters.caps.max_llm_requests, beside.requests
+    affordable = beside.affordable(cap)
     least = least_answers(settings, len(data.validation))
     if affordable < least:
         raise ConfigError(
@@ -89,17 +85,60 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
     return parts
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Beside:
+    """What a run asks beside its search.
+
+    Args:
+        each: requests of an answer.
+        tested, orders: answers about the test set, and to orders of the winner.
+        proposals: requests for instructions.
+    """
+
+    each: int
+    tested: int
+    orders: int
+    proposals: int
+
+    @classmethod
+    def of(cls, run: Parameters, validation: int, test: int) -> _Beside:
+        """By the rows of validation and test set."""
+        orders, rows = run.optimizer.order_report, run.optimizer.evaluation_rows or validation
+        return cls(
+            each=2 if run.task.is_judged else 1,
+            tested=passes_of_test_set(run.task.baseline) * test,
+            orders=(orders + 1) * min(rows, validation) if orders else 0,
+            proposals=run.instructions.instructions,
+        )
+
+    @property
+    def requests(self) -> int:
+        return (self.tested + self.orders) * self.each + self.proposals
+
+    def affordable(self, cap: int) -> float:
+        """Answers that a cap on requests leaves the search; 0 is no cap."""
+        return max(0, cap - self.requests) // self.each if cap else math.inf
+
+
 def least_requests(run: Parameters) -> tuple[int, int]:
-    """Requests without which a run has no result: for one evaluation, and for the test set.
+    """Requests without which a run has no result: for one evaluation, and for what is asked beside the search.
 
     Both are lower bounds, by the parameters alone: rows of a file are not counted.
 
     Raises:
         ConfigError, DataError: as `tasks.catalog.least_sizes`.
     """
-    each = 2 if run.task.is_judged else 1
     validation, test = least_sizes(run.task)
-    return least_answers(run.optimizer, validation) * each, passes_of_test_set(run.task.baseline) * test * each
+    beside = _Beside.of(run, validation, test)
+    return least_answers(run.optimizer, validation) * beside.each, beside.requests
+
+
+def most_requests(run: Parameters) -> int:
+    """Requests of a run at most, by the parameters alone."""
+    validation = most_validation_rows(run.task)
+    beside = _Beside.of(run, validation, most_test_rows(run.task))
+    searched = planned_answers(run.optimizer, validation, beside.affordable(run.caps.max_llm_requests))
+    return searched * beside.each + beside.requests
 
 
 def check_cap(run: Parameters) -> None:
@@ -107,11 +146,13 @@ def check_cap(run: Parameters) -> None:
     Raises:
         ConfigError: where `max_llm_requests` is too small for any such run; with the least that may do.
     """
-    cap, (searched, tested) = run.caps.max_llm_requests, least_requests(run)
-    if 0 < cap < searched + tested:
+    cap, (searched, beside) = run.caps.max_llm_requests, least_requests(run)
+    if 0 < cap < searched + beside:
+        others = run.optimizer.order_report or run.instructions.instructions
         raise ConfigError(
-            f"max_llm_requests={cap} is too small: one evaluation takes {searched} requests or more, and the test set "
-            f"{tested}; set at least {searched + tested}, or lower test_size"
+            f"max_llm_requests={cap} is too small: one evaluation takes {searched} requests or more, and the test set"
+            f"{' with what else is asked' if others else ''} {beside}; set at least {searched + beside}, or lower "
+            "test_size"
         )
 
 

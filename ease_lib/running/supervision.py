@@ -15,6 +15,7 @@ import signal
 import sys
 
 from ease_lib.errors import EXIT_STOPPED
+from ease_lib.running.log import BEGINS_AGAIN
 from ease_lib.running.run_context import KILLED, in_container, no_attempt_follows
 
 RESTARTS = 3
@@ -51,7 +52,7 @@ def supervised() -> None:
         died.append(f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass")
         reason = died[-1]
         wait = WAITS_SECONDS[restart]
-        _say(f"the stage's process {reason}; it begins again in {wait:g} s ({restart + 1} of {RESTARTS} times)")
+        _say(f"the stage's process {reason}{BEGINS_AGAIN}{wait:g} s ({restart + 1} of {RESTARTS} times)")
         if signal.sigtimedwait(_STOPPING, wait):
             _exit(EXIT_STOPPED)
 

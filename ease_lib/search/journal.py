@@ -33,7 +33,7 @@ from ease_lib.artifacts.store import S3Store, Store, read_all, side_by_side
 from ease_lib.black_box.usage import Usage
 from ease_lib.digests import sha256_of
 from ease_lib.documents import parsed
-from ease_lib.errors import JournalError, StoreError
+from ease_lib.errors import JournalError, JournalInUse, StoreError
 from ease_lib.notes import Notes
 from ease_lib.search.optimizers.history import Candidate, Observation
 
@@ -289,7 +289,7 @@ def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise JournalError(
+            raise JournalInUse(
                 f"{path} is in use by another run; wait for it, or give this run another store_uri"
             ) from error
         except OSError as error:
@@ -346,7 +346,7 @@ class ObjectJournal:
 
     def _create(self, name: str, content: bytes) -> None:
         if not self._store.create(name, content):
-            raise JournalError(
+            raise JournalInUse(
                 f"{self._store.uri}{name} was written by another run of the same search; "
                 "wait for that one to end and run again, or give this run another store_uri"
             )

@@ -154,9 +154,11 @@ class Plan:
 
     def refuse(self, stopped: str) -> ConfigError:
         """Where not a single evaluation was possible."""
+        planned = self.chooses_rows and self.budget.requests  # such a method plans by what the cap leaves it
         return ConfigError(
-            f"{stopped} does not allow a single evaluation of {self.evaluation.requests} requests beside the "
-            f"{self.reserved_requests} of the test set; raise it, or lower validation_size and test_size"
+            f"{f'max_llm_requests={self.budget.requests}' if planned else stopped} does not allow a single evaluation "
+            f"of {self.evaluation.requests} requests beside the {self.reserved_requests} for what is asked afterwards; "
+            "raise it, or lower validation_size and test_size"
         )
 
 

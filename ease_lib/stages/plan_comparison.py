@@ -4,7 +4,6 @@ workers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,11 +14,10 @@ from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
 from ease_lib.config.comparison import Cell, check_for_cluster, plan
 from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
-from ease_lib.config.sections import EndpointConfig, Parameters
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.rows import passes_of_test_set
 from ease_lib.running.comparison.comparison_store import ComparisonStore, place_of
-from ease_lib.running.planning import least_requests
+from ease_lib.running.planning import check_cap, least_requests, most_requests
 from ease_lib.running.prerequisites import check, current_answers
 from ease_lib.running.run import Run, open_host, open_run, run_of
 from ease_lib.running.stage import (
@@ -33,8 +31,6 @@ from ease_lib.running.stage import (
     user_errors,
     work_on,
 )
-from ease_lib.search.optimizers.registry import planned_answers
-from ease_lib.tasks.catalog import most_test_rows, most_validation_rows
 from ease_lib.words import grouped
 
 
@@ -85,28 +81,9 @@ def document_of(cells: Sequence[Cell], place: str) -> dict[str, Any]:
     return {
         "place": place,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "requests": most_requests(cells),
+        "requests": sum(most_requests(parse_parameters(cell.parameters)) for cell in cells),  # if none share an answer
         "cells": [cell.document for cell in cells],
     }
-
-
-def most_requests(cells: Sequence[Cell]) -> int:
-    """LLM requests of all cells if none shares an answer with another."""
-    total = 0
-    for run in (parse_parameters(cell.parameters) for cell in cells):
-        cap, tested = run.caps.max_llm_requests, _test_requests(run)
-        affordable = max(0, cap - tested) // _answer_requests(run) if cap else math.inf
-        answers = planned_answers(run.optimizer, most_validation_rows(run.task), affordable)
-        total += answers * _answer_requests(run) + tested
-    return total
-
-
-def _answer_requests(run: Parameters) -> int:
-    return 2 if run.task.is_judged else 1
-
-
-def _test_requests(run: Parameters) -> int:
-    return passes_of_test_set(run.task.baseline) * most_test_rows(run.task) * _answer_requests(run)
 
 
 def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
@@ -141,16 +118,19 @@ def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
         return cells
     if any(not cell.parameters.get("store_uri") for cell in cells):
         raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
+    if requests and len(cells) == 1:
+        check_cap(parse_parameters(cells[0].parameters))
     count = len(cells)
     shares: dict[str, Value] = {"max_llm_requests": requests // count} if requests else {}
     shares |= {"max_cost_usd": dollars / count} if dollars else {}
     shared = [replace(cell, parameters=cell.parameters | shares) for cell in cells]
     if requests:
-        least = {cell.name: sum(least_requests(parse_parameters(cell.parameters))) for cell in shared}
-        most = max(least, key=lambda name: least[name])
+        least = [sum(least_requests(parse_parameters(cell.parameters))) for cell in shared]
+        most = least.index(max(least))
         if requests // count < least[most]:
             raise ConfigError(
-                f"max_llm_requests={requests} is {requests // count} for each of {count} runs, and {most} takes "
+                f"max_llm_requests={requests} is {requests // count} for each of {count} runs, and "
+                f"{cells[most].name} takes "
                 f"at least {least[most]} to find and test one sequence; set at least {count * least[most]}, or compare "
                 "less"
             )

@@ -12,6 +12,7 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import read_document, write_table, write_text
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.errors import EaseError
 from ease_lib.reporting.comparison_results import (
     finished_of,
@@ -22,7 +23,7 @@ from ease_lib.reporting.comparison_results import (
 from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.comparison_store import ComparisonPlan, ComparisonStore
 from ease_lib.running.log import RESULT
-from ease_lib.running.run import open_host, open_run
+from ease_lib.running.run import open_host, open_run, run_of
 from ease_lib.running.stage import (
     Artifact,
     file_in,
@@ -71,7 +72,6 @@ def execute(
         user_errors("report_comparison"),
         tempfile.TemporaryDirectory() as folder,
         open_host(patience_seconds=PATIENCE_SECONDS) as host,
-        open_run(host, "", "") as unkept,
     ):
         planned = read_document(Path(plan.path), contracts.COMPARISON_PLAN)
         cells = ComparisonPlan.of(planned).cells
@@ -89,7 +89,10 @@ def execute(
             "report_comparison", {}, inputs=parts(Inputs, {"plan": plan, "cells": found}), outputs=parts(Outputs, made)
         )
         record = file_in(lineage, "report_comparison.json") if lineage else None
-        with recorded(work, unkept, record, verdict, made=list(made.values())) as given:
+        with (
+            open_run(host, *run_of(parse_parameters(cells[0].parameters))) as run_here,
+            recorded(work, run_here, record, verdict, made=list(made.values())) as given,
+        ):
             measured = [read_document(Path(result.path), contracts.COMPARISON_CELL) for result in found]
             run(measured, Path(results.path))
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))

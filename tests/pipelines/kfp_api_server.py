@@ -70,7 +70,8 @@ class Script:
     retry is refused (seen on a cluster with 2 236 KB);
     `is_dashboard` whether this is the dashboard's server; `is_after_ml_metadata` whether it is a Kubeflow without that,
     which tells of a run without its tasks (branch mlmd-removal: `RunDetails` and `ViewMode` of `run.proto`); `token`
-    and `cookie` what a request must bring, if set.
+    and `cookie` what a request must bring, if set; `login_page` a pattern of the paths that a proxy before it answers
+    with a page and status 200.
     """
 
     faults: list = field(default_factory=list)
@@ -84,7 +85,7 @@ class Script:
     cookie: str = ""
     multi_user: bool = False
     most_per_page: int = 100
-    login_page: bool = False
+    login_page: str = ""
     requests: list[Request] = field(default_factory=list)
 
     def fail(self, method, pattern, status, message="", times=10**9):
@@ -190,7 +191,7 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             script.requests.append(request)
             try:
-                if script.login_page:
+                if script.login_page and re.search(script.login_page, url.path):
                     self._reply(200, "<html>log in</html>", "text/html")
                     return
                 self._admit(request)

@@ -262,6 +262,23 @@ def test_a_session_that_ends_meanwhile_is_said_and_the_run_goes_on(server, capsy
     assert "the run goes on: http://" in capsys.readouterr().err
 
 
+def test_a_login_page_in_place_of_the_run_is_said_and_the_run_goes_on(server, capsys):
+    """Not a run without a state, which would be followed for ever."""
+    server.script.login_page = "/runs/"
+    assert submitted(server, "--wait") == 2
+    err = capsys.readouterr().err
+    assert "answered with a page (text/html), not with the pipelines API" in err
+    assert "the run goes on: http://" in err
+
+
+def test_a_run_that_somebody_deletes_meanwhile_does_not_go_on(server, capsys):
+    server.script.fail("GET", "/runs/", 404, "run not found")
+    assert submitted(server, "--wait") == 2
+    err = capsys.readouterr().err
+    assert "run not found" in err
+    assert "goes on" not in err
+
+
 def test_a_server_that_is_down_is_one_quick_message(capsys):
     [free_port] = free_ports(1)
     host = f"http://127.0.0.1:{free_port}"
@@ -312,7 +329,7 @@ def test_a_refusal_names_the_host_and_the_remedy_at_once(server, capsys, status,
 
 
 def test_a_login_page_is_not_taken_for_the_api(server, capsys):
-    server.script.login_page = True
+    server.script.login_page = "."
     assert submitted(server) == 2
     assert "answered with a page (text/html), not with the pipelines API: it wants a login" in capsys.readouterr().err
 
@@ -467,6 +484,21 @@ def test_a_failed_stage_says_its_own_last_words(either, capsys):
     assert "- embed: no such model; name another\n" in capsys.readouterr().err
 
 
+def test_a_pod_that_was_killed_is_not_explained_by_what_it_had_survived(either, capsys):
+    either.script.frames = [frame("FAILED", optimize=("FAILED", "OOMKilled (exit code 137)"))]
+    either.script.logs = {"optimize": "[ease] error: answered 503\n[ease] notice: a further try may succeed\n[ease] on"}
+    assert submitted(either, "--wait") == 1
+    assert "- optimize: OOMKilled (exit code 137); it ends with '[ease] on'\n" in capsys.readouterr().err
+
+
+def test_errors_before_a_process_began_again_are_past(either, capsys):
+    either.script.frames = [frame("FAILED", optimize=("FAILED", "main: Error (exit code 2)"))]
+    again = "[ease] notice: the stage's process was killed by SIGKILL; it begins again in 5 s (1 of 3 times)"
+    either.script.logs = {"optimize": f"[ease] error: answered 503\n{again}\n[ease] error: wrong key\n"}
+    assert submitted(either, "--wait") == 1
+    assert "- optimize: wrong key\n" in capsys.readouterr().err
+
+
 def test_what_a_pod_printed_that_has_gone_is_read_from_the_bucket(either, capsys, s3_prefix):
     store = open_store(s3_prefix)
     store.write("embed/1/executor-logs-0", b"[ease] error: no such model; name another\n")
@@ -571,11 +603,22 @@ def test_where_the_log_cannot_be_read_that_is_said_once_and_a_search_at_work_is_
     either.script.frames = [frame("RUNNING", optimize="RUNNING")] * 4 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
     assert submitted(either, "--wait") == 0
     out = capsys.readouterr().out
-    assert out.count("how far the search is cannot be read at") == 1
+    assert out.count("how far the run is cannot be read at") == 1
     assert re.search(
         r"`kubectl -n kubeflow logs -f ease-x7k2p-metadata-2-1-retry-system-container-impl-\d+ -c main`", out
     )
     assert "nothing has moved" not in out
+
+
+def test_a_log_that_can_be_read_again_is_read(server, capsys, monkeypatch):
+    monkeypatch.setattr(submit, "LOG_SECONDS", 0)
+    monkeypatch.setattr(submit, "LOG_AWAY_SECONDS", 0)
+    server.script.logs = {"optimize": "[ease] answers 200/800  best so far 0.610\n"}
+    server.script.fail("GET", "/log", 502, "restarting", times=4)
+    server.script.frames = [frame("RUNNING", optimize="RUNNING")] * 8 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
+    assert submitted(server, "--wait") == 0
+    out = capsys.readouterr().out
+    assert out.index("how far the run is cannot be read at") < out.index("answers 200/800  best so far 0.610")
 
 
 def test_a_run_whose_pod_is_at_work_is_not_called_stuck(either, capsys, monkeypatch):
@@ -766,6 +809,14 @@ def test_a_run_that_is_not_there_or_did_not_fail_is_said(server, capsys):
     assert "is SUCCEEDED: there is nothing to begin again" in capsys.readouterr().out
 
 
+def test_a_retry_of_a_run_that_has_not_ended_follows_it(server, capsys):
+    server.script.frames = [frame("RUNNING", optimize="RUNNING"), frame("RUNNING", optimize="RUNNING"), DIED]
+    assert submitted(server) == 0
+    assert main(["retry", "--host", server.url, server.runs[0].run_id, "--wait"]) == 1
+    assert "is RUNNING: there is nothing to begin again" in capsys.readouterr().out
+    assert not any(path.endswith(":retry") for path in server.script.sent())
+
+
 def test_a_retry_that_meets_others_who_write_the_workflow_is_asked_for_again(server):
     server.script.frames = [DIED, DIED, DIED, frame("SUCCEEDED", optimize="SUCCEEDED")]
     server.script.fail("POST", ":retry", 500, "the object has been modified", times=2)
@@ -783,6 +834,7 @@ def test_a_retry_that_kubeflow_cannot_do_says_what_to_do_instead(server, capsys,
     message = capsys.readouterr().err
     assert "submit the run again with the same store_uri: what is answered is not asked again" in message
     assert "the run goes on" not in message
+    assert "- optimize: OOMKilled" in message, "what failed is said all the same"
     assert len([path for path in server.script.sent() if path.endswith(":retry")]) == asked
 
 

@@ -1,6 +1,7 @@
 """A comparison's tasks hand each other little, and what one of them lacks does not lose the others."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.tables import read_document
 from ease_lib.errors import StoreError
+from ease_lib.lineage.runs import listed
 from ease_lib.running.comparison.comparison_store import ComparisonStore
 from ease_lib.running.run_context import RUN_ID
 from ease_lib.running.stage import LocalArtifact
@@ -118,6 +120,33 @@ def test_a_worker_that_finds_nothing_left_ends_at_once_and_a_second_comparison_a
     again.planned()
     again.work()
     assert [cell.kept for cell in again.left.finished().values()] == [True, True]
+
+
+def test_a_comparison_of_a_pipeline_is_listed_as_one_with_its_scores_when_it_has_ended(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv(RUN_ID, "the run of all its pods")
+    comparison = Comparison(tmp_path, endpoint)
+    comparison.planned()
+    comparison.work()
+    store = str(tmp_path / "store")
+    (under_way,) = listed(store)
+    assert (under_way.kind, under_way.state, under_way.method) == ("comparison", "unfinished", "best_of_n, zero_shot")
+    comparison.reported()
+    (done,) = listed(store)
+    assert (done.kind, done.state, done.method) == ("comparison", "done", "best_of_n, zero_shot")
+    assert done.test is not None
+    assert done.requests > 0
+    assert done.started
+
+
+def test_a_result_that_was_removed_is_named_with_what_to_do(tmp_path, endpoint, capsys):
+    comparison = Comparison(tmp_path, endpoint)
+    comparison.planned()
+    comparison.work()
+    next((Path(comparison.place) / "results").iterdir()).unlink()
+    with pytest.raises(SystemExit):
+        comparison.reported()
+    said = capsys.readouterr().err
+    assert re.search(r"the result of customer_feedback, \w+, repeat 1, is gone; submit the comparison again", said)
 
 
 def test_a_plan_that_has_gone_is_said(tmp_path, endpoint, capsys):

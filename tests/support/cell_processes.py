@@ -14,7 +14,14 @@ from ease_lib.running.comparison.comparison_store import ComparisonStore
 def cells_of(groups, methods=1):
     """The cells of a comparison: so many data sets, and methods on each."""
     return [
-        Cell(task=f"task {group}", noise_ratio=0.0, endpoint="e", method=f"method {method}", repeat=0, parameters={})
+        Cell(
+            task=f"task {group}",
+            noise_ratio=0.0,
+            endpoint="e",
+            method=f"method {method}",
+            repeat=0,
+            parameters={"task_name": f"task {group}", "method": f"method {method}"},
+        )
         for group in range(groups)
         for method in range(methods)
     ]
@@ -52,6 +59,17 @@ def die_once(told):
     if not tried.exists():
         tried.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    answer(told)
+
+
+def lose_once(told):
+    """Kill the process that this one was forked from, and with it the way to this one's end, at the first attempt."""
+    tried = told.folder / f"tried {told.number}"
+    told.folder.mkdir(exist_ok=True)
+    if not tried.exists():
+        tried.touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
     answer(told)
 
 

@@ -15,7 +15,10 @@ import functools
 import itertools
 import json
 import logging
+import random
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from ease_lib.config.comparison import ANSWERS_PER_POINT, Cell
 from ease_lib.config.parsing import flat_parameters, parameters_of, parse_parameters
 from ease_lib.digests import key_of, sha256_of_files
 from ease_lib.embedding.opening import embedder_identity
-from ease_lib.errors import EaseError
+from ease_lib.errors import EaseError, JournalInUse
 from ease_lib.notes import Notes
 from ease_lib.prompts.instructions import read_instruction_file
 from ease_lib.prompts.messages import as_text
@@ -39,12 +42,16 @@ from ease_lib.running.run import Host, Run, open_run, run_of
 logger = logging.getLogger("ease")
 
 FOLDER = "cells"
+IN_USE_SECONDS = 5.0, 15.0
+"""After which a search that another process has is tried again."""
 
 
 def attempted(
     cell: Cell, at: Workspace, host: Host, *, notes: Notes | None = None, is_last: bool = True
 ) -> tuple[dict[str, Any], bool]:
     """As `run_cell`; a failure is a result that says why, unless another attempt may cure it.
+
+    Another cell, or another comparison, may have the same search: it is waited for, and what it was answered is known.
 
     Args:
         host: the process.
@@ -54,7 +61,12 @@ def attempted(
     parameters = parse_parameters(cell.parameters)
     try:
         with open_run(host, *run_of(parameters)) as run:
-            return run_cell(cell, at, replace(run, notes=notes or Notes()))
+            while True:
+                try:
+                    return run_cell(cell, at, replace(run, notes=notes or Notes()))
+                except JournalInUse as error:
+                    logger.info("notice: %s waits: %s", cell.name, error)
+                    time.sleep(random.uniform(*IN_USE_SECONDS))
     except EaseError as error:
         if error.time_may_cure and not is_last:
             raise
@@ -86,17 +98,25 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
     name = f"{FOLDER}/{key}.json"
     if parameters.caps.max_llm_requests or parameters.caps.max_cost_usd:
         parameters = replace(parameters, continuation=replace(parameters.continuation, ledger=f"cell-{key}"))
-    found = run.store.read(name) if run.store else None
-    measured: dict[str, Any] = json.loads(found) if found else {}
-    measured.pop("contract", None)
-    if not found:
+    measured = _kept(run.store.read(name) or b"") if run.store else {}
+    is_kept = bool(measured)
+    if not is_kept:
         at.run_if_changed(parameters, run, *modules_between("", "optimize"))
         at.run(parameters, run, STAGES["optimize"].module, STAGES["evaluate"].module)
         measured = _measured(at)
         if run.store:
             stamped = {"contract": contracts.COMPARISON_CELL.stamp, **measured}
             run.store.write(name, json.dumps(stamped, allow_nan=False).encode())
-    return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, found is not None
+    return {**cell.document, "seed": parameters.run.seed, "failure": "", **measured}, is_kept
+
+
+def _kept(content: bytes) -> dict[str, Any]:
+    """The result of a finished cell; empty where there is none, or where it was damaged."""
+    with suppress(ValueError):
+        measured = json.loads(content)
+        if isinstance(measured, dict) and measured.pop("contract", None) == contracts.COMPARISON_CELL.stamp:
+            return measured
+    return {}
 
 
 def _key(cell: Cell, at: Workspace, sources: Sources) -> str:

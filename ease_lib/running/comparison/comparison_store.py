@@ -100,7 +100,7 @@ class ComparisonStore:
         self.store = store
         self._clock = clock
         self._finished: dict[int, Finished] = {}
-        self._alive: dict[str, tuple[bytes | None, float]] = {}
+        self._alive: dict[str, tuple[bytes | None, float, float]] = {}
 
     @classmethod
     def at(cls, place: str) -> ComparisonStore:
@@ -153,12 +153,15 @@ class ComparisonStore:
         self.store.write(f"{WORKERS}/{worker}", uuid.uuid4().hex.encode())
 
     def seems_dead(self, worker: str) -> bool:
-        """Whether a worker gave no sign of life for `STILL_SECONDS` of those that this object has looked."""
+        """Whether a worker gave no sign of life for `STILL_SECONDS`, through which this object has looked.
+
+        Between two looks there is no more than `BEAT_SECONDS`; else this process may have been stopped with the other.
+        """
         content, now = self.store.read(f"{WORKERS}/{worker}"), self._clock()
-        before, since = self._alive.get(worker, (None, now))
-        if worker not in self._alive or content != before:
+        before, since, looked = self._alive.get(worker, (None, now, now))
+        if content != before or now - looked > BEAT_SECONDS:
             since = now
-        self._alive[worker] = content, since
+        self._alive[worker] = content, since, now
         return now - since > STILL_SECONDS
 
     def new_result(self, number: int, folder: Path) -> FileIn:
@@ -205,11 +208,20 @@ class ComparisonStore:
         return self._finished
 
     def fetched(self, cells: Iterable[Finished], folder: Path) -> list[FileIn]:
-        """The results of cells, as artifacts that were downloaded into a folder."""
+        """The results of cells, as artifacts that were downloaded into a folder.
+
+        Raises:
+            StoreError: when one is gone, as after `ease forget`.
+        """
         wanted = list(cells)
         contents = read_all(self.store, [cell.result for cell in wanted])
         found = []
         for cell in wanted:
+            if contents[cell.result] is None:
+                raise StoreError(
+                    f"{self.store.address(cell.result)}, the result of {cell.name}, is gone; submit the comparison "
+                    "again: what is answered is not asked again"
+                )
             path = folder / cell.result.rpartition("/")[2]
             path.write_bytes(contents[cell.result] or b"")
             found.append(FileIn(str(path), self.store.address(cell.result), dict(cell.metadata)))

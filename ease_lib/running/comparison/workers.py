@@ -17,6 +17,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,10 @@ from ease_lib.words import duration, grouped
 
 PRELOADED = ("torch", "ease_lib.running.comparison.cells", "ease_lib.search.optimizers.registry")
 """Loaded once for the processes of all cells, which are forked from one that has them."""
+LOST = 255
+"""The exit code that `multiprocessing` gives where the process that forks all others has died."""
+AGAIN = DEADLY | {EXIT_STOPPED, LOST}
+"""Exit codes after which another process may end better."""
 CELL_SECONDS = 48 * 3600.0
 """After which a cell that has no result has failed."""
 LOOK_SECONDS = 1.0
@@ -139,6 +144,8 @@ class _Queue:
         self._worker = worker
         self._stop = stop
         self._meanwhile = meanwhile
+        self._cells = cells
+        self._searches = Counter(cell.search for cell in cells)
         self._groups: dict[object, list[int]] = {}
         for number, cell in enumerate(cells):
             self._groups.setdefault(cell.data_and_endpoint, []).append(number)
@@ -151,7 +158,7 @@ class _Queue:
         while not self._stop.is_set():
             for group in self._free():
                 for number in group:
-                    if self._left.claim(number, self._worker):
+                    if number not in self._searched([number]) and self._left.claim(number, self._worker):
                         yield number, ""
                         wait = FIRST_WAIT_SECONDS
                 break  # others have gone on meanwhile
@@ -175,16 +182,26 @@ class _Queue:
         """Cells that nobody has, by their data: first what no worker has begun, for each worker another one first."""
         known = {*self._left.claims(), *self._left.finished_numbers()}
         free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
+        searched = self._searched([number for _, rest in free for number in rest])
+        free = [(group, [number for number in rest if number not in searched]) for group, rest in free]
         untouched = [rest for group, rest in free if len(rest) == len(group)]
         begun = [rest for group, rest in free if 0 < len(rest) < len(group)]
         turn = int(self._worker) % max(1, len(untouched))
         return untouched[turn:] + untouched[:turn] + [rest[-1:] for rest in sorted(begun, key=len, reverse=True)]
 
+    def _searched(self, numbers: Sequence[int]) -> set[int]:
+        """Those of these cells whose search another cell has now, by which it is known when that one has ended."""
+        shared = {number for number in numbers if self._searches[self._cells[number].search] > 1}
+        if not shared:
+            return set()
+        going_on = {self._cells[number].search for number in self._open()}
+        return {number for number in shared if self._cells[number].search in going_on}
+
     def _abandoned(self, claimed: Mapping[int, int]) -> tuple[int, str] | None:
         for number, claims in claimed.items():
             if self._left.seems_dead(self._left.holder(number, claims)):
                 if claims >= MOST_LOST:
-                    return number, f"{claims} workers were lost while they ran it; {_more_memory()}"
+                    return number, f"{claims} workers were lost while they ran it, {_for_memory()}"
                 if self._left.claim(number, self._worker, claims):
                     return number, ""
         return None
@@ -211,12 +228,13 @@ class _Processes:
             if code == 0 or self._stop.is_set():
                 return
             died.append(_way(code))
-            if code not in DEADLY and code != EXIT_STOPPED:
+            if code not in AGAIN:
                 break
             if restart < RESTARTS:
                 self._stop.wait(WAITS_SECONDS[restart])
-        remedy = _more_memory() if any(way.startswith("was killed") for way in died) else "its log says why"
-        reason = f"its process {' or '.join(dict.fromkeys(died))}{' each time' if len(died) > 1 else ''}; {remedy}"
+        reason = f"its process {' or '.join(dict.fromkeys(died))}{' each time' if len(died) > 1 else ''}"
+        if _way(-signal.SIGKILL) in died:
+            reason += f", {_for_memory()}"
         if self._ended(replace(told, failure=reason)) and not self._stop.is_set():
             raise EaseError(f"{told.cell.name}: {reason}; nor could that be left in {told.place}")
 
@@ -225,8 +243,11 @@ class _Processes:
         process = self._context.Process(target=_process, args=(self._run, told))
         end = time.monotonic() + CELL_SECONDS
         took_too_long = False
-        with _processes:
-            process.start()
+        try:
+            with _processes:
+                process.start()
+        except (EOFError, OSError):  # the process that it is forked from has died; the next start makes another one
+            return LOST
         try:
             while not (connection.wait([process.sentinel], LOOK_SECONDS) or self._stop.is_set() or took_too_long):
                 self._meanwhile()
@@ -257,6 +278,8 @@ def _end_with_parent() -> None:
 
 
 def _way(code: int) -> str:
+    if code == LOST:
+        return "was lost with the one that it was forked from"
     if code == -signal.SIGALRM:
         return f"took more than {CELL_SECONDS / 3600:.0f} h"
     if code == EXIT_STOPPED:
@@ -264,8 +287,9 @@ def _way(code: int) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _more_memory() -> str:
-    return "give run_cells more memory" if in_container() else "use fewer --workers, or a machine with more memory"
+def _for_memory() -> str:
+    more = "give run_cells more of it" if in_container() else "use fewer --workers, or a machine with more of it"
+    return f"perhaps for lack of memory: {more}"
 
 
 class _Folders:

@@ -1,5 +1,6 @@
 """Cells of a comparison: run once, kept for ever, rerun when their data or parameters change."""
 
+import fcntl
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -216,6 +217,44 @@ def test_a_cap_is_one_of_the_whole_comparison(server, table, tmp_path, capsys):
     assert server.script.requests <= 90 + 1, "the trial question is asked beforehand"
     table = pq.read_table(tmp_path / "out/comparison.parquet").to_pylist()
     assert [row["evaluations"] for row in table] == [2, 2, 2]
+
+
+def test_what_is_asked_beside_the_search_counts_too(server, table, tmp_path, capsys):
+    methods = ["--methods", "{method: best_of_n, order_report: 3}", "--repeats", "1"]
+    assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "24") == 2
+    refused = capsys.readouterr().err
+    assert "one evaluation takes 4 requests or more, and the test set with what else is asked 36" in refused
+    assert compare(server, table, tmp_path, *methods) == 0
+    assert "at most 52 LLM requests" in capsys.readouterr().out
+
+
+def test_runs_with_the_same_search_do_not_lose_each_other(server, table, tmp_path, capsys):
+    methods = "best_of_n, {method: best_of_n, label: again}, {method: best_of_n, order_report: 2, label: orders}"
+    assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "2", "--workers", "3") == 0
+    assert "FAILED" not in capsys.readouterr().out
+
+
+def test_a_search_that_another_process_has_is_waited_for(server, table, tmp_path, monkeypatch):
+    (cell,) = planned(server, table, tmp_path)
+    first, _ = run(cell, tmp_path)
+    (journal,) = (tmp_path / "store" / "journals").rglob("*.jsonl")
+    next((tmp_path / "store" / cells.FOLDER).iterdir()).unlink()
+    held = journal.open()
+    fcntl.flock(held, fcntl.LOCK_EX)
+    monkeypatch.setattr(cells, "IN_USE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(cells.time, "sleep", lambda seconds: held.close())
+    result, kept = attempted(cell, tmp_path / "second")
+    assert (result["failure"], kept) == ("", False)
+    assert result["test_score"] == first["test_score"]
+
+
+def test_a_finished_cell_that_was_damaged_is_run_again(server, table, tmp_path):
+    (cell,) = planned(server, table, tmp_path)
+    first, _ = run(cell, tmp_path)
+    (kept,) = (tmp_path / "store" / cells.FOLDER).iterdir()
+    kept.write_text(kept.read_text()[:100])
+    again, was_kept = run(cell, tmp_path, 1)
+    assert (again["test_score"], was_kept) == (first["test_score"], False)
 
 
 def test_what_time_may_cure_is_left_to_the_retries_of_the_cluster(server, table, tmp_path):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -113,12 +114,36 @@ def test_a_cell_whose_process_is_killed_is_begun_again(tmp_path):
     assert [cell.failure for cell in left.finished().values()] == ["", ""]
 
 
+def test_a_cell_is_begun_again_where_the_process_that_forks_all_others_is_killed(tmp_path):
+    left = begun(tmp_path / "c", cells_of(2))
+    finish_all(tmp_path / "c", tmp_path, run=does.lose_once)
+    assert [cell.failure for cell in left.finished().values()] == ["", ""]
+
+
+def test_cells_of_one_search_are_not_run_side_by_side(tmp_path):
+    """They would share its journal, which one process has at a time."""
+    one, other = cells_of(1, methods=2)
+    cells = [one, replace(one, method="again"), replace(one, parameters=one.parameters | {"order_report": 5}), other]
+    left = begun(tmp_path / "c", cells)
+    queues = [iter(workers._Queue(left, cells, str(number), threading.Event(), lambda: None)) for number in range(2)]
+    assert [next(queue)[0] for queue in queues] == [0, 3]
+    leave(left, 3, other, tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, queues[1])
+        time.sleep(1)
+        assert not waiting.done()
+        leave(left, 0, one, tmp_path)
+        assert waiting.result(10)[0] in (1, 2)
+
+
 def test_a_cell_whose_process_is_killed_each_time_is_a_failure_and_others_go_on(tmp_path):
     cells = cells_of(2)
     left = begun(tmp_path / "c", cells)
     leave(left, 1, cells[1], tmp_path / "earlier")
     (said,) = finish_all(tmp_path / "c", tmp_path, run=does.die_always)
-    assert left.finished()[0].failure.startswith("its process was killed by SIGKILL each time; use fewer --workers")
+    assert left.finished()[0].failure.startswith(
+        "its process was killed by SIGKILL each time, perhaps for lack of memory: use fewer --workers"
+    )
     assert said[0].startswith("task 0, method 0, repeat 1: FAILED: its process was killed")
 
 
@@ -133,7 +158,7 @@ def test_a_cell_that_takes_too_long_is_a_failure(tmp_path, monkeypatch):
     left = begun(tmp_path / "c", cells_of(1))
     monkeypatch.setattr(workers, "CELL_SECONDS", 0.5)
     finish_all(tmp_path / "c", tmp_path, run=does.take_for_ever)
-    assert left.finished()[0].failure == "its process took more than 0 h; its log says why"
+    assert left.finished()[0].failure == "its process took more than 0 h"
 
 
 def test_a_worker_that_begins_again_goes_on_with_its_cell(place, tmp_path):
@@ -174,13 +199,27 @@ def test_a_worker_that_is_alive_keeps_its_cell_however_long_it_takes(tmp_path, m
     assert left.claims() == {0: 1}
 
 
+def test_who_was_stopped_with_a_worker_does_not_take_it_for_dead(tmp_path):
+    now = [0.0]
+    left = begun(tmp_path / "c", cells_of(1))
+    left.live("7")
+    looking = ComparisonStore(left.store, clock=lambda: now[0])
+    assert not looking.seems_dead("7")
+    now[0] += 10 * comparison_store.STILL_SECONDS
+    assert not looking.seems_dead("7"), "it did not look meanwhile"
+    for _ in range(20):
+        now[0] += comparison_store.STILL_SECONDS / 19
+        dead = looking.seems_dead("7")
+    assert dead
+
+
 def test_a_cell_that_cost_two_workers_costs_no_third(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison_store, "STILL_SECONDS", 0.5)
     left = begun(tmp_path / "c", cells_of(1))
     assert left.claim(0, "7")
     assert left.claim(0, "8", earlier=1)
     finish_all(tmp_path / "c", tmp_path)
-    assert left.finished()[0].failure.startswith("2 workers were lost while they ran it; ")
+    assert left.finished()[0].failure.startswith("2 workers were lost while they ran it, perhaps for lack of")
 
 
 def test_of_two_workers_at_one_cell_a_result_counts_and_no_failure_replaces_it(place, tmp_path):

@@ -302,7 +302,7 @@ def test_where_the_first_method_failed_in_a_row_the_page_is_made_all_the_same():
 
 def test_a_failed_run_is_named_with_its_endpoint_where_there_are_several():
     found = [*cells(a=[0.5, 0.6]), cell("a", 0, 0.5, endpoint="large"), {**FAILED, "endpoint": "large"}]
-    assert "lr, noise 10%, b, repeat 2, at large: boom" in render_markdown(found)
+    assert "lr, noise 10%, b at large, repeat 2: boom" in render_markdown(found)
     assert "less best_of_n" not in render_markdown(found), "no table without a row"
 
 
