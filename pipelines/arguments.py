@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ease_lib.config.comparison import AXES, check_for_cluster, plan
+from ease_lib.config.comparison import AXES, FIGURES, check_for_cluster, plan
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (
     ADVANCED,
@@ -48,6 +48,7 @@ MOST_BYTES_WITH_SHARDS = 4_000
 """Likewise of a pipeline with shards, each of which holds them six times more."""
 SHARD = "comp-rank-shard"
 """The component that such a pipeline has."""
+_ONLY_HERE = "is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -105,9 +106,11 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
     if pipeline == COMPARISON:
         cells = plan(merged)
         check_for_cluster(cells)
-        from ease_lib.stages.plan_comparison import with_shares  # loads the search, which few commands need
+        from ease_lib.stages.plan_comparison import figures_of, with_shares  # loads the search, which few commands need
 
         with_shares(cells)
+        if "://" not in str(merged.get(FIGURES)):
+            figures_of(merged)
         fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
     else:
         from ease_lib.running.planning import check_cap  # likewise
@@ -126,6 +129,8 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], mos
             the values are too long.
     """
     problems = [problem for run in runs for problem in _of_this_machine(run)]
+    figures = str(fields.get(FIGURES, ""))
+    problems += [f"{FIGURES}={figures} {_ONLY_HERE}"] * _is_here(figures)
     problems += [
         f"{name} holds {PLACEHOLDER}, where Kubeflow puts values of its own; rename it, or put the text into a file"
         for name, value in fields.items()
@@ -170,13 +175,13 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
             yield f"{name}={values[name]} is a folder, which pods do not share; name a place in an object store, s3://..."
     for text, file in files.items():
         if file and _is_here(file):
-            yield f"{text} is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."
+            yield f"{text} {_ONLY_HERE}"
 
 
 def _is_here(file: str) -> bool:
     """Whether it is a path, and something lies there; a text may stand in its place."""
     try:
-        return "://" not in file and Path(file).expanduser().exists()
+        return bool(file) and "://" not in file and Path(file).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
         return False
 

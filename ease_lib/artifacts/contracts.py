@@ -359,6 +359,7 @@ class _ComparisonPlan(TypedDict):
     started: str
     requests: int
     cells: list[Document]
+    figures: Document | None
 
 
 class _ComparisonCell(TypedDict):
@@ -381,7 +382,7 @@ TEST_SUMMARY = DocumentContract(name="test_summary", version=5, fields=_TestSumm
 GATE = DocumentContract(name="gate", version=1, fields=_Gate)
 REPORT = DocumentContract(name="report", version=5, fields=_Report)
 PUBLICATION = DocumentContract(name="publication", version=1, fields=_Publication)
-COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=2, fields=_ComparisonPlan)
+COMPARISON_PLAN = DocumentContract(name="comparison_plan", version=3, fields=_ComparisonPlan)
 COMPARISON_CELL = DocumentContract(name="comparison_cell", version=3, fields=_ComparisonCell)
 
 TABLES = {

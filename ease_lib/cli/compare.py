@@ -32,8 +32,6 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
     workers = "runs at a time, each in a process of its own (default: one per core it may use)"
     compare.add_argument("--workers", type=int, metavar="N", help=workers)
-    figures = "CSV of published scores (columns task, method, score in 0 to 1, and noise_ratio) to show beside ours"
-    compare.add_argument("--figures", metavar="FILE", default="", help=figures)
     add_parameters(compare, ComparisonAxes, "what varies")
     add_parameters(compare, Parameters, "parameters of every run")
 
@@ -41,7 +39,6 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 def answer(parsed: argparse.Namespace) -> int:
     """Run what is not finished yet, and print the tables."""
     from ease_lib.config.comparison import plan
-    from ease_lib.reporting.figures import Figures
     from ease_lib.running.comparison.side_by_side import run_cells
     from ease_lib.running.run import open_host, open_run
     from ease_lib.stages import plan_comparison, report_comparison, run_cell
@@ -51,9 +48,9 @@ def answer(parsed: argparse.Namespace) -> int:
     workers = available_cores() if parsed.workers is None else parsed.workers
     if workers < 1:
         raise ConfigError(f"--workers {workers} is below 1, the least allowed")
-    figures = Figures.read(parsed.figures) if parsed.figures else None
     with sigterm_as_interrupt():
         with open_host() as host, open_run(host, "", "") as run:
+            figures = plan_comparison.figures_of(values)
             cells = plan_comparison.checked(plan({"store_uri": str(folder / "store"), **values}), run)
         with tempfile.TemporaryDirectory(prefix="ease-compare-") as scratch, children_have(TMPDIR=scratch):
             planned = plan_comparison.document_of(cells, str(Path(scratch) / "comparison"))

@@ -33,7 +33,7 @@ from ease_lib.errors import ConfigError
 logger = logging.getLogger("ease")
 
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
-ORDER_REPORT = "order_report"
+ORDER_REPORT, FIGURES = "order_report", "figures"
 ANSWERS_PER_POINT = 20
 """Of the search curve that a cell keeps."""
 _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}

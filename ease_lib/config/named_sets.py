@@ -16,16 +16,15 @@ def read_parameter_set(name_or_path: str) -> dict[str, object]:
     """The parameters of a set by name (`demo`, `smoke`, `paper`, ...) or of any YAML file by path.
 
     Raises:
-        ConfigError: when there is none, or it builds on a set that builds on another one.
+        ConfigError: when there is none, or it builds on itself.
     """
-    values = _read(name_or_path)
-    if BELOW not in values:
-        return values
-    below = str(values.pop(BELOW))
-    others = _read(below)
-    if BELOW in others:
-        raise ConfigError(f"{name_or_path} builds on {below}, which builds on {others[BELOW]}; a set may name one")
-    return others | values
+    names, found = [name_or_path], _read(name_or_path)
+    while BELOW in found:
+        names.append(str(found.pop(BELOW)))
+        if len(set(names)) < len(names):
+            raise ConfigError(f"{' builds on '.join(names)}; name another set there")
+        found = _read(names[-1]) | found
+    return found
 
 
 def _read(name_or_path: str) -> dict[str, object]:

@@ -24,12 +24,13 @@ from ease_lib import __version__
 from ease_lib.config.comparison import ANSWERS_PER_POINT, cell_name
 from ease_lib.evaluation.statistics import SIGNIFICANCE, mean_and_error, paired_p_value
 from ease_lib.reporting.charts import Curve, curves_chart, curves_key, gaps_chart
-from ease_lib.reporting.figures import Figures
+from ease_lib.reporting.figures import TEST, VALIDATION, Figures
 from ease_lib.reporting.page import page_template, script_of
 from ease_lib.reporting.summary import estimate_held
 from ease_lib.tasks.base import row_hash
 
-SCORES = ("test_score", "validation_score")
+SCORES = {"test_score": TEST, "validation_score": VALIDATION}
+"""By the split whose published scores stand beside them."""
 RANDOM_SEARCH = "best_of_n"
 POWER = 0.8
 MOST_CHARACTERS = 2_000_000
@@ -160,7 +161,7 @@ class ScoreDifference:
     """The mean test score of the method with the highest one less another's.
 
     Args:
-        over: what the pairs are: `rows`, whose means over repeats are compared, or the `repeats` of a single one.
+        over: what the pairs are: `tasks`, whose means over repeats are compared, or the `repeats` of a single one.
         mean, error: of the pairs; standard error where there are several.
         interval: of the mean, 95 % together with those of the other methods (Student's t, Bonferroni); None of so few
             pairs as can show nothing by the exact test, which assumes less.
@@ -187,7 +188,7 @@ class ScoreDifference:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether the other is better beyond luck, on rows that some of the methods lack."""
+        """Whether the other is better beyond luck, on tasks that some of the methods lack."""
         return self.p < SIGNIFICANCE and self.mean < 0
 
 
@@ -219,7 +220,7 @@ def differences(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[Score
             ScoreDifference(
                 method=first,
                 other=other,
-                over="repeats" if len(rows) == 1 else "rows",
+                over="repeats" if len(rows) == 1 else "tasks",
                 mean=mean,
                 error=error,
                 interval=(mean - reach, mean + reach) if can_show else None,
@@ -255,7 +256,7 @@ def headline(found: Sequence[ScoreDifference]) -> str:
     ahead = [each for each in found if each.is_reversed]
     level = [each for each in found if not (each.is_shown or each.is_reversed)]
     against = f"no evidence against {_listed(level)}" if level else ""
-    behind = f"on the rows that both have it is behind {_listed(ahead)}" if ahead else ""
+    behind = f"on the tasks that both have it is behind {_listed(ahead)}" if ahead else ""
     if beaten:
         return f"Take {first}: better than {'; '.join(filter(None, (_listed(beaten), against, behind)))}."
     highest = "no mean is higher than that of" if found[0].mean == 0 else "the highest mean is that of"
@@ -341,14 +342,14 @@ def render_markdown(cells: Cells, figures: Figures | None = None) -> str:
     Args:
         figures: published scores, which stand in brackets beside ours.
     """
-    shown = _shown(cells, figures)
+    shown = _shown(cells, figures, between=" ")
     counts = [len(own) for row in shown["rows"] for own in row.cells.values()]
     return page_template("comparison.md.j2").render(**shown, most_repeats=max(counts, default=0)).rstrip("\n") + "\n"
 
 
 def render_comparison_page(cells: Cells, figures: Figures | None = None) -> str:
     """One self-contained page; `figures` see `render_markdown`."""
-    shown = _shown(cells, figures)
+    shown = _shown(cells, figures, between="\n")
     rows, methods, cells = shown["rows"], shown["methods"], finished_of(cells)
     curves = mean_curves(rows, methods)
     drawn = partial(curves_chart, thick=shown["differences"][0].method if shown["differences"] else methods[0])
@@ -409,8 +410,12 @@ def _texts_of(cell: Mapping[str, Any]) -> list[str]:
     return [cell["instruction"], *cell["input"], *cell["outputs"]]
 
 
-def _shown(cells: Cells, figures: Figures | None) -> dict[str, Any]:
-    """What both templates show."""
+def _shown(cells: Cells, figures: Figures | None, *, between: str) -> dict[str, Any]:
+    """What both templates show.
+
+    Args:
+        between: a score of ours and a published one.
+    """
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
     several = len({cell["endpoint"] for cell in cells}) > 1
@@ -423,7 +428,7 @@ def _shown(cells: Cells, figures: Figures | None) -> dict[str, Any]:
         "headline": headline(found),
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
-        "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells}), figures=figures),
+        "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells}), figures=figures, between=between),
         "about_figures": figures.note(finished) if figures else "",
         "best": {score: [row.best(score) for row in rows] for score in SCORES},
         "gaps": gaps(rows, methods[0]),
@@ -459,13 +464,15 @@ def _name_of(cell: Mapping[str, Any], *, with_endpoint: bool) -> str:
     return cell_name(cell["task"], cell["noise_ratio"], cell["method"], cell["repeat"], endpoint)
 
 
-def _cell(row: MethodRow, method: str, score: str, *, repeats: int, figures: Figures | None) -> str:
-    figure = figures.of(row.task, row.noise_ratio, method) if figures and score == "test_score" else None
-    published = "" if figure is None else f" [{figure:.3f}]"
+def _cell(row: MethodRow, method: str, score: str, *, repeats: int, figures: Figures | None, between: str) -> str:
+    figure = figures.find(row.task, row.noise_ratio, method, SCORES[score]) if figures else None
     cells = row.cells.get(method)
+    mean, error = mean_and_error([cell[score] for cell in cells]) if cells else (0.0, None)
+    published = ""
+    if figure is not None:
+        published = f"{between}{'≠ ' * (bool(cells) and figure.is_beyond(mean, error))}[{figure}]"
     if not cells:
         return f"–{published}"
-    mean, error = mean_and_error([cell[score] for cell in cells])
     capped = sum("=" in cell["stopped"] for cell in cells)
     marks = [f"{len(cells)} of {repeats}"] * (len(cells) < repeats) + [f"{capped} capped"] * bool(capped)
     own = (f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f}") + f" ({', '.join(marks)})" * bool(marks)

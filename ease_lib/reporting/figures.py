@@ -1,73 +1,166 @@
-"""Scores that others published, beside which a comparison shows its own: `ease compare --figures FILE`."""
+"""Scores that others published, beside which a comparison shows its own; those of the paper are shipped.
+
+`paper_figures.csv` has every figure of the tables of Wu et al., "Prompt Optimization with EASE?" (NeurIPS 2024, arXiv
+2405.16122), as their authors published them: facts, which nobody has a licence to. Each row has its `table`; `split` is
+`validation` (the paper's main figures: the best score on 20 validation rows) or `test` (its appendix, 100 rows); a
+method is called as in our sets (`--params paper-table-1`, ...); score and standard error are of three trials. The LLM
+was gpt-3.5-turbo-1106 but where table or method names another.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
-from ease_lib.errors import ConfigError
+from ease_lib.artifacts.store import open_file
+from ease_lib.errors import ConfigError, EaseError
 
 COLUMNS = ("task", "method", "score")
-NOISE = "noise_ratio"
+NOISE, SPLIT, ERROR = "noise_ratio", "split", "standard_error"
+TEST, VALIDATION = "test", "validation"
+PAPER, ARXIV = "paper_figures.csv", "arXiv 2405.16122"
+SMALLEST = 0.05
+"""Differences that are never marked: a row of the 20 on which the paper's main figures are."""
+ERRORS = 2.0
+"""A difference is marked where it is larger than so many of its standard errors."""
+
+Key = tuple[str, float | None, str, str]
+"""Task, noise ratio (None: whatever ours is), method, split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A published score in [0, 1], and its standard error where that is known."""
+
+    score: float
+    error: float | None = None
+
+    def is_beyond(self, score: float, error: float | None) -> bool:
+        """Whether a score of ours is further away than both allow; False where one of the errors is not known."""
+        if self.error is None or error is None:
+            return False
+        return abs(self.score - score) > max(SMALLEST, ERRORS * math.hypot(self.error, error))
+
+    def __str__(self) -> str:
+        return f"{self.score:.3f}" if self.error is None else f"{self.score:.3f} ± {self.error:.3f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Published scores in [0, 1], by task, noise ratio (None: whatever ours is) and method.
+    """Published scores.
 
     Args:
-        origin: the file's name.
+        origin: what says so, for readers.
     """
 
     origin: str
-    scores: Mapping[tuple[str, float | None, str], float]
+    scores: Mapping[Key, Figure]
 
     @classmethod
-    def read(cls, path: str) -> Figures:
-        """A CSV file with columns `task`, `method`, `score` and, where a task has several, `noise_ratio`; tasks and
-        methods are called as in the comparison, labels included.
+    def read(cls, named: str) -> Figures:
+        """A CSV file, local or s3://, or tables of the paper, with commas between them: `Tab. 2, Tab. 2 test`.
+
+        A file has the columns `task`, `method`, `score` and, if one likes, `noise_ratio`, `split` (`test`, the default,
+        or `validation`) and `standard_error`; tasks and methods are called as in the comparison, labels included.
 
         Raises:
-            ConfigError: when it is no such file; names the line.
+            ConfigError: when it is neither; names the line, or the tables there are.
         """
-        try:
-            with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.DictReader(file)
-                missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-                if missing:
-                    raise ConfigError(f"--figures {path} has no column {missing[0]}; give {', '.join(COLUMNS)}")
-                rows = [(reader.line_num, row) for row in reader]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise ConfigError(f"--figures {path} cannot be read ({error}); give a CSV file in UTF-8") from error
-        scores: dict[tuple[str, float | None, str], float] = {}
-        for line, row in rows:
-            at = f"--figures {path}, line {line}"
-            noise = _number(row.get(NOISE) or "", at, NOISE) if row.get(NOISE) else None
-            key = (row["task"] or "").strip(), noise, (row["method"] or "").strip()
-            if key in scores:
-                raise ConfigError(f"{at}: {key[0]}, {key[2]} stands there twice; give {NOISE} too, or remove one")
-            scores[key] = _number(row["score"] or "", at, "score")
-        return cls(origin=Path(path).name, scores=scores)
+        if named.lower().endswith(".csv"):
+            return _of_file(named)
+        return _of_paper([table.strip() for table in named.split(",") if table.strip()])
 
-    def of(self, task: str, noise_ratio: float, method: str) -> float | None:
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Figures:
+        """From what `document` gave."""
+        rows = document["scores"]
+        return cls(
+            origin=document["origin"],
+            scores={
+                (task, noise, method, split): Figure(score=score, error=error)
+                for task, noise, method, split, score, error in rows
+            },
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As a plan carries it."""
+        return {"origin": self.origin, "scores": [[*key, each.score, each.error] for key, each in self.scores.items()]}
+
+    def find(self, task: str, noise_ratio: float, method: str, split: str) -> Figure | None:
         """The published score of a cell, if there is one."""
-        exact = self.scores.get((task, noise_ratio, method))
-        return self.scores.get((task, None, method)) if exact is None else exact
+        exact = self.scores.get((task, noise_ratio, method, split))
+        return self.scores.get((task, None, method, split)) if exact is None else exact
 
     def note(self, cells: Iterable[Mapping[str, Any]]) -> str:
         """What stands in brackets beside the scores of these cells, and which scores belong to none of them."""
         exact = {(cell["task"], cell["noise_ratio"], cell["method"]) for cell in cells}
         there = exact | {(task, None, method) for task, _, method in exact}
-        unused = [key for key in self.scores if key not in there]
-        said = f"In brackets: what was published, as {self.origin} says."
-        if not unused:
+        unused = [key for key in self.scores if key[:3] not in there]
+        said = f"In brackets: what was published ({self.origin})."
+        if any(each.error is not None for each in self.scores.values()):
+            said += (
+                f" ≠ marks ours where it is further from that than {100 * SMALLEST:.0f} points and than "
+                f"{ERRORS:.0f} standard errors of the difference."
+            )
+        if not unused or (
+            ARXIV in self.origin and len(unused) < len(self.scores)
+        ):  # of tables one takes what one likes
             return said
         belong = "belongs" if len(unused) == 1 else "belong"
-        task, _, method = unused[0]
+        task, _, method, _ = unused[0]
         return f"{said} {len(unused)} of its scores {belong} to no cell here, such as that of {method} on {task}."
+
+
+def _of_paper(tables: Sequence[str]) -> Figures:
+    text = resources.files("ease_lib.reporting").joinpath(PAPER).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    known = list(dict.fromkeys(row["table"] for row in rows if row[SPLIT] in (TEST, VALIDATION)))
+    unknown = [table for table in tables if table not in known]
+    if unknown or not tables:
+        raise ConfigError(f"figures={', '.join(unknown)} is no file.csv and no table of the paper: {'; '.join(known)}")
+    scores: dict[Key, Figure] = {}
+    for row in rows:
+        if row["table"] in tables:
+            error = float(row[ERROR]) if row[ERROR] else None
+            figure = Figure(score=float(row["score"]), error=error)
+            scores.setdefault((row["task"], None, row["method"], row[SPLIT]), figure)
+    return Figures(origin=f"{', '.join(tables)} of {ARXIV}", scores=scores)
+
+
+def _of_file(path: str) -> Figures:
+    try:
+        store, name = open_file(path)
+        content = store.read(name)
+        if content is None:
+            raise ConfigError(f"figures={path} cannot be read (no such file); give a CSV file in UTF-8")
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+        if missing:
+            raise ConfigError(f"figures={path} has no column {missing[0]}; give {', '.join(COLUMNS)}")
+        rows = [(reader.line_num, row) for row in reader]
+    except ConfigError:
+        raise
+    except (EaseError, OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise ConfigError(f"figures={path} cannot be read ({problem}); give a CSV file in UTF-8") from problem
+    scores: dict[Key, Figure] = {}
+    for line, row in rows:
+        at = f"figures={path}, line {line}"
+        noise = _number(row[NOISE], at, NOISE) if row.get(NOISE) else None
+        split = (row.get(SPLIT) or TEST).strip()
+        if split not in (TEST, VALIDATION):
+            raise ConfigError(f"{at}: {SPLIT}={split} is neither {TEST} nor {VALIDATION}")
+        key = (row["task"] or "").strip(), noise, (row["method"] or "").strip(), split
+        if key in scores:
+            raise ConfigError(f"{at}: {key[0]}, {key[2]} stands there twice; give {NOISE} too, or remove one")
+        error = _number(row[ERROR], at, ERROR) if row.get(ERROR) else None
+        scores[key] = Figure(score=_number(row["score"] or "", at, "score"), error=error)
+    return Figures(origin=path.rpartition("/")[2], scores=scores)
 
 
 def _number(text: str, at: str, name: str) -> float:

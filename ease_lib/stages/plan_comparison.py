@@ -12,10 +12,11 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
-from ease_lib.config.comparison import Cell, check_for_cluster, plan
+from ease_lib.config.comparison import FIGURES, Cell, check_for_cluster, plan
 from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import ConfigError
+from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.comparison_store import ComparisonStore, place_of
 from ease_lib.running.planning import check_cap, least_requests, most_requests
 from ease_lib.running.prerequisites import check, current_answers
@@ -63,26 +64,38 @@ def execute(
         values = {**shared, **axes}
         wanted = plan(values)
         check_for_cluster(wanted)
+        figures = figures_of(values)
         record = file_in(lineage, "plan_comparison.json") if lineage else None
         places = run_of(parse_parameters(wanted[0].parameters))
         work = work_on("plan_comparison", values, outputs=parts(Outputs, {"plan": planned}))
         with open_run(host, *places) as run, recorded(work, run, record, made=[planned]):
             cells = checked(wanted, run.unrecorded())
             place = place_of(places[0], host.context.run_id)
-            document = document_of(cells, place)
+            document = document_of(cells, place, figures)
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
             ComparisonStore.at(place).keep_plan(document)
         logger.info("%d cells to run, at most %s LLM requests", len(cells), grouped(document["requests"]))
         return place
 
 
-def document_of(cells: Sequence[Cell], place: str) -> dict[str, Any]:
+def figures_of(values: Mapping[str, object]) -> Figures | None:
+    """The published scores that a comparison names.
+
+    Raises:
+        ConfigError: as `Figures.read`.
+    """
+    named = str(values.get(FIGURES) or "")
+    return Figures.read(named) if named else None
+
+
+def document_of(cells: Sequence[Cell], place: str, figures: Figures | None = None) -> dict[str, Any]:
     """The plan of a comparison that begins now, under `COMPARISON_PLAN`."""
     return {
         "place": place,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "requests": sum(most_requests(parse_parameters(cell.parameters)) for cell in cells),  # if none share an answer
         "cells": [cell.document for cell in cells],
+        "figures": figures.document if figures else None,
     }
 
 

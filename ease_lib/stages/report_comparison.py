@@ -94,7 +94,8 @@ def execute(
             recorded(work, run_here, record, verdict, made=list(made.values())) as given,
         ):
             measured = [read_document(Path(result.path), contracts.COMPARISON_CELL) for result in found]
-            run(measured, Path(results.path))
+            figures = Figures.of(planned["figures"]) if planned["figures"] else None
+            run(measured, Path(results.path), figures)
             shutil.copyfile(Path(results.path) / PAGE, output_path(page.path))
             found_here = found_by_comparison(measured)
             if given.attempt:

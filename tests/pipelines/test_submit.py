@@ -400,6 +400,9 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
             ["tasks={task: table, task_uri: rows.csv}", "store_uri=s3://b/x"],
             "task_uri=rows.csv is a file of this machine",
         ),
+        (["repeats=2", "figures=rows.csv", "store_uri=s3://b/x"], "figures=rows.csv has no column task"),
+        (["repeats=2", "figures=theirs.csv", "store_uri=s3://b/x"], "figures=theirs.csv is a file of this machine"),
+        (["repeats=2", "figures=Tab. 9", "store_uri=s3://b/x"], "is no file.csv and no table of the paper: Tab. 5;"),
         (
             ["methods=ease, best_of_n"],
             "a comparison in a pipeline needs store_uri, where its workers",
@@ -428,6 +431,7 @@ def test_what_no_pod_could_read_as_it_stands_is_refused_before_anything_is_sent(
 ):
     (tmp_path / "rows.csv").write_text("input,output\na,b\n")
     (tmp_path / "own.py").write_text("")
+    (tmp_path / "theirs.csv").write_text("task,method,score\n")
     monkeypatch.chdir(tmp_path)
     assert submitted(server, *(f"--set={value}" for value in values)) == 2
     assert message in capsys.readouterr().err

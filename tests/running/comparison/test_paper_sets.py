@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ease_lib.config.comparison import plan
-from ease_lib.config.named_sets import read_parameter_set
+from ease_lib.config.named_sets import FOLDER, read_parameter_set
 from ease_lib.config.parsing import without_unread
+from ease_lib.reporting.figures import Figures
 from ease_lib.running.comparison.cells import attempted
 from ease_lib.running.inline import Workspace
 from ease_lib.running.run import open_host
@@ -26,14 +27,30 @@ MOST = {"pool_size": 40, "retained": 20, "fixed_candidates": 60, "instructions":
 """Of what a method asks for itself."""
 
 
-@pytest.mark.parametrize("name", ["paper-table-1", "paper-table-2", "paper-ablations", "paper-large-pools"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("paper-*.yaml")))
+def test_every_cell_of_a_set_has_its_figure_and_every_figure_its_cell(name):
+    values = read_parameter_set(name)
+    folder = {} if "task_uri" in str(values["tasks"]) else {"task_uri": "folder"}
+    found = Figures.read(values["figures"])
+    cells = plan({**folder, **values})
+    assert all(found.find(cell.task, 0.0, cell.method, "validation") for cell in cells)
+    assert {(cell.task, cell.method) for cell in cells} == {(task, method) for task, _, method, _ in found.scores}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("paper-table-1", "paper-table-2", "paper-table-3", "paper-components", "paper-nu", "paper-ablations"),
+        *("paper-large-pools", "paper-k", "paper-range-of-k"),
+    ],
+)
 @pytest.mark.rooms(
     "ease_lib/config", "ease_lib/search", "ease_lib/running", "ease_lib/stages", "ease_lib/reporting", "ease_lib/tasks"
 )
 def test_every_method_of_the_set_ends_and_the_page_shows_them(name, real_data, tmp_path):
     values = read_parameter_set(name)
     known = {path.stem for path in (real_data / "instruction_induction/induce").glob("*.json")}
-    tasks = [task for task in values["tasks"] if task.partition(":")[2] in known]
+    tasks = [task for task in values["tasks"] if _file_of(task) in known]
     folder = {"task_uri": str(real_data / "instruction_induction"), "llm_base_url": SIMULATED}
     cells = plan({**values, **folder, "tasks": tasks[:1], "repeats": 1})
     results = []
@@ -44,8 +61,13 @@ def test_every_method_of_the_set_ends_and_the_page_shows_them(name, real_data, t
             own = replace(cell, parameters=small)
             results.append(attempted(own, Workspace(tmp_path / str(number)), host)[0])
     assert [result["failure"] for result in results] == [""] * len(cells)
-    report_comparison.run(results, tmp_path / "out")
+    report_comparison.run(results, tmp_path / "out", Figures.read(values["figures"]))
     page = (tmp_path / "out/comparison.html").read_text()
     assert all(
         f"<td>{method['label'] if isinstance(method, dict) else method}</td>" in page for method in values["methods"]
     )
+    assert page.count("\n[") >= len(cells), "each score of ours has the paper's beside it"
+
+
+def _file_of(task):
+    return task["task_name"] if isinstance(task, dict) else task.partition(":")[2]

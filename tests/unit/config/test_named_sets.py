@@ -12,11 +12,19 @@ def test_a_set_may_build_on_another_and_wins_over_it(tmp_path):
     assert read_parameter_set(str(own)) == {**read_parameter_set("paper"), "k": 3}
 
 
-def test_a_set_that_builds_on_itself_or_on_one_that_builds_on_another_is_refused(tmp_path):
+def test_a_set_may_build_on_one_that_builds_on_another(tmp_path):
     own = tmp_path / "own.yaml"
-    for below in (own, "paper-table-1"):
-        own.write_text(f"params: {below}\n")
-        with pytest.raises(ConfigError, match="a set may name one"):
+    own.write_text("params: paper-table-2\nk: 3\n")
+    found = read_parameter_set(str(own))
+    assert (found["k"], found["budget"], len(found["tasks"])) == (3, 165, 24)
+
+
+def test_a_set_that_builds_on_itself_is_refused(tmp_path):
+    own, other = tmp_path / "own.yaml", tmp_path / "other.yaml"
+    own.write_text(f"params: {other}\n")
+    for below in (own, other):
+        other.write_text(f"params: {below}\n")
+        with pytest.raises(ConfigError, match=r"builds on .*; name another set there"):
             read_parameter_set(str(own))
 
 

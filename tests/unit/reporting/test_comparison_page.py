@@ -137,14 +137,14 @@ def test_of_a_single_task_the_repeats_are_the_pairs():
     (found,) = differences(rows_of(cells(a=a, b=b)), ["a", "b"])
     assert (found.mean, found.error) == (pytest.approx(0.3), pytest.approx(0, abs=1e-9))
     assert (found.p, found.over, found.needed) == (pytest.approx(2 / 64), "repeats", None)
-    assert "Methods over 1 row**" in render_markdown(cells(a=a, b=b))
+    assert "Methods over 1 task**" in render_markdown(cells(a=a, b=b))
 
 
-def test_methods_are_summed_up_over_rows():
+def test_methods_are_summed_up_over_tasks():
     first, second = cells(a=[0.8, 0.9], b=[0.6, 0.65]), cells(a=[0.4, 0.5], b=[0.5, 0.4])
     both = [*first, *({**entry, "task": "lp"} for entry in second)]
     (found,) = differences(rows_of(both), ["a", "b"])
-    assert (found.method, found.over, found.mean) == ("a", "rows", pytest.approx((0.225 + 0.0) / 2))
+    assert (found.method, found.over, found.mean) == ("a", "tasks", pytest.approx((0.225 + 0.0) / 2))
     by_method = {entry["method"]: entry for entry in summarise_methods(rows_of(both), ["a", "b"])}
     assert (by_method["a"]["best_test_score"], by_method["a"]["tied_test_score"]) in ((0, 2), (1, 1))
     assert by_method["a"]["cost_usd"] == pytest.approx(1.0)  # 0.6 for 60 requests of 100

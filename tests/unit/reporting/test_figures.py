@@ -1,10 +1,13 @@
 """Scores that others published, beside ours."""
 
+import json
+
 import pytest
 
+from ease_lib.artifacts.store import open_store
 from ease_lib.errors import ConfigError
 from ease_lib.reporting.comparison_results import render_comparison_page, render_markdown
-from ease_lib.reporting.figures import Figures
+from ease_lib.reporting.figures import Figure, Figures
 from tests.unit.reporting.test_comparison_page import cell, cells
 
 HEAD = "task,method,score,noise_ratio\n"
@@ -19,17 +22,53 @@ def figures(tmp_path):
     return read
 
 
-def test_published_scores_stand_beside_ours_and_what_fits_no_cell_is_named(figures):
-    published = figures(HEAD + "lr,a,0.733,\nlr,b,0.5,0.1\nlr,b,0.4,0.3\nsum,<a>,1,\n")
+def test_published_scores_stand_beside_ours_of_the_same_split_and_what_fits_no_cell_is_named(figures):
+    published = figures(
+        "task,method,score,noise_ratio,split,standard_error\n"
+        "lr,a,0.733,,test,0.02\nlr,b,0.9,0.1,,0.01\nlr,a,0.45,,validation,\nlr,b,0.4,0.3,,\nsum,<a>,1,,,\n"
+    )
     found = cells(a=[0.6, 0.8], b=[0.5, 0.5])
-    for text, lower in ((render_markdown(found, published), "<"), (render_comparison_page(found, published), "&lt;")):
-        test, validation = text.split("Validation score of the winner" if lower != "<" else "**Methods over")[:2]
-        assert "0.700 ± 0.100 [0.733]" in test
-        assert "[0.500]" in test
-        assert "[" not in validation.split("Score against answers")[0].replace("[Copy", "")
-        assert "In brackets: what was published, as table-1.csv says." in test
+    for render, between in ((render_markdown, " "), (render_comparison_page, "\n")):
+        text = render(found, published)
+        test, _, validation = text.rpartition("Validation score of the winner")
+        assert f"0.700 ± 0.100{between}[0.733 ± 0.020]" in test
+        assert f"0.500 ± 0.000{between}≠ [0.900 ± 0.010]" in test, "further apart than luck allows"
+        assert f"{between}[0.450]" in validation
+        assert "[0.733" not in validation
+        assert "In brackets: what was published (table-1.csv). ≠ marks ours where it is further" in test
         assert "2 of its scores belong to no cell here, such as that of b on lr" in test
     assert "In brackets" not in render_markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("ours", "error", "is_beyond"),
+    [(0.6, 0.01, True), (0.6, 0.11, False), (0.76, 0.0, False), (0.74, 0.0, True), (0.2, None, False)],
+)
+def test_a_difference_is_marked_where_both_errors_are_known_and_it_is_larger_than_they_and_a_row_allow(
+    ours, error, is_beyond
+):
+    assert Figure(score=0.8, error=0.0).is_beyond(ours, error) is is_beyond
+    assert not Figure(score=0.8).is_beyond(ours, error)
+
+
+def test_tables_of_the_paper_are_shipped():
+    found = Figures.read("Tab. 2, Tab. 2 test")
+    assert len(found.scores) == 480
+    assert found.find("linear_4_0_noisy", 0.0, "ease", "validation") == Figure(score=0.8, error=0.029)
+    assert Figures.of(json.loads(json.dumps(found.document))) == found
+    assert "(Tab. 2, Tab. 2 test of arXiv 2405.16122)" in found.note([])
+    assert "480 of its scores belong to no cell here" in found.note([])
+    shown = [{"task": "linear_4_0_noisy", "noise_ratio": 0.0, "method": "ease"}]
+    assert "belong" not in found.note(shown), "of tables one takes what one likes"
+    with pytest.raises(
+        ConfigError, match=r"figures=Tab\. 9 is no file\.csv and no table of the paper: Tab\. 5; Tab\. 1;"
+    ):
+        Figures.read("Tab. 9")
+
+
+def test_a_file_in_a_bucket(s3_prefix):
+    open_store(s3_prefix).write("theirs.csv", b"task,method,score\nlr,a,0.5\n")
+    assert Figures.read(f"{s3_prefix}/theirs.csv").find("lr", 0.1, "a", "test") == Figure(score=0.5)
 
 
 def test_a_cell_that_failed_has_the_published_score_alone(figures):
@@ -48,6 +87,8 @@ def test_a_cell_that_failed_has_the_published_score_alone(figures):
         (HEAD + "lr,a,nan,\n", "score=nan is no number"),
         (HEAD + "lr,a\n", r"score=\(empty\)"),
         (HEAD + "lr,a,0.5,ten\n", "noise_ratio=ten is no number"),
+        ("task,method,score,split\nlr,a,0.5,dev\n", "line 2: split=dev is neither test nor validation"),
+        ("task,method,score,standard_error\nlr,a,0.5,x\n", "line 2: standard_error=x is no number"),
         (HEAD + "lr,a,0.5,\nlr,a,0.6,\n", "line 3: lr, a stands there twice; give noise_ratio too, or remove one"),
     ],
 )
@@ -57,7 +98,7 @@ def test_a_file_that_holds_no_scores_is_refused_with_its_line(figures, text, mes
 
 
 def test_a_file_of_a_spreadsheet_and_none_at_all(figures, tmp_path):
-    assert figures(HEAD + "lr , a,0.5,\n", encoding="utf-8-sig").of("lr", 0.3, "a") == 0.5
+    assert figures(HEAD + "lr , a,0.5,\n", encoding="utf-8-sig").find("lr", 0.3, "a", "test").score == 0.5
     with pytest.raises(ConfigError, match="cannot be read"):
         Figures.read(str(tmp_path / "absent.csv"))
     with pytest.raises(ConfigError, match="cannot be read"):
