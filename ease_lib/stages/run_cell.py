@@ -64,7 +64,10 @@ def run(told: CellProcess) -> None:
     try:
         _run(told)
     except EaseError as error:
-        print_error(error)
+        if told.is_last:
+            print_error(error)
+        else:  # no error of the worker's, which tries it again
+            logger.info("notice: %s: %s", told.cell.name, error)
         sys.exit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR)
 
 

@@ -28,8 +28,10 @@ import numpy as np
 from ease_lib.evaluation.rows import row_order
 from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.optimizers.capo import BLOCK_ROWS, ENOUGH_ANSWERS, POPULATION
+from tests.worlds.named import world
 from tests.worlds.search import search
-from tests.worlds.world import KINDS, World, recorded_names, world
+from tests.worlds.summed import KINDS, recorded_names
+from tests.worlds.world import World
 
 MOST_STEPS = 1000
 EXEMPLAR, ROW = re.compile(r"\bexemplar(\d+)\b"), re.compile(r"\brow(\d+)\b")
@@ -121,9 +123,9 @@ def of_package(drawn: World, answers: int, seed: int) -> Prompt:
         task,
         SameInstruction(),
         initial_prompts=["Answer."] * (POPULATION if is_large else POPULATION // 2),
-        upper_shots=drawn.components.k,
+        upper_shots=drawn.k,
         create_fs_reasoning=False,
-        df_few_shots=pandas.DataFrame({"x": [f"exemplar{each}" for each in range(drawn.components.n)], "y": "right"}),
+        df_few_shots=pandas.DataFrame({"x": [f"exemplar{each}" for each in range(drawn.n)], "y": "right"}),
     )
     optimizer.optimize(MOST_STEPS)
     best = str(optimizer.prompts[0]) if optimizer.scores else _most_evaluated(task.eval_cache)

@@ -17,8 +17,8 @@ from itertools import islice, product
 import numpy as np
 
 from ease_lib.config.methods import METHODS
+from tests.worlds.named import NAMES, world
 from tests.worlds.search import Found, search
-from tests.worlds.world import KINDS, recorded_names, world
 
 METHODS_COMPARED = ("best_of_n", "ease", "capo", "halving", "adaptive")
 Search = tuple[str, int, str, int]
@@ -27,8 +27,7 @@ Search = tuple[str, int, str, int]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*KINDS, *recorded_names()]
-    parser.add_argument("--worlds", nargs="+", choices=names, default=names)
+    parser.add_argument("--worlds", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--answers", type=int, nargs="+", default=[800, 1500, 3300])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS_COMPARED)
     parser.add_argument("--seeds", type=int, default=30, help="draws of each world (default: 30)")
@@ -57,7 +56,7 @@ def about_worlds(names: Sequence[str], seeds: range) -> str:
     for name in names:
         drawn = [world(name, seed) for seed in seeds[:10]]
         values = [np.mean([getattr(each, of) for each in drawn]) for of in ("random_score", "best_single", "best")]
-        shares = np.mean([each.spreads["own"] ** 2 / each.variance for each in drawn])
+        shares = np.mean([each.own_share for each in drawn])
         lines.append(f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} | {100 * shares:.0f} % |")
     return "\n".join(lines) + "\n"
 

@@ -37,7 +37,7 @@ def search(world: World, method: str, answers: int, seed: int, parallel: int = 0
     """A search with a method's defaults; those of a fixed length take the longest of the world."""
     config = OptimizerConfig(
         method=method,
-        k=world.components.k,
+        k=world.k,
         budget=answers // EVALUATION_ROWS,
         parallel=parallel,
         sampled_candidates=SAMPLED_CANDIDATES,

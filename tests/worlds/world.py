@@ -1,23 +1,11 @@
-"""A simulated search problem that says how good every prompt truly is.
-
-The score of a prompt on new rows is f(E), a sum of the components of `search/surrogate/components.py`. A row is
-answered rightly with the probability Phi(g(E) + r(x)), where r(x) ~ N(0, s^2) is how easy the row is and g is such that
-the mean over rows is f(E). So much is as the model of answers has it; that answers are right or wrong, that scores end
-at 0 and 1, and that a prompt has effects of its own beyond all that is known of it, is not.
-
-A parametric world draws its components from a prior; a recorded one draws them from the posterior given what the local
-LLM answered (`record.py`), so it is one of those that this LLM could be. What nothing was answered of (a pair of
-exemplars that was never shown, a prompt that was never asked) is drawn from the prior, by a hash of what it is.
-"""
+"""A simulated search problem that says how good every prompt truly is."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,78 +16,49 @@ from ease_lib.search.candidates.neighbours import climb
 from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.problem import Problem
-from ease_lib.search.surrogate.answer_model import Function
-from ease_lib.search.surrogate.answers import Answers, fitted_model
-from ease_lib.search.surrogate.components import CODED, Components, sequence_codes
+from ease_lib.search.surrogate.components import sequence_codes
 from ease_lib.search.surrogate.representations import precomputed_representation
 from ease_lib.seeding import derive_seed, rng
 
-FOLDER = Path(__file__).parent / "recorded"
-LEAST, MOST, SOFTNESS = 0.02, 0.98, 0.03
-"""Scores that prompts have at least and at most, and how near to the most effects begin to add up to less."""
-BEYOND = 0.06
-"""How much better than the best that the LLM was seen to be a prompt of its world can be at most."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class World(ABC):
     """One draw of a kind of world.
 
     Args:
-        sum: of the components that are the same for many prompts.
-        spreads: standard deviation of each effect that is drawn by hash, by coded component, and of `own`.
-        own: effects of prompts that are known, by their codes.
+        k: exemplars of a sequence at most.
+        pool, validation: (n, d), (R, d) unit vectors of the texts.
         labels: (n,) class of each exemplar's output, and of the validation rows; -1 for none.
-        rows: (R,) how easy each validation row is, in standard deviations of the noise.
-        row_spread: s.
     """
 
     name: str
-    components: Components
-    sum: Function
-    spreads: Mapping[str, float]
-    own: Mapping[int, float]
+    k: int
+    pool: Floats
     validation: Floats
     labels: Sequence[int]
     validation_labels: Sequence[int]
-    rows: Floats
-    row_spread: float
     seed: int
-    most: float = MOST
 
+    @abstractmethod
     def scores(self, prompts: Prompts) -> Floats:
         """(b,) true scores on new rows."""
-        from_end = prompts.reversed()
-        values = self.sum(prompts)
-        for name, spread in self.spreads.items():
-            if name == "own" or not spread:
-                continue
-            codes = self.components.codes(name, from_end)
-            known = self.sum.coded.get(name)
-            new = (codes >= 0) & (~np.isin(codes, known.codes) if known else True)
-            values = values + np.where(new, spread * normals(codes, self.seed, name), 0.0).sum(axis=1)
-        codes = prompt_codes(prompts)
-        own = self.spreads["own"] * normals(codes, self.seed, "own")
-        for place in np.flatnonzero(np.isin(codes, list(self.own))):
-            own[place] = self.own[int(codes[place])]
-        below = (self.most - values - own) / SOFTNESS
-        return np.asarray(np.maximum(self.most - SOFTNESS * np.logaddexp(0.0, below), LEAST))
+
+    @abstractmethod
+    def answers(self, prompt: Prompt, rows: Sequence[int]) -> tuple[float, ...]:
+        """Right (1) or wrong (0), always the same for a prompt and a row."""
+
+    @property
+    def n(self) -> int:
+        return len(self.pool)
 
     def score(self, prompt: Prompt) -> float:
         if prompt not in self._known:
-            self._known[prompt] = float(self.scores(Prompts.of([prompt], self.components.k))[0])
+            self._known[prompt] = float(self.scores(Prompts.of([prompt], self.k))[0])
         return self._known[prompt]
 
     @cached_property
     def _known(self) -> dict[Prompt, float]:
         return {}
-
-    def answers(self, prompt: Prompt, rows: Sequence[int]) -> tuple[float, ...]:
-        """Right (1) or wrong (0), always the same for a prompt and a row."""
-        code = prompt_codes(Prompts.of([prompt], self.components.k))
-        chance = normals(code + np.array(rows, dtype=np.int64) * 7919, self.seed, "answer")
-        latent = ndtri(self.score(prompt)) * np.sqrt(1 + self.row_spread**2) + self.rows[list(rows)]
-        return tuple((chance < latent).astype(float).tolist())
 
     def problem(self, seed: int, answers: int, *, shortest: int = 0) -> Problem:
         """The search in it.
@@ -107,18 +66,21 @@ class World:
         Args:
             shortest: sequence.
         """
-        k, pool = self.components.k, self.components.pool
         outputs = [_output(number, label) for number, label in enumerate(self.labels)]
         of_classes = np.eye(max(self.labels) + 2)[np.array(self.labels)]
         return Problem(
-            space=SequenceSpace(len(pool), k, shortest),
+            space=SequenceSpace(self.n, self.k, shortest),
             representation=precomputed_representation(
-                "positional", pool, of_classes, np.zeros((1, pool.shape[1])), varies_length=shortest < k
+                "positional",
+                self.pool,
+                of_classes,
+                np.zeros((1, self.pool.shape[1])),
+                varies_length=shortest < self.k,
             ),
-            pool=pool,
+            pool=self.pool,
             validation=self.validation,
             exemplars=outputs,
-            inputs=[str(number) for number in range(len(pool))],
+            inputs=[str(number) for number in range(self.n)],
             validation_inputs=[str(number) for number in range(len(self.validation))],
             outputs=outputs,
             validation_outputs=[_output(number, label) for number, label in enumerate(self.validation_labels)],
@@ -129,8 +91,7 @@ class World:
     @cached_property
     def random_scores(self) -> Floats:
         """(2000,) scores of random sequences of k exemplars."""
-        space = SequenceSpace(self.components.n, self.components.k)
-        drawn = space.sample(rng(self.seed, "random"), 2000)
+        drawn = SequenceSpace(self.n, self.k).sample(rng(self.seed, "random"), 2000)
         return self.scores(Prompts(drawn, np.zeros(len(drawn), np.int64)))
 
     @property
@@ -146,15 +107,19 @@ class World:
     @cached_property
     def best_single(self) -> float:
         """Score of the best sequence of one exemplar."""
-        return float(self.scores(Prompts.of([(0, (each,)) for each in range(self.components.n)], 5)).max())
+        return float(self.scores(Prompts.of([(0, (each,)) for each in range(self.n)], self.k)).max())
 
     @cached_property
     def best(self) -> float:
         """Score of the best sequence found by climbing with the true scores, from ten random ones."""
-        n, k = self.components.n, self.components.k
-        space = SequenceSpace(n, k, 0)
+        space = SequenceSpace(self.n, self.k, 0)
         starts = Prompts(space.sample(rng(self.seed, "best"), 10), np.zeros(10, np.int64)).tuples()
-        return max(climb(self.scores, start, space, np.arange(n))[1] for start in starts)
+        return max(climb(self.scores, start, space, np.arange(self.n))[1] for start in starts)
+
+    @property
+    def own_share(self) -> float:
+        """Of the variance, what is a prompt's own and tells nothing of any other prompt."""
+        return 0.0
 
 
 def prompt_codes(prompts: Prompts) -> NDArray[np.int64]:
@@ -175,161 +140,6 @@ def _output(number: int, label: int) -> str:
     return f"answer {number}" if label < 0 else f"class {label}"
 
 
-# --- parametric worlds ------------------------------------------------------------------------------------------------
-
-POOL, CLASSES, ROWS, K, TEXT = 50, 4, 160, 5, 8
-LEVEL, SPREAD, ROW_SPREAD = 0.45, 0.08, 0.6
-"""Mean score of sequences, its standard deviation over them, and s."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A kind of parametric world.
-
-    Args:
-        shares: of the variance of the sequences, by component.
-        lengths: (k + 1,) what each length adds.
-    """
-
-    shares: Mapping[str, float]
-    lengths: Sequence[float] = (-0.15, -0.05, 0.0, 0.0, 0.0, 0.0)
-
-
-KINDS = {
-    "mixed": Kind(
-        shares={
-            "coverage": 0.2,
-            "length": 0.15,
-            "own": 0.35,
-            "present exemplar": 0.1,
-            "late exemplar": 0.1,
-            "pair": 0.1,
-        }
-    ),
-    "chance": Kind(shares={"own": 1.0}, lengths=(0.0,) * 6),
-    "kindred": Kind(shares={"own": 0.3, "set": 0.35, "pattern": 0.35}),
-    "additive": Kind(shares={"present exemplar": 0.4, "present text": 0.3, "late exemplar": 0.2, "own": 0.1}),
-    "two best": Kind(
-        shares={"own": 0.4, "present exemplar": 0.3, "pair": 0.3}, lengths=(-0.2, -0.05, 0.05, -0.02, -0.09, -0.16)
-    ),
-}
-
-
-def parametric(name: str, seed: int) -> World:
-    kind, draw = KINDS[name], rng(seed, "world", name)
-    pool, validation = (_unit(draw.normal(size=(count, TEXT))) for count in (POOL, ROWS))
-    labels, row_labels = (draw.permutation(np.arange(count) % CLASSES) for count in (POOL, ROWS))
-    components = Components(k=K, pool=pool, labels=labels)
-    sample = Prompts(SequenceSpace(POOL, K, 1).sample(draw, 2000), np.zeros(2000, np.int64))
-    own = components.own_kernels(components.described(sample))
-    deviations = {
-        component: (share * SPREAD**2 / max(float(own[component].mean()), 1e-9)) ** 0.5
-        for component, share in kind.shares.items()
-        if component != "own"
-    }
-    places = np.zeros((K + 1, K, POOL))
-    for place, base in components.placed:
-        if deviation := deviations.get(f"{place} {base}", 0.0):
-            effect = draw.normal(size=POOL if base == "exemplar" else components.bases[base].shape[1])
-            effect = effect if base == "exemplar" else components.bases[base] @ effect
-            places += components.place_weights[place][:, :, None] * deviation * effect
-    coverage = np.sort(draw.normal(size=CLASSES + 1)) * deviations.get("coverage", 0.0)
-    length = np.array(kind.lengths) + np.append(0.0, draw.normal(size=K)) * deviations.get("length", 0.0)
-    function = Function(
-        components=components,
-        mean=LEVEL,
-        places=places,
-        length=length,
-        instruction=np.zeros(1),
-        coverage=coverage,
-        coded={},
-    )
-    function = replace(function, mean=2 * LEVEL - float(function(sample).mean()))
-    return World(
-        name=name,
-        components=components,
-        sum=function,
-        spreads={each: deviations.get(each, 0.0) for each in CODED} | {"own": SPREAD * kind.shares["own"] ** 0.5},
-        own={},
-        validation=validation,
-        labels=labels.tolist(),
-        validation_labels=row_labels.tolist(),
-        rows=draw.normal(size=ROWS) * ROW_SPREAD,
-        row_spread=ROW_SPREAD,
-        seed=seed,
-    )
-
-
-def _unit(vectors: Floats) -> Floats:
+def unit(vectors: Floats) -> Floats:
+    """Rows of length 1."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-
-
-# --- recorded worlds --------------------------------------------------------------------------------------------------
-
-
-def recording(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    return found
-
-
-def answers_of(recorded: Mapping[str, Any]) -> Answers:
-    """All that the LLM answered."""
-    answers = Answers()
-    for sequence, rows, scores in recorded["answers"]:
-        prompt = (0, tuple(sequence))
-        known = set(answers.asked(prompt))
-        new = [place for place, row in enumerate(rows) if row not in known]
-        answers.add(prompt, [rows[place] for place in new], [scores[place] for place in new])
-    return answers
-
-
-def recorded_components(recorded: Mapping[str, Any]) -> Components:
-    labels = np.array(recorded["pool_class"]) if recorded["classes"] > 1 else None
-    return Components(k=recorded["k"], pool=np.array(recorded["pool"]), labels=labels)
-
-
-_MODELS: dict[str, Any] = {}
-
-
-def from_recording(name: str, seed: int) -> World:
-    recorded = recording(name)
-    validation = np.array(recorded["validation"])
-    if name not in _MODELS:
-        _MODELS[name] = fitted_model(recorded_components(recorded), answers_of(recorded))
-    model = _MODELS[name]
-    draw = rng(seed, "world", name)
-    function, values = model.sample(draw)
-    known = Prompts.of(model.prompts, recorded["k"])
-    weights = model.weight_variances
-    row_spread = _probit_spread(model.variances.rows, float(np.clip(model.mean.mean(), 0.1, 0.9)))
-    return World(
-        name=name,
-        components=model.components,
-        sum=function,
-        spreads={each: weights.get(each, 0.0) ** 0.5 for each in CODED}
-        | {"own": model.variances.components["own"] ** 0.5},
-        own=dict(zip(prompt_codes(known).tolist(), (values - function(known)).tolist(), strict=True)),
-        validation=validation,
-        labels=recorded["pool_class"] if recorded["classes"] > 1 else [-1] * len(recorded["pool"]),
-        validation_labels=recorded["validation_class"] if recorded["classes"] > 1 else [-1] * len(validation),
-        rows=draw.normal(size=len(validation)) * row_spread,
-        row_spread=row_spread,
-        seed=seed,
-        most=min(MOST, float(model.mean.max()) + BEYOND),
-    )
-
-
-def _probit_spread(variance: float, mean: float) -> float:
-    """s for which rows vary so much on the scale of scores, at this mean."""
-    share = min(variance / (mean * (1 - mean)), 0.9)
-    correlation = np.sin(share * np.pi / 2)
-    return float(np.sqrt(correlation / (1 - correlation)))
-
-
-def recorded_names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.json"))
-
-
-def world(name: str, seed: int) -> World:
-    """A draw of a kind of world, or of what was recorded."""
-    return parametric(name, seed) if name in KINDS else from_recording(name, seed)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from ease_lib.search.candidates.prompts import Prompts
+from tests.worlds.named import NAMES, world
 from tests.worlds.search import search
-from tests.worlds.world import KINDS, MOST, answers_of, recorded_names, recording, world
-
-NAMES = [*KINDS, *recorded_names()]
+from tests.worlds.summed import MOST, answers_of, recorded_names, recording
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,10 +21,10 @@ def test_the_best_sequence_is_far_above_the_best_single_exemplar(name):
 def test_answers_are_right_as_often_as_the_score_says(name):
     drawn = world(name, 1)
     space = drawn.problem(0, 100).space
-    prompts = [(0, tuple(sequence)) for sequence in space.sample(np.random.default_rng(0), 300).tolist()]
+    prompts = Prompts(space.sample(np.random.default_rng(0), 300), np.zeros(300, np.int64)).tuples()
     rows = range(len(drawn.validation))
     answered = np.array([drawn.answers(prompt, rows) for prompt in prompts])
-    scores = drawn.scores(Prompts.of(prompts, drawn.components.k))
+    scores = drawn.scores(Prompts.of(prompts, drawn.k))
     assert answered.mean() == pytest.approx(scores.mean(), abs=0.06)  # of these rows, not of all there could be
     assert np.corrcoef(answered.mean(axis=1), scores)[0, 1] > 0.6
 
@@ -52,6 +51,16 @@ def test_a_recorded_world_answers_about_as_the_llm_did(name):
     assert len(answered) > 50
     assert np.corrcoef(simulated, truly)[0, 1] > 0.8
     assert np.mean(simulated) == pytest.approx(np.mean(truly), abs=0.1)
+
+
+def test_in_lessons_an_exemplar_is_worth_what_stands_before_it():
+    drawn = world("lessons", 0)
+    pairs = [(one, two) for one in range(drawn.n) for two in range(drawn.n) if one != two]
+    fit = [drawn.score((0, pair)) for pair in pairs if drawn.closes[pair[0]] == drawn.opens[pair[1]]]
+    unfit = [drawn.score((0, pair)) for pair in pairs if drawn.closes[pair[0]] != drawn.opens[pair[1]]]
+    assert np.mean(fit) - np.mean(unfit) > 0.03
+    assert drawn.mastery([]).tolist() == [0.0] * 4
+    assert drawn.score((0, ())) == pytest.approx(0.03)
 
 
 @pytest.mark.parametrize("method", ["best_of_n", "capo", "adaptive"])
