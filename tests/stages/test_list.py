@@ -141,7 +141,7 @@ def test_the_page_links_to_each_report_and_escapes_what_comes_from_outside(runs,
     page = tmp_path / "runs.html"
     assert cli.main(["list", str(runs), "--page", str(page)]) == 0
     *_, done = listed(str(runs))
-    assert f'<a href="{link_to(done.page)}">' in page.read_text()
+    assert f'<a href="{link_to(done.page)}" title=' in page.read_text()
     attack = "<script>alert(1)</script>"
     hostile = RunEntry(kind="run", id="1", place=attack, state="failed", task=attack, model=attack, reason=attack)
     shown = runs_page([hostile])
