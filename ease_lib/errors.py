@@ -78,7 +78,15 @@ class JournalError(EaseError):
 
 
 class JournalInUse(JournalError):
-    """A journal that another process uses now."""
+    """A journal that another process uses now.
+
+    Args:
+        length: of the journal, which grows as long as that one gets on.
+    """
+
+    def __init__(self, message: str, *, length: int) -> None:
+        super().__init__(message)
+        self.length = length
 
 
 class LineageError(EaseError):

@@ -56,7 +56,7 @@ def answer(parsed: argparse.Namespace) -> int:
             planned = plan_comparison.document_of(cells, str(Path(scratch) / "comparison"))
             requests = grouped(planned["requests"])
             runs = "1 run" if len(cells) == 1 else f"{len(cells)} runs, {min(workers, len(cells))} at a time"
-            counted = f"{runs}, at most {requests} LLM requests"
+            counted = f"{runs}, at most {requests} LLM requests beside trial questions"
             print(f"{counted}; output in {folder}", flush=True)
             results = run_cells(planned, run_cell.run, workers=workers, folder=Path(scratch), say=print_line)
     report_comparison.run(results, folder, figures)

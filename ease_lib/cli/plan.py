@@ -63,7 +63,9 @@ def comparison_text(values: Mapping[str, object]) -> str:
     from ease_lib.running.planning import planned, total
     from ease_lib.running.run import open_host, open_run, run_of
     from ease_lib.running.task_data import load_data
+    from ease_lib.stages.plan_comparison import figures_of
 
+    figures_of(values)  # as the comparison will
     cells = plan(values)
     first = sorted((cell for cell in cells if not cell.repeat), key=lambda cell: (cell.task, cell.noise_ratio))
     repeats = len(cells) // len(first)

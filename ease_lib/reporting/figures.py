@@ -106,7 +106,7 @@ class Figures:
         if any(each.error is not None for each in self.scores.values()):
             said += (
                 f" ≠ marks ours where it is further from that than {100 * SMALLEST:.0f} points and than "
-                f"{ERRORS:.0f} standard errors of the difference."
+                f"{ERRORS:.0f} standard errors of the difference, where there are several repeats."
             )
         if not unused or (
             ARXIV in self.origin and len(unused) < len(self.scores)
@@ -129,7 +129,7 @@ def _of_paper(tables: Sequence[str]) -> Figures:
         if row["table"] in tables:
             error = float(row[ERROR]) if row[ERROR] else None
             figure = Figure(score=float(row["score"]), error=error)
-            scores.setdefault((row["task"], None, row["method"], row[SPLIT]), figure)
+            scores.setdefault((row["task"], 0.0, row["method"], row[SPLIT]), figure)  # its ratio is in the task's name
     return Figures(origin=f"{', '.join(tables)} of {ARXIV}", scores=scores)
 
 
@@ -140,10 +140,15 @@ def _of_file(path: str) -> Figures:
         if content is None:
             raise ConfigError(f"figures={path} cannot be read (no such file); give a CSV file in UTF-8")
         reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+        reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        missing = [column for column in COLUMNS if column not in reader.fieldnames]
         if missing:
-            raise ConfigError(f"figures={path} has no column {missing[0]}; give {', '.join(COLUMNS)}")
+            raise ConfigError(
+                f"figures={path} has no column {missing[0]}; give {', '.join(COLUMNS)}, with commas between them"
+            )
         rows = [(reader.line_num, row) for row in reader]
+        if not rows:
+            raise ConfigError(f"figures={path} holds no score; give a line for each task and method")
     except ConfigError:
         raise
     except (EaseError, OSError, UnicodeDecodeError, csv.Error) as problem:

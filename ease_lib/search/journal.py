@@ -290,7 +290,8 @@ def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise JournalInUse(
-                f"{path} is in use by another run; wait for it, or give this run another store_uri"
+                f"{path} is in use by another run; wait for it, or give this run another store_uri",
+                length=path.stat().st_size,
             ) from error
         except OSError as error:
             raise JournalError(
@@ -348,7 +349,8 @@ class ObjectJournal:
         if not self._store.create(name, content):
             raise JournalInUse(
                 f"{self._store.uri}{name} was written by another run of the same search; "
-                "wait for that one to end and run again, or give this run another store_uri"
+                "wait for that one to end and run again, or give this run another store_uri",
+                length=len(self._contents),
             )
         self._notes.entry(self._store.uri, name, content)
         self._contents[name] = content

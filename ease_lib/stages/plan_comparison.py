@@ -74,7 +74,9 @@ def execute(
             document = document_of(cells, place, figures)
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
             ComparisonStore.at(place).keep_plan(document)
-        logger.info("%d cells to run, at most %s LLM requests", len(cells), grouped(document["requests"]))
+        logger.info(
+            "%d cells to run, at most %s LLM requests beside trial questions", len(cells), grouped(document["requests"])
+        )
         return place
 
 
@@ -84,8 +86,9 @@ def figures_of(values: Mapping[str, object]) -> Figures | None:
     Raises:
         ConfigError: as `Figures.read`.
     """
-    named = str(values.get(FIGURES) or "")
-    return Figures.read(named) if named else None
+    named = values.get(FIGURES) or ""
+    text = ", ".join(map(str, named)) if isinstance(named, list) else str(named)
+    return Figures.read(text) if text else None
 
 
 def document_of(cells: Sequence[Cell], place: str, figures: Figures | None = None) -> dict[str, Any]:

@@ -44,6 +44,8 @@ logger = logging.getLogger("ease")
 FOLDER = "cells"
 IN_USE_SECONDS = 5.0, 15.0
 """After which a search that another process has is tried again."""
+STILL_SECONDS = 600.0
+"""Without any change of its journal, after which it is not waited for any longer."""
 
 
 def attempted(
@@ -51,7 +53,8 @@ def attempted(
 ) -> tuple[dict[str, Any], bool]:
     """As `run_cell`; a failure is a result that says why, unless another attempt may cure it.
 
-    Another cell, or another comparison, may have the same search: it is waited for, and what it was answered is known.
+    Another comparison may have the same search: it is waited for as long as that gets on, and what it was answered is
+    known then.
 
     Args:
         host: the process.
@@ -61,12 +64,18 @@ def attempted(
     parameters = parse_parameters(cell.parameters)
     try:
         with open_run(host, *run_of(parameters)) as run:
+            length, since = -1, time.monotonic()
             while True:
                 try:
                     return run_cell(cell, at, replace(run, notes=notes or Notes()))
                 except JournalInUse as error:
-                    logger.info("notice: %s waits: %s", cell.name, error)
-                    time.sleep(random.uniform(*IN_USE_SECONDS))
+                    if length < 0:
+                        logger.warning("notice: %s waits: %s", cell.name, error)  # seen without a handler too
+                    if error.length != length:
+                        length, since = error.length, time.monotonic()
+                    if time.monotonic() - since > STILL_SECONDS:
+                        raise
+                time.sleep(random.uniform(*IN_USE_SECONDS))  # of two, not both at once
     except EaseError as error:
         if error.time_may_cure and not is_last:
             raise

@@ -248,6 +248,21 @@ def test_a_search_that_another_process_has_is_waited_for(server, table, tmp_path
     assert result["test_score"] == first["test_score"]
 
 
+def test_a_search_whose_other_process_does_not_get_on_is_a_failure_that_names_its_journal(
+    server, table, tmp_path, monkeypatch
+):
+    (cell,) = planned(server, table, tmp_path)
+    run(cell, tmp_path)
+    (journal,) = (tmp_path / "store" / "journals").rglob("*.jsonl")
+    next((tmp_path / "store" / cells.FOLDER).iterdir()).unlink()
+    monkeypatch.setattr(cells, "IN_USE_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(cells, "STILL_SECONDS", 0.1)
+    with journal.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        result, _ = attempted(cell, tmp_path / "second")
+    assert f"{journal} is in use by another run; wait for it" in result["failure"]
+
+
 def test_a_finished_cell_that_was_damaged_is_run_again(server, table, tmp_path):
     (cell,) = planned(server, table, tmp_path)
     first, _ = run(cell, tmp_path)

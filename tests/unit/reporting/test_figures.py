@@ -55,6 +55,7 @@ def test_tables_of_the_paper_are_shipped():
     found = Figures.read("Tab. 2, Tab. 2 test")
     assert len(found.scores) == 480
     assert found.find("linear_4_0_noisy", 0.0, "ease", "validation") == Figure(score=0.8, error=0.029)
+    assert found.find("linear_4_0_noisy", 0.5, "ease", "validation") is None, "the ratio is in the task's name"
     assert Figures.of(json.loads(json.dumps(found.document))) == found
     assert "(Tab. 2, Tab. 2 test of arXiv 2405.16122)" in found.note([])
     assert "480 of its scores belong to no cell here" in found.note([])
@@ -74,7 +75,9 @@ def test_a_file_in_a_bucket(s3_prefix):
 def test_a_cell_that_failed_has_the_published_score_alone(figures):
     failed = {"task": "lr", "noise_ratio": 0.1, "endpoint": "simulated", "method": "b", "repeat": 0, "failure": "x"}
     found = [cell("a", 0, 0.5), cell("b", 0, 0.5, task="sum"), failed]
-    assert "– [0.400]" in render_markdown(found, figures("task,method,score\nlr,b,0.4\n"))
+    shown = render_markdown(found, figures("task, method, score\nlr,b,0.4\n"))
+    assert "– [0.400]" in shown
+    assert "belongs to no cell" not in shown
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,8 @@ def test_a_cell_that_failed_has_the_published_score_alone(figures):
     [
         ("", "has no column task; give task, method, score"),
         ("task,method\nlr,a\n", "has no column score"),
+        ("task;method;score\nlr;a;0.5\n", "has no column task; give task, method, score, with commas between them"),
+        (HEAD, "holds no score"),
         (HEAD + "lr,a,73.3,\n", "line 2: score=73.3 is no number from 0 to 1; write 73.3 % as 0.733"),
         (HEAD + "lr,a,,\n", r"line 2: score=\(empty\) is no number"),
         (HEAD + "lr,a,nan,\n", "score=nan is no number"),
