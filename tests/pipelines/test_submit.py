@@ -431,7 +431,7 @@ def test_what_no_pod_could_read_as_it_stands_is_refused_before_anything_is_sent(
 ):
     (tmp_path / "rows.csv").write_text("input,output\na,b\n")
     (tmp_path / "own.py").write_text("")
-    (tmp_path / "theirs.csv").write_text("task,method,score\n")
+    (tmp_path / "theirs.csv").write_text("task,method,score\nlr,ease,0.5\n")
     monkeypatch.chdir(tmp_path)
     assert submitted(server, *(f"--set={value}" for value in values)) == 2
     assert message in capsys.readouterr().err
