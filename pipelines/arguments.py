@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ease_lib.config.comparison import AXES, FIGURES, check_for_cluster, plan
+from ease_lib.config.comparison import AXES, FIGURES, check_for_cluster, figures_named, plan
 from ease_lib.config.named_sets import read_parameter_set
 from ease_lib.config.parsing import (
     ADVANCED,
@@ -118,11 +118,11 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
         runs = [parse_parameters(merged)]
         check_cap(runs[0])
         fields = form_values(runs[0])
-    _check_for_pods(runs, fields, MOST_BYTES_WITH_SHARDS if SHARD in spec.get("components", {}) else MOST_BYTES)
+    _check_for_pods(runs, fields, has_shards=SHARD in spec.get("components", {}))
     return {name: value for name, value in fields.items() if value != defaults[name] or name == last}
 
 
-def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], most_bytes: int) -> None:
+def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], *, has_shards: bool) -> None:
     """
     Raises:
         ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder; and where
@@ -136,7 +136,7 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], mos
         for name, value in fields.items()
         if PLACEHOLDER in str(value)
     ]
-    problems += _too_long(fields, most_bytes)
+    problems += _too_long(fields, MOST_BYTES_WITH_SHARDS if has_shards else MOST_BYTES)
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
 
@@ -174,7 +174,7 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
         if values[name] and "://" not in str(values[name]):
             yield f"{name}={values[name]} is a folder, which pods do not share; name a place in an object store, s3://..."
     for text, file in files.items():
-        if file and _is_here(file):
+        if _is_here(file):
             yield f"{text} {_ONLY_HERE}"
 
 
@@ -206,7 +206,7 @@ def installed_defaults(values: Mapping[str, object], *, is_run: bool, shards: in
         raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
     parameters = parse_parameters(values)
     fields = form_values(parameters) if is_run else _comparison_fields(values)
-    _check_for_pods([parameters], fields, MOST_BYTES_WITH_SHARDS if is_run and shards > 1 else MOST_BYTES)
+    _check_for_pods([parameters], fields, has_shards=is_run and shards > 1)
     return fields
 
 
@@ -228,6 +228,7 @@ def form_values(parameters: Parameters) -> dict[str, Value]:
 
 def _comparison_fields(values: Mapping[str, object]) -> dict[str, Value]:
     named = {field.name: field for field in comparison_form()}
+    values = {**values, FIGURES: figures_named(values)} if FIGURES in values else values
     fields: dict[str, Value] = {name: _as_field(named[name], value) for name, value in values.items() if name in named}
     more = {name: value for name, value in values.items() if name not in named}
     return {**fields, SHARED: json.dumps(more) if more else ""}

@@ -150,10 +150,14 @@ def retry(options: argparse.Namespace) -> int:
     _check_following(options)
     cluster = connect(options.host, options.namespace, options.ca_cert)
     run = cluster.run(options.run_id)
-    tasks = task_names(cluster.spec_of(run))
-    if run.state not in ("FAILED", "CANCELED"):
+    may_begin = run.state in ("FAILED", "CANCELED")
+    if not may_begin:
         print(f"run {options.run_id} is {run.state}: there is nothing to begin again", flush=True)
-        return 0 if run.state == "SUCCEEDED" else _followed(cluster, options.run_id, tasks, options)
+    if run.state == "SUCCEEDED":
+        return 0
+    tasks = task_names(cluster.spec_of(run))
+    if not may_begin:
+        return _followed(cluster, options.run_id, tasks, options)
     known = _states(_tasks(cluster, run, tasks))
     _begin_again(cluster, options.run_id)
     print(f"run {options.run_id} begins again", flush=True)

@@ -112,6 +112,12 @@ def check_for_cluster(cells: Sequence[Cell]) -> None:
         raise ConfigError("a comparison in a pipeline needs store_uri, where its workers leave results for each other")
 
 
+def figures_named(values: Mapping[str, object]) -> str:
+    """The published scores beside which a comparison shows its own: a file, or tables with commas between them."""
+    named = values.get(FIGURES) or ""
+    return ", ".join(map(str, named)) if isinstance(named, list) else str(named)
+
+
 def plan(values: Mapping[str, object]) -> list[Cell]:
     """All cells, repeat by repeat, those of the same data next to each other.
 

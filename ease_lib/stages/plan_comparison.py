@@ -12,7 +12,7 @@ from typing import Any
 from ease_lib.artifacts import contracts
 from ease_lib.artifacts.store import PATIENCE_SECONDS
 from ease_lib.artifacts.tables import write_document
-from ease_lib.config.comparison import FIGURES, Cell, check_for_cluster, plan
+from ease_lib.config.comparison import Cell, check_for_cluster, figures_named, plan
 from ease_lib.config.parsing import SHARED, Value, parse_parameter_text, parse_parameters
 from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import ConfigError
@@ -86,9 +86,8 @@ def figures_of(values: Mapping[str, object]) -> Figures | None:
     Raises:
         ConfigError: as `Figures.read`.
     """
-    named = values.get(FIGURES) or ""
-    text = ", ".join(map(str, named)) if isinstance(named, list) else str(named)
-    return Figures.read(text) if text else None
+    named = figures_named(values)
+    return Figures.read(named) if named else None
 
 
 def document_of(cells: Sequence[Cell], place: str, figures: Figures | None = None) -> dict[str, Any]:

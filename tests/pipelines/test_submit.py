@@ -388,6 +388,12 @@ def test_the_test_server_refuses_what_the_models_do_not_know(body, message):
         checked(body, "V2beta1Run")
 
 
+def test_tables_of_the_paper_may_be_a_list_in_a_set(server, tmp_path):
+    (tmp_path / "own.yaml").write_text("figures: [Tab. 2, Tab. 2 test]\nrepeats: 2\nstore_uri: s3://b/x\n")
+    assert submitted(server, "--params", str(tmp_path / "own.yaml")) == 0
+    assert server.runs[0].runtime_config.parameters["figures"] == "Tab. 2, Tab. 2 test"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

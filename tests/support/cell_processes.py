@@ -52,22 +52,25 @@ def answer(told):
     leave(ComparisonStore.at(told.place), told.number, told.cell, told.folder, failure=told.failure)
 
 
-def die_once(told):
-    """Be killed at the first attempt at a cell."""
+def is_first(told):
+    """Whether nobody has tried the cell before."""
     tried = told.folder / f"tried {told.number}"
     told.folder.mkdir(exist_ok=True)
-    if not tried.exists():
-        tried.touch()
+    known = tried.exists()
+    tried.touch()
+    return not known
+
+
+def die_once(told):
+    """Be killed at the first attempt at a cell."""
+    if is_first(told):
         os.kill(os.getpid(), signal.SIGKILL)
     answer(told)
 
 
 def lose_once(told):
     """Kill the process that this one was forked from, and with it the way to this one's end, at the first attempt."""
-    tried = told.folder / f"tried {told.number}"
-    told.folder.mkdir(exist_ok=True)
-    if not tried.exists():
-        tried.touch()
+    if is_first(told):
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(600)
     answer(told)

@@ -217,13 +217,14 @@ class ComparisonStore:
         contents = read_all(self.store, [cell.result for cell in wanted])
         found = []
         for cell in wanted:
-            if contents[cell.result] is None:
+            content = contents[cell.result]
+            if content is None:
                 raise StoreError(
                     f"{self.store.address(cell.result)}, the result of {cell.name}, is gone; submit the comparison "
                     "again: what is answered is not asked again"
                 )
             path = folder / cell.result.rpartition("/")[2]
-            path.write_bytes(contents[cell.result] or b"")
+            path.write_bytes(content)
             found.append(FileIn(str(path), self.store.address(cell.result), dict(cell.metadata)))
         return found
 
