@@ -29,6 +29,7 @@ from ease_lib.config.parsing import (
 from ease_lib.config.sections import PYTHON, Parameters
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.own_metric import file_of
+from ease_lib.reporting.figures import is_file
 
 ROOT = Path(__file__).parents[1]
 IN_IMAGES = ("ease_lib", "components")
@@ -109,7 +110,8 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
         from ease_lib.stages.plan_comparison import figures_of, with_shares  # loads the search, which few commands need
 
         with_shares(cells)
-        if "://" not in str(merged.get(FIGURES)):
+        named = figures_named(merged)
+        if not ("://" in named and is_file(named)):
             figures_of(merged)
         fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
     else:
@@ -130,7 +132,7 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], *, 
     """
     problems = [problem for run in runs for problem in _of_this_machine(run)]
     figures = str(fields.get(FIGURES, ""))
-    problems += [f"{FIGURES}={figures} {_ONLY_HERE}"] * _is_here(figures)
+    problems += [f"{FIGURES}={figures} {_ONLY_HERE}"] * (is_file(figures) and _is_here(figures))
     problems += [
         f"{name} holds {PLACEHOLDER}, where Kubeflow puts values of its own; rename it, or put the text into a file"
         for name, value in fields.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ease_lib.cli.__main__ import printable
 from ease_lib.errors import ConfigError
-from ease_lib.lineage.runs import FAILED, RunEntry, listed
+from ease_lib.lineage.runs import FAILED, RUN, RunEntry, listed
 from ease_lib.reporting.runs_page import runs_page
 from ease_lib.words import cut
 
@@ -57,7 +57,7 @@ def cells_of(entry: RunEntry) -> tuple[str, ...]:
     """A row of the table; scores have two digits, as the eye compares them."""
     gain = "{:+.0f} ({:+.0f} to {:+.0f})".format(*(100 * each for each in entry.gain)) if entry.gain else ""
     test, expected = ("" if score is None else f"{score:.2f}" for score in (entry.test, entry.expected))
-    started = entry.started[:16].replace("T", " ") or entry.kind
+    started = " ".join(filter(None, (entry.started[:16].replace("T", " "), entry.kind * (entry.kind != RUN))))
     cost = f"{entry.cost_usd:.2f}" if entry.cost_usd else ""
     named = (cut(in_one_line(text), LONGEST) for text in (entry.task, entry.method, entry.model))
     where = in_one_line(entry.page or entry.place)

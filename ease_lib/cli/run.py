@@ -46,7 +46,7 @@ def answer(parsed: argparse.Namespace) -> int:
     """Run, print the end of it, and compare with the rival that was named."""
     axes = sorted(set(given_values(parsed)) & set(AXES))
     if axes:
-        raise ConfigError(f"--params {parsed.params} varies {', '.join(axes)}; it is for ease compare")
+        raise ConfigError(f"--params {parsed.params} is a comparison ({', '.join(axes)}); give it to ease compare")
     values = run_values(parsed)
     parameters = parse_parameters(values)
     if parsed.require_better_than == "baseline" and not parameters.task.baseline:

@@ -181,9 +181,9 @@ def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[Axi
     if value is None and axis == "methods":
         value = list(declared_parameters()[named].choices)
     if value is None:
-        own = shared.get(named, declared_parameters()[named].default)
-        label = shared.get("task_name") or own if axis == "tasks" else shared.get("llm_model") or own
-        return [AxisEntry(str(label), {})]
+        own = str(shared.get(named, declared_parameters()[named].default))
+        better = shared.get("task_name") if axis == "tasks" else shared.get("llm_model") if "://" in own else None
+        return [AxisEntry(str(better or own), {})]
     found = [_entry(axis, item) for item in _items(axis, value)]
     labels = [entry.label for entry in found]
     twice = sorted({label for label in labels if labels.count(label) > 1})

@@ -15,22 +15,26 @@ BELOW = "params"
 def read_parameter_set(name_or_path: str) -> dict[str, object]:
     """The parameters of a set by name (`demo`, `smoke`, `paper`, ...) or of any YAML file by path.
 
+    A file may build on another (`params`), by name or by its path from the file's own folder.
+
     Raises:
         ConfigError: when there is none, or it builds on itself.
     """
-    names, found = [name_or_path], _read(name_or_path)
+    paths = [_path_of(name_or_path, Path())]
+    found = read_parameter_file(paths[0])
     while BELOW in found:
-        names.append(str(found.pop(BELOW)))
-        if len(set(names)) < len(names):
-            raise ConfigError(f"{' builds on '.join(names)}; name another set there")
-        found = _read(names[-1]) | found
+        paths.append(_path_of(str(found.pop(BELOW) or ""), paths[-1].parent))
+        if len(set(paths)) < len(paths):
+            raise ConfigError(f"{' builds on '.join(path.stem for path in paths)}; name another set there")
+        found = read_parameter_file(paths[-1]) | found
     return found
 
 
-def _read(name_or_path: str) -> dict[str, object]:
+def _path_of(name_or_path: str, folder: Path) -> Path:
+    """The file of a set; that of another set, which it builds on, is named from its own folder."""
     named = FOLDER / f"{name_or_path}.yaml"
-    path = named if named.is_file() else Path(name_or_path)
+    path = named if named.is_file() else folder / name_or_path
     if not path.is_file():
         names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
         raise ConfigError(f"no parameter set {name_or_path}: give one of {names}, or the path of a YAML file")
-    return read_parameter_file(path)
+    return path

@@ -25,6 +25,7 @@ from ease_lib.errors import EaseError, LineageError
 from ease_lib.lineage.chain import RECORD_FILE, is_record, same_place
 from ease_lib.lineage.record import Record, decode
 
+RUN, COMPARISON = "run", "comparison"
 DONE, FAILED, CONTINUED, UNFINISHED, DAMAGED = "done", "failed", "continued", "unfinished", "damaged"
 """Of a run: its last stage ended; a stage failed; a later run took up the work that it did not end; it is running, or
 was killed. A table or a report that cannot be read is damaged."""
@@ -39,7 +40,7 @@ class RunEntry:
     """A run or a comparison.
 
     Args:
-        kind: `run` or `comparison`.
+        kind: `RUN` or `COMPARISON`.
         started: ISO 8601; empty of a comparison, whose table does not say it.
         test, expected: scores of the winner; of a comparison means over its runs.
         gain: points over random exemplars, in [-1, 1], and its 95 % interval; empty where nothing was compared.
@@ -80,7 +81,9 @@ def listed(place: str) -> list[RunEntry]:
     for result in _results(store, names):
         runs[result.id] = replace(runs.get(result.id, result), **_of_results(result))
     found = sorted(runs.values(), key=lambda run: run.started, reverse=True)
-    found += (_comparison(store, name) for name in names if name.rpartition("/")[2] == TABLE)
+    pages = {same_place(run.page) for run in found if run.page}
+    tables = [_comparison(store, name) for name in names if name.rpartition("/")[2] == TABLE]
+    found += (each for each in tables if same_place(each.page) not in pages)  # others are of runs in a pipeline
     if not found:
         raise LineageError(
             f"{store.uri}: no run and no comparison is below it; name an --output-dir, a store_uri, or a folder above"
@@ -135,7 +138,7 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Ru
     report = by_stage.get(REPORT_STAGE)
     made = {part["name"]: part["uri"] for part in report["outputs"]} if report else {}
     entry = RunEntry(
-        kind="run",
+        kind=RUN,
         id=last["run"]["id"],
         place=place,
         state=state,
@@ -157,7 +160,7 @@ def _of_comparison(entry: RunEntry, planned: Record, reported: Record | None) ->
     """A comparison in a pipeline: by its table where that can be read, else what was planned."""
     names = ("tasks", "methods", "endpoints")
     task, method, model = (str(planned["parameters"].get(name) or "") for name in names)
-    entry = replace(entry, kind="comparison", task=task or entry.task, method=method, model=model or entry.model)
+    entry = replace(entry, kind=COMPARISON, task=task or entry.task, method=method, model=model or entry.model)
     made = {part["name"]: part["uri"] for part in reported["outputs"]} if reported else {}
     if RESULTS not in made:
         return entry
@@ -242,7 +245,7 @@ def _is_there(uri: str) -> bool:
 
 def _comparison(store: Store, name: str) -> RunEntry:
     folder = name.rpartition("/")[0]
-    entry = RunEntry(kind="comparison", id=folder, place=store.address(folder) if folder else store.uri, state=DAMAGED)
+    entry = RunEntry(kind=COMPARISON, id=folder, place=store.address(folder) if folder else store.uri, state=DAMAGED)
     with suppress(*UNREADABLE):
         rows = table_of(store.read(name) or b"").to_pylist()
         tasks, methods, endpoints = (

@@ -421,6 +421,7 @@ def _shown(cells: Cells, figures: Figures | None, *, between: str) -> dict[str, 
     several = len({cell["endpoint"] for cell in cells}) > 1
     failed = [(_name_of(cell, with_endpoint=several), cell["failure"]) for cell in cells if cell["failure"]]
     found = differences(rows, methods)
+    there = [(row.task, row.noise_ratio, method) for row in rows for method in methods]
     return {
         "rows": rows,
         "methods": methods,
@@ -429,7 +430,7 @@ def _shown(cells: Cells, figures: Figures | None, *, between: str) -> dict[str, 
         "summary": summarise_methods(rows, methods),
         "titles": {"test_score": "Test score", "validation_score": "Validation score of the winner"},
         "cell": partial(_cell, repeats=len({cell["repeat"] for cell in cells}), figures=figures, between=between),
-        "about_figures": figures.note(cells) if figures else "",
+        "about_figures": {score: figures.note(there, split) if figures else "" for score, split in SCORES.items()},
         "best": {score: [row.best(score) for row in rows] for score in SCORES},
         "gaps": gaps(rows, methods[0]),
         "several_endpoints": several,

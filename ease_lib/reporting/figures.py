@@ -2,9 +2,10 @@
 
 `paper_figures.csv` has every figure of the tables of Wu et al., "Prompt Optimization with EASE?" (NeurIPS 2024, arXiv
 2405.16122), as their authors published them: facts, which nobody has a licence to. Each row has its `table`; `split` is
-`validation` (the paper's main figures: the best score on 20 validation rows) or `test` (its appendix, 100 rows); a
-method is called as in our sets (`--params paper-table-1`, ...); score and standard error are of three trials. The LLM
-was gpt-3.5-turbo-1106 but where table or method names another.
+`validation` (the paper's main figures: the best score on 20 validation rows) or `test` (its appendix, 100 rows), and
+for 20 rows, which no comparison shows, another thing that was measured. Task and method are called as in our sets
+(`--params paper-table-1`, ...), where there is one; score and standard error are of three trials. The LLM was
+gpt-3.5-turbo-1106 but where table or method names another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
@@ -26,6 +28,8 @@ TEST, VALIDATION = "test", "validation"
 PAPER, ARXIV = "paper_figures.csv", "arXiv 2405.16122"
 SMALLEST = 0.05
 """Differences that are never marked: a row of the 20 on which the paper's main figures are."""
+ROUNDING = 0.001
+"""By which a published difference can be off: scores and errors have three digits."""
 ERRORS = 2.0
 """A difference is marked where it is larger than so many of its standard errors."""
 
@@ -44,7 +48,7 @@ class Figure:
         """Whether a score of ours is further away than both allow; False where one of the errors is not known."""
         if self.error is None or error is None:
             return False
-        return abs(self.score - score) > max(SMALLEST, ERRORS * math.hypot(self.error, error))
+        return abs(self.score - score) > max(SMALLEST, ERRORS * math.hypot(self.error, error)) + ROUNDING
 
     def __str__(self) -> str:
         return f"{self.score:.3f}" if self.error is None else f"{self.score:.3f} ± {self.error:.3f}"
@@ -71,7 +75,7 @@ class Figures:
         Raises:
             ConfigError: when it is neither; names the line, or the tables there are.
         """
-        if named.lower().endswith(".csv"):
+        if is_file(named):
             return _of_file(named)
         return _of_paper([table.strip() for table in named.split(",") if table.strip()])
 
@@ -97,24 +101,36 @@ class Figures:
         exact = self.scores.get((task, noise_ratio, method, split))
         return self.scores.get((task, None, method, split)) if exact is None else exact
 
-    def note(self, cells: Iterable[Mapping[str, Any]]) -> str:
-        """What stands in brackets beside the scores of these cells, and which scores belong to none of them."""
-        exact = {(cell["task"], cell["noise_ratio"], cell["method"]) for cell in cells}
+    def note(self, shown: Iterable[tuple[str, float, str]], split: str) -> str:
+        """What stands in brackets beside scores on a split, and which published ones stand nowhere.
+
+        Args:
+            shown: task, noise ratio and method of each score.
+        """
+        exact = set(shown)
         there = exact | {(task, None, method) for task, _, method in exact}
-        unused = [key for key in self.scores if key[:3] not in there]
-        said = f"In brackets: what was published ({self.origin})."
-        if any(each.error is not None for each in self.scores.values()):
-            said += (
-                f" ≠ marks ours where it is further from that than {100 * SMALLEST:.0f} points and than "
-                f"{ERRORS:.0f} standard errors of the difference, where there are several repeats."
-            )
-        if not unused or (
-            ARXIV in self.origin and len(unused) < len(self.scores)
-        ):  # of tables one takes what one likes
+        of_split = {key: each for key, each in self.scores.items() if key[3] == split}
+        unused = [key for key in of_split if key[:3] not in there]
+        said = ""
+        if len(unused) < len(of_split):
+            said = f"In brackets: what was published ({self.origin}), with the LLM and the parameters used there."
+            if any(each.error is not None for each in of_split.values()):
+                said += (
+                    f" ≠ marks ours where it is further from that than {100 * SMALLEST:.0f} points and than "
+                    f"{ERRORS:.0f} standard errors of the difference; both errors must be known."
+                )
+        if not unused or (said and ARXIV in self.origin):  # of tables one takes what one likes
             return said
         belong = "belongs" if len(unused) == 1 else "belong"
-        task, _, method, _ = unused[0]
-        return f"{said} {len(unused)} of its scores {belong} to no cell here, such as that of {method} on {task}."
+        task, noise, method, _ = unused[0]
+        at = "" if noise is None else f" at {noise:.0%} noise"
+        scores = f"{len(unused)} of the {split} scores in {self.origin} {belong}"
+        return f"{said} {scores} to nothing here, such as that of {method} on {task}{at}.".strip()
+
+
+def is_file(named: str) -> bool:
+    """Whether figures are named by a file, on this machine or in a bucket."""
+    return named.lower().endswith(".csv")
 
 
 def _of_paper(tables: Sequence[str]) -> Figures:
@@ -123,13 +139,19 @@ def _of_paper(tables: Sequence[str]) -> Figures:
     known = list(dict.fromkeys(row["table"] for row in rows if row[SPLIT] in (TEST, VALIDATION)))
     unknown = [table for table in tables if table not in known]
     if unknown or not tables:
-        raise ConfigError(f"figures={', '.join(unknown)} is no file.csv and no table of the paper: {'; '.join(known)}")
+        named = f"figures={', '.join(unknown)} is no file.csv and no table of the paper"
+        raise ConfigError(f"{named}; give, with commas between them: {', '.join(known)}")
     scores: dict[Key, Figure] = {}
     for row in rows:
-        if row["table"] in tables:
+        if row["table"] in tables and row[SPLIT] in (TEST, VALIDATION):
             error = float(row[ERROR]) if row[ERROR] else None
             figure = Figure(score=float(row["score"]), error=error)
-            scores.setdefault((row["task"], 0.0, row["method"], row[SPLIT]), figure)  # its ratio is in the task's name
+            key = row["task"], 0.0, row["method"], row[SPLIT]  # its ratio is in the task's name
+            if scores.setdefault(key, figure) != figure:
+                raise ConfigError(
+                    f"figures={', '.join(tables)} has two scores of {key[2]} on {key[0]}: {scores[key]} and {figure}; "
+                    "leave one of the tables out"
+                )
     return Figures(origin=f"{', '.join(tables)} of {ARXIV}", scores=scores)
 
 
@@ -141,6 +163,7 @@ def _of_file(path: str) -> Figures:
             raise ConfigError(f"figures={path} cannot be read (no such file); give a CSV file in UTF-8")
         reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        _check_columns(path, reader.fieldnames)
         missing = [column for column in COLUMNS if column not in reader.fieldnames]
         if missing:
             raise ConfigError(
@@ -151,11 +174,15 @@ def _of_file(path: str) -> Figures:
             raise ConfigError(f"figures={path} holds no score; give a line for each task and method")
     except ConfigError:
         raise
-    except (EaseError, OSError, UnicodeDecodeError, csv.Error) as problem:
+    except EaseError as problem:
+        raise ConfigError(f"figures={path} cannot be read: {problem}") from problem
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise ConfigError(f"figures={path} cannot be read ({problem}); give a CSV file in UTF-8") from problem
     scores: dict[Key, Figure] = {}
     for line, row in rows:
         at = f"figures={path}, line {line}"
+        if None in row:
+            raise ConfigError(f"{at} has more cells than the first line; quote what holds a comma, and write 0.733")
         noise = _number(row[NOISE], at, NOISE) if row.get(NOISE) else None
         split = (row.get(SPLIT) or TEST).strip()
         if split not in (TEST, VALIDATION):
@@ -166,6 +193,19 @@ def _of_file(path: str) -> Figures:
         error = _number(row[ERROR], at, ERROR) if row.get(ERROR) else None
         scores[key] = Figure(score=_number(row["score"] or "", at, "score"), error=error)
     return Figures(origin=path.rpartition("/")[2], scores=scores)
+
+
+def _check_columns(path: str, columns: Sequence[str]) -> None:
+    """
+    Raises:
+        ConfigError: where a column stands there twice, or looks like one whose name is mistyped.
+    """
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ConfigError(f"figures={path} has the column {column} twice; remove one")
+        meant = get_close_matches(column, {*COLUMNS, NOISE, SPLIT, ERROR} - {*columns}, 1, 0.7)
+        if meant and column not in (*COLUMNS, NOISE, SPLIT, ERROR):
+            raise ConfigError(f"figures={path} has a column {column}; did you mean {meant[0]}?")
 
 
 def _number(text: str, at: str, name: str) -> float:

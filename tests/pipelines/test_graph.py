@@ -247,9 +247,15 @@ def test_named_parameter_sets_are_valid(name):
 @pytest.mark.parametrize(
     ("name", "cells"),
     [
-        (str(SETS / "simulated-tables.yaml"), 18 * 3 * 15),
         (str(SETS / "knowledge.yaml"), 2 * 2 * 5 * 3),
-        (str(SETS / "equal-requests.yaml"), 10 * 4 * 5),
+        (str(SETS / "claims.yaml"), 24 * 11 * 3),
+        (str(SETS / "claims-requests.yaml"), 24 * 9 * 3),
+        (str(SETS / "claims-components.yaml"), 8 * 4 * 2),
+        (str(SETS / "claims-nu.yaml"), 6 * 8 * 2),
+        (str(SETS / "claims-budget.yaml"), 4 * 5 * 3),
+        (str(SETS / "claims-pools.yaml"), 4 * 2 * 3),
+        (str(SETS / "claims-k.yaml"), 4 * 3 * 3),
+        (str(SETS / "claims-range-of-k.yaml"), 4 * 2 * 3),
         ("paper-table-1", 24 * 10 * 3),
         ("paper-table-2", 4 * 6 * 10 * 3),
         ("paper-table-3", 23 * 2 * 3),

@@ -134,10 +134,10 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
         (("--set", "k"), "--set k is not name=value, e.g. --set k=8"),
         (("--params", "nothing"), "no parameter set nothing"),
         (
-            ("--params", "tests/benchmarks/sets/simulated-tables.yaml", "--package", submit.PACKAGE),
+            ("--params", "tests/benchmarks/sets/claims.yaml", "--package", submit.PACKAGE),
             "make several runs, and ",
         ),
-        (("--params", "tests/benchmarks/sets/simulated-tables.yaml"), "needs task_uri: the folder with induce/"),
+        (("--params", "tests/benchmarks/sets/claims.yaml"), "needs task_uri: the folder with induce/"),
         (("--retries", "2"), "--retries 2 is for --wait"),
         (("--wait", "--retries", "-1"), "--retries -1 is below 0"),
         (("--timeout", "5"), "--timeout 5 is for --wait"),
@@ -394,6 +394,13 @@ def test_tables_of_the_paper_may_be_a_list_in_a_set(server, tmp_path):
     assert server.runs[0].runtime_config.parameters["figures"] == "Tab. 2, Tab. 2 test"
 
 
+def test_a_table_of_the_paper_is_no_folder_of_that_name(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "components").mkdir()
+    given = ("figures=components", "repeats=2", "store_uri=s3://b/x")
+    assert submitted(server, *(part for each in given for part in ("--set", each))) == 0
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -408,7 +415,8 @@ def test_tables_of_the_paper_may_be_a_list_in_a_set(server, tmp_path):
         ),
         (["repeats=2", "figures=rows.csv", "store_uri=s3://b/x"], "figures=rows.csv has no column task"),
         (["repeats=2", "figures=theirs.csv", "store_uri=s3://b/x"], "figures=theirs.csv is a file of this machine"),
-        (["repeats=2", "figures=Tab. 9", "store_uri=s3://b/x"], "is no file.csv and no table of the paper: Tab. 5;"),
+        (["repeats=2", "figures=Tab. 9", "store_uri=s3://b/x"], "figures=Tab. 9 is no file.csv and no table of "),
+        (["repeats=2", "figures=s3://b/x.txt", "store_uri=s3://b/x"], "figures=s3://b/x.txt is no file.csv and no "),
         (
             ["methods=ease, best_of_n"],
             "a comparison in a pipeline needs store_uri, where its workers",

@@ -136,6 +136,7 @@ def test_a_comparison_of_a_pipeline_is_listed_as_one_with_its_scores_when_it_has
     assert done.test is not None
     assert done.requests > 0
     assert done.started
+    assert [each.kind for each in listed(str(tmp_path))] == ["comparison"], "its table, which lies there too, is it"
 
 
 def test_a_result_that_was_removed_is_named_with_what_to_do(tmp_path, endpoint, capsys):

@@ -57,6 +57,12 @@ def test_endpoints_are_called_by_their_model_or_label():
     assert labels(cells, "endpoint") == [SIMULATED, "knows half"]
 
 
+def test_a_model_that_a_set_names_is_that_of_a_url_alone():
+    shared = {"llm_model": "large-1", "methods": "ease", **SMALL}
+    assert labels(plan({**shared, "llm_base_url": "https://llm.example.org/v1"}), "endpoint") == ["large-1"]
+    assert labels(plan({**shared, "llm_base_url": SIMULATED}), "endpoint") == [SIMULATED]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -19,6 +19,13 @@ def test_a_set_may_build_on_one_that_builds_on_another(tmp_path):
     assert (found["k"], found["budget"], len(found["tasks"])) == (3, 165, 24)
 
 
+def test_a_set_names_another_from_its_own_folder(tmp_path):
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets/below.yaml").write_text("k: 3\n")
+    (tmp_path / "sets/own.yaml").write_text("params: below.yaml\nbudget: 9\n")
+    assert read_parameter_set(str(tmp_path / "sets/own.yaml")) == {"k": 3, "budget": 9}
+
+
 def test_a_set_that_builds_on_itself_is_refused(tmp_path):
     own, other = tmp_path / "own.yaml", tmp_path / "other.yaml"
     own.write_text(f"params: {other}\n")

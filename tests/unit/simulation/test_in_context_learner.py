@@ -10,12 +10,19 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from ease_lib.artifacts.sources import Sources
+from ease_lib.config.comparison import plan
+from ease_lib.config.named_sets import read_parameter_set
+from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.metrics import exact_match
 from ease_lib.prompts.template import PromptTemplate
+from ease_lib.reporting.figures import Figures
+from ease_lib.running.task_data import load_data
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, Row, TaskSource
@@ -128,10 +135,10 @@ def test_copying_is_learned_from_noisy_exemplars() -> None:
     assert share_translated(copies) == 0
 
 
-def test_a_late_copying_exemplar_hurts_more_than_an_early_one_and_both_hurt() -> None:
-    right = [(sentence, translate(sentence)) for sentence in SENTENCES]
-    copied = ("Nobody carried apples once more.", "Nobody carried apples once more.")
-    shares = share_translated([*right, copied]), share_translated([copied, *right]), share_translated(right)
+def test_late_copying_exemplars_hurt_more_than_early_ones_and_both_hurt() -> None:
+    right = [(sentence, translate(sentence)) for sentence in SENTENCES[:3]]
+    copied = [("Nobody carried apples once more.", "Nobody carried apples once more.")] * 5
+    shares = share_translated([*right, *copied]), share_translated([*copied, *right]), share_translated(right)
     assert shares[0] < shares[1] < shares[2]
 
 
@@ -202,6 +209,40 @@ def test_labels_of_equally_similar_exemplars_are_told_apart_by_recency() -> None
     pairs = [("a b c d", "yes"), ("e f g h", "no"), ("e f g i", "no"), ("a b c j", "yes")]
     assert answers(pairs, ["k l m n"]) == ["yes"]
     assert answers([pairs[0], pairs[3], pairs[1], pairs[2]], ["k l m n"]) == ["no"]
+
+
+TOPICS = {
+    "World": "The army of Iraq and rebels in Gaza began talks with the minister",
+    "Sports": "The champion scored in the final of the tennis tournament",
+    "Business": "Shares fell as investors sold stocks of the bank after weak profits",
+    "Sci/Tech": "A new browser and desktop software run on the chips of Intel and Linux",
+}
+SHIFTED = dict(zip(TOPICS, [*list(TOPICS)[1:], "World"], strict=True))
+
+
+def topics_answered(labels: dict[str, str], inputs: dict[str, str] = TOPICS) -> list[str]:
+    """Answers about teams, to prompts whose exemplars have these labels and stand in different orders."""
+    orders = itertools.permutations([(inputs[topic], label) for topic, label in labels.items()])
+    return [answer(render_prompt(shown(*order), "The coach of the team praised the players")) for order in orders]
+
+
+def test_a_known_label_keeps_its_meaning_where_exemplars_agree_with_it() -> None:
+    assert set(topics_answered({topic: topic for topic in TOPICS})) == {"Sports"}
+
+
+def test_clear_exemplars_that_contradict_persuade_of_another_meaning_and_unclear_ones_do_not() -> None:
+    assert topics_answered(SHIFTED).count("Business") > 12
+    unclear = {topic: f"This is number {place}" for place, topic in enumerate(TOPICS)}
+    assert set(topics_answered(SHIFTED, unclear)) == {"Sports"}
+
+
+def test_half_of_the_exemplars_persuade_nobody() -> None:
+    half = SHIFTED | {"World": "World", "Business": "Business"}
+    assert set(topics_answered(half)) == {"Sports"}
+
+
+def test_labels_that_are_not_all_known_are_learned_from_exemplars_alone() -> None:
+    assert "Teams" in topics_answered({**SHIFTED, "Sports": "Teams"})
 
 
 def test_without_a_rule_the_most_similar_exemplar_is_answered() -> None:
@@ -325,6 +366,28 @@ def test_pig_latin_separates_good_from_bad_sequences() -> None:
     assert first_twenty.std() > 0.1
     assert first_twenty.max() > 0.4
     assert halves_agree(scores) > 0.6
+
+
+RANDOM_EXEMPLARS = Figures.read("random exemplars on new tasks")
+TABLE_2 = read_parameter_set("tests/benchmarks/sets/claims.yaml") | {"methods": ["best_of_n"], "repeats": 1}
+CELLS = {cell.task: cell.parameters for cell in plan({**TABLE_2, "task_uri": "INDUCTION"})}
+"""The parameters of the 24 cells of the paper's table 2, by its names."""
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.rooms("tests/simulation", "ease_lib/tasks")
+def test_random_exemplars_reach_what_the_paper_says(name: str, request: pytest.FixtureRequest) -> None:
+    config = parse_parameters(CELLS[name]).task
+    if config.task_uri:
+        config = replace(config, task_uri=str(request.getfixturevalue("real_data") / "instruction_induction"))
+    found = RANDOM_EXEMPLARS.find(name, 0.0, "random", "validation")
+    assert found is not None
+    scores = []
+    for seed in range(3):
+        data = load_data(replace(config, repeat_data="drawn"), seed, Sources())
+        for place, sequence in enumerate(SequenceSpace(len(data.pool), 5).sample(rng(seed, "test"), 100)):
+            scores += marks([data.pool[i] for i in sequence], data.test[place % 10 :: 10])
+    assert np.mean(scores) == pytest.approx(found.score, abs=0.05)
 
 
 def tickets() -> TaskSource:
