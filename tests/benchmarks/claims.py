@@ -81,7 +81,7 @@ def main() -> int:
     arguments = parser.parse_args()
     for name in arguments.sets if arguments.folder else ():
         if name == AS_CODED:
-            keep([*(run for run in kept() if run.set != name), *as_coded_runs(arguments.folder)])
+            keep([*(run for run in kept() if run.set != name), *as_coded_runs(arguments.folder, arguments.repeats)])
         elif code := compared(name, arguments.folder, Path(arguments.output_dir), arguments.repeats):
             return code
     runs = kept()
@@ -121,8 +121,9 @@ def compared(name: str, folder: str, output: Path, repeats: int | None) -> int:
     return code
 
 
-def as_coded_runs(folder: str) -> Iterator[Run]:
-    for cell in plan({**read_parameter_set(str(set_file(RANKING))), "methods": ["best_of_n"], "task_uri": folder}):
+def as_coded_runs(folder: str, repeats: int | None) -> Iterator[Run]:
+    values = {**read_parameter_set(str(set_file(RANKING))), "methods": ["best_of_n"], "task_uri": folder}
+    for cell in plan(values if repeats is None else {**values, "repeats": repeats}):
         for method, (validation, test) in as_coded.searched(cell):
             print(f"{cell.task}, {method} as coded, repeat {cell.repeat + 1}: {test:.2f}", flush=True)
             none = float("nan")
