@@ -200,11 +200,12 @@ def _check_columns(path: str, columns: Sequence[str]) -> None:
     Raises:
         ConfigError: where a column stands there twice, or looks like one whose name is mistyped.
     """
+    read = {*COLUMNS, NOISE, SPLIT, ERROR}
     for column in columns:
         if columns.count(column) > 1:
             raise ConfigError(f"figures={path} has the column {column} twice; remove one")
-        meant = get_close_matches(column, {*COLUMNS, NOISE, SPLIT, ERROR} - {*columns}, 1, 0.7)
-        if meant and column not in (*COLUMNS, NOISE, SPLIT, ERROR):
+        meant = [] if column in read else get_close_matches(column, read - {*columns}, 1, 0.7)
+        if meant:
             raise ConfigError(f"figures={path} has a column {column}; did you mean {meant[0]}?")
 
 

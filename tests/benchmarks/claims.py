@@ -81,7 +81,7 @@ def main() -> int:
     arguments = parser.parse_args()
     for name in arguments.sets if arguments.folder else ():
         if name == AS_CODED:
-            keep([*(run for run in kept() if run.set != name), *as_coded_runs(arguments.folder, arguments.repeats)])
+            keep(name, list(as_coded_runs(arguments.folder, arguments.repeats)))
         elif code := compared(name, arguments.folder, Path(arguments.output_dir), arguments.repeats):
             return code
     runs = kept()
@@ -117,7 +117,7 @@ def compared(name: str, folder: str, output: Path, repeats: int | None) -> int:
             )
             for cell in cells
         ]
-        keep([*(run for run in kept() if run.set != name), *found])
+        keep(name, found)
     return code
 
 
@@ -148,8 +148,10 @@ def kept() -> list[Run]:
         ]
 
 
-def keep(runs: Sequence[Run]) -> None:
-    ordered = sorted(runs, key=lambda run: SETS.index(run.set))
+def keep(name: str, found: Sequence[Run]) -> None:
+    """In the place of what is kept of this set."""
+    others = [run for run in kept() if run.set != name]
+    ordered = sorted([*others, *found], key=lambda run: SETS.index(run.set))
     with RESULTS.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow([field.name for field in fields(Run)])
@@ -257,9 +259,8 @@ def taus(theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
 
 def tau_said(theirs: np.ndarray, ours: np.ndarray) -> str:
     found = taus(theirs, ours)
-    mean, error = mean_and_error([each for each in found.tolist() if not np.isnan(each)])
-    reach = float(student.ppf(0.975, len(found) - 1)) * (error or 0.0)
-    return f"{mean:.2f} ({mean - reach:.2f} to {mean + reach:.2f})"
+    mean, low, high = mean_and_interval(found[~np.isnan(found)].tolist())
+    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
 def tau_by_chance(theirs: np.ndarray, ours: np.ndarray) -> str:
@@ -285,10 +286,11 @@ def ranking_as_coded(_name: str, runs: Sequence[Run]) -> Iterator[str]:
 def beside_the_paper(name: str, runs: Sequence[Run]) -> Iterator[str]:
     """Each method's mean scores beside the paper's, of all tasks together or of each."""
     figures = figures_of(name)
-    for tasks in [[task] for task in unique(run.task for run in runs)] if name in BY_TASK else [None]:
-        there = [run for run in runs if tasks is None or run.task in tasks]
+    every = unique(run.task for run in runs)
+    groups = {task: [task] for task in every} if name in BY_TASK else {f"{len(every)} cells": every}
+    for what, tasks in groups.items():
+        there = [run for run in runs if run.task in tasks]
         first, *_ = methods = unique(run.method for run in there)
-        what = f"{len(unique(run.task for run in there))} cells" if tasks is None else tasks[0]
         yield f"| {what} | theirs, validation | ours, validation | ours, test | less {first} | exemplars |"
         yield "|---|--:|--:|--:|--:|--:|"
         for method in methods:
@@ -339,15 +341,20 @@ def differences(runs: Sequence[Run], pairs: Sequence[tuple[str, str]]) -> Iterat
     tasks = unique(run.task for run in runs)
     for one, other in pairs:
         cells = [mean_score(runs, TEST, task, one) - mean_score(runs, TEST, task, other) for task in tasks]
-        mean, error = mean_and_error(cells)
-        reach = float(student.ppf(0.975, len(cells) - 1)) * (error or 0.0)
+        mean, low, high = mean_and_interval([100 * each for each in cells])
         p = paired_p_value(cells, [0.0] * len(cells))
-        kinds = [
-            f"{kind} {100 * np.mean([gain for task, gain in zip(tasks, cells, strict=True) if kind_of(task) == kind]):+.1f}"  # noqa: E501
-            for kind in unique(map(kind_of, tasks))
-        ]
-        interval = f"{100 * (mean - reach):+.1f} to {100 * (mean + reach):+.1f}"
-        yield f"{one} less {other}: {100 * mean:+.1f} points ({interval}), p = {p:.2g}; {', '.join(kinds)}"
+        kinds: dict[str, list[float]] = {}
+        for task, each in zip(tasks, cells, strict=True):
+            kinds.setdefault(kind_of(task), []).append(100 * each)
+        by_kind = ", ".join(f"{kind} {np.mean(of_kind):+.1f}" for kind, of_kind in kinds.items())
+        yield f"{one} less {other}: {mean:+.1f} points ({low:+.1f} to {high:+.1f}), p = {p:.2g}; {by_kind}"
+
+
+def mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean with its 95 % interval, as of independent values."""
+    mean, error = mean_and_error(values)
+    reach = float(student.ppf(0.975, len(values) - 1)) * (error or 0.0)
+    return mean, mean - reach, mean + reach
 
 
 TABLES: dict[str, Callable[[str, Sequence[Run]], Iterator[str]]] = {
