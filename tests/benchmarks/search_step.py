@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,19 @@ def measured(tasks, rounds):
     for name in [name for name in ("LR", "AG News") if name in tasks]:
         plain, fast = whole_steps(tasks[name])
         yield alternately(f"whole step, {name}", plain, fast, max(1, rounds // 2))
+    task, embedder = tasks["LR"], load_embedder(BUNDLED)
+    representations = {
+        "by position": partial(PositionalRepresentation, task.pool, task.outputs),
+        "by whole texts": partial(SequenceRepresentation, embedder, task.texts),
+    }
+    for how, representation in representations.items():
+        for sampled in (5_000, SAMPLED):
+            yield alternately(
+                f"step, LR, {sampled // 1_000} 000 sequences {how}: all, shortlisted",
+                partial(iteration, task, representation, task.sampled[:sampled]),
+                partial(iteration, task, representation, task.sampled[:sampled], KEPT),
+                rounds=1,
+            )
 
 
 def solved_share(task):
@@ -150,15 +164,19 @@ def whole_steps(task):
         autograd_training(x, scores, seed=SEED, ridge=RIDGE)
         return plain_acquisition(ScoreNetwork(seen.shape[1], seed=SEED), seen, new, nu=NU, ridge=RIDGE)
 
-    def fast():
-        kept = task.sampled[shortlist(task.sampled, task.cost, KEPT).positions]
-        represent = PositionalRepresentation(task.pool, task.outputs)
-        seen, new = represent(observed), represent(kept)
-        network = ScoreNetwork(seen.shape[1], seed=SEED)
-        network.fit(seen, scores, ridge=RIDGE)
-        return Acquisition(network, seen, nu=NU, ridge=RIDGE)(new)
+    by_position = partial(PositionalRepresentation, task.pool, task.outputs)
+    return plain, partial(iteration, task, by_position, task.sampled, KEPT)
 
-    return plain, fast
+
+def iteration(task, representation, sampled, kept=None):
+    """NeuralUCB at 100 observations among `kept` sequences that optimal transport shortlists, or among all."""
+    represent = representation()
+    if kept is not None:
+        sampled = sampled[shortlist(sampled, task.cost, kept).positions]
+    observed, scores = represent(task.sampled[-100:]), rng(SEED, "scores").random(100)
+    network = ScoreNetwork(observed.shape[1], seed=SEED)
+    network.fit(observed, scores, ridge=RIDGE)
+    return Acquisition(network, observed, nu=NU, ridge=RIDGE)(represent(sampled))
 
 
 def alternately(what, plain, fast, rounds):
