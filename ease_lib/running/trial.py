@@ -113,7 +113,7 @@ def _harmless(
 ) -> tuple[Paid, str]:
     """The harmless question's answer, and that the run's own prompt is not answered."""
     if isinstance(error, errors.ConnectionFailed | errors.EndpointTimeout) or question.harmless == question.prompt:
-        raise _of_every_request(error) from error
+        raise _of_every_request(error)
     try:
         answer = _asked(black_box, question.harmless)
     except EndpointError as other:
@@ -125,7 +125,7 @@ def _harmless(
         )
         if is_of_template:
             raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
-        raise _of_every_request(other) from error
+        raise _of_every_request(other)
     if not error.of_prompt:
         try:
             return _asked(black_box, question.prompt), ""  # it was a fault of the moment
@@ -148,13 +148,15 @@ def _is_answered(black_box: BlackBox, prompt: str) -> bool:
 
 
 def _of_every_request(error: EndpointError) -> EaseError:
-    """What is refused of a harmless question too; the remedy of a row does not help."""
+    """What is refused of a harmless question too, itself or its consequence; the remedy of a row does not help."""
     if not error.of_prompt or isinstance(error, errors.ContextTooLong):
         return error
     remedy = str(error).removeprefix(error.what).removeprefix("; ")
     if not isinstance(error, errors.BadRequest) or not remedy:
         remedy = "change prompt, llm_api or llm_extra"
-    return ConfigError(f"{error.what}, and so it would every request of this run; {remedy}")
+    found = ConfigError(f"{error.what}, and so it would every request of this run; {remedy}")
+    found.__cause__ = error
+    return found
 
 
 def _made_up(text: str, template: PromptTemplate, baseline: Baseline | None) -> Exemplar:

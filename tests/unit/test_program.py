@@ -312,6 +312,16 @@ def shown_of(error):
     return frames, "".join(traceback.format_exception(error))
 
 
+@pytest.mark.timeout(60)
+def test_a_function_that_cannot_reach_its_server_ends_the_search():
+    def away(messages):
+        raise ConnectionError("nobody at home")
+
+    with pytest.raises(ConfigError, match="away: the connection broke") as caught:
+        optimized(away)
+    assert isinstance(caught.value.__cause__, ConnectionError)
+
+
 @pytest.mark.parametrize("is_coroutine", [False, True])
 @pytest.mark.parametrize("answers", [0, 40])
 def test_a_function_that_fails_is_shown_with_its_own_frames_and_what_it_was_given(is_coroutine, answers):
