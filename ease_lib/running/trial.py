@@ -125,7 +125,8 @@ def _harmless(
         )
         if is_of_template:
             raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
-        raise _of_every_request(other)
+        refused = _of_every_request(other)
+        raise refused from refused.__cause__
     if not error.of_prompt:
         try:
             return _asked(black_box, question.prompt), ""  # it was a fault of the moment
