@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ease_lib import errors
 from ease_lib.artifacts.sources import Sources
@@ -113,7 +113,7 @@ def _harmless(
 ) -> tuple[Paid, str]:
     """The harmless question's answer, and that the run's own prompt is not answered."""
     if isinstance(error, errors.ConnectionFailed | errors.EndpointTimeout) or question.harmless == question.prompt:
-        raise _of_every_request(error)
+        _refuse_every_request(error)
     try:
         answer = _asked(black_box, question.harmless)
     except EndpointError as other:
@@ -125,8 +125,7 @@ def _harmless(
         )
         if is_of_template:
             raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
-        refused = _of_every_request(other)
-        raise refused from refused.__cause__
+        _refuse_every_request(other)
     if not error.of_prompt:
         try:
             return _asked(black_box, question.prompt), ""  # it was a fault of the moment
@@ -148,16 +147,14 @@ def _is_answered(black_box: BlackBox, prompt: str) -> bool:
     return True
 
 
-def _of_every_request(error: EndpointError) -> EaseError:
-    """What is refused of a harmless question too, itself or its consequence; the remedy of a row does not help."""
+def _refuse_every_request(error: EndpointError) -> NoReturn:
+    """Raise what is refused of a harmless question too; the remedy of a row, which does not help, is replaced."""
     if not error.of_prompt or isinstance(error, errors.ContextTooLong):
-        return error
+        raise error
     remedy = str(error).removeprefix(error.what).removeprefix("; ")
     if not isinstance(error, errors.BadRequest) or not remedy:
         remedy = "change prompt, llm_api or llm_extra"
-    found = ConfigError(f"{error.what}, and so it would every request of this run; {remedy}")
-    found.__cause__ = error
-    return found
+    raise ConfigError(f"{error.what}, and so it would every request of this run; {remedy}") from error
 
 
 def _made_up(text: str, template: PromptTemplate, baseline: Baseline | None) -> Exemplar:
