@@ -16,6 +16,7 @@ class Method:
         evaluates_once: one sequence, whatever the budget is.
         depends_on_budget: a larger budget does not continue its search but starts another.
         has_surrogate: it sees sequences by `representation`.
+        embeds: it sees exemplars, or exemplars and validation rows, by their embeddings.
     """
 
     chooses_rows: bool = False
@@ -23,22 +24,23 @@ class Method:
     evaluates_once: bool = False
     depends_on_budget: bool = False
     has_surrogate: bool = False
+    embeds: bool = False
 
 
 METHODS = {
-    "adaptive": Method(chooses_rows=True, is_flexible=True),
+    "adaptive": Method(chooses_rows=True, is_flexible=True, embeds=True),
     "halving": Method(chooses_rows=True, is_flexible=True),
     "capo": Method(chooses_rows=True, is_flexible=True),
-    "ease": Method(is_flexible=True, has_surrogate=True),
+    "ease": Method(is_flexible=True, has_surrogate=True, embeds=True),
     "best_of_n": Method(is_flexible=True),
     "evolution": Method(is_flexible=True),
     "influence": Method(depends_on_budget=True),
-    "active": Method(depends_on_budget=True),
-    "cosine": Method(),
+    "active": Method(depends_on_budget=True, embeds=True),
+    "cosine": Method(embeds=True),
     "bm25": Method(),
-    "dpp": Method(evaluates_once=True),
-    "mmd": Method(evaluates_once=True),
-    "ot": Method(evaluates_once=True),
+    "dpp": Method(evaluates_once=True, embeds=True),
+    "mmd": Method(evaluates_once=True, embeds=True),
+    "ot": Method(evaluates_once=True, embeds=True),
     "llm_select": Method(evaluates_once=True),
     "zero_shot": Method(evaluates_once=True),
 }

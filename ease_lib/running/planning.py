@@ -22,7 +22,7 @@ from ease_lib.running.task_data import load_data
 from ease_lib.running.trial import trial_question
 from ease_lib.search.candidates.sampling import SequenceSpace
 from ease_lib.search.optimizers.registry import least_answers, planned_answers
-from ease_lib.search.plan_and_caps import TypicalAnswers
+from ease_lib.search.search_plan import TypicalAnswers
 from ease_lib.seeding import rng
 from ease_lib.tasks.base import TaskData
 from ease_lib.tasks.catalog import least_sizes, most_test_rows, most_validation_rows
@@ -170,13 +170,15 @@ def in_words(parameters: Parameters, parts: Mapping[str, Usage], seconds: float)
     prices = parameters.endpoint.prices | parameters.judge.prices
     tokens = usage.prompt_tokens + usage.judge_prompt_tokens, usage.completion_tokens + usage.judge_completion_tokens
     cost = f", ${usage.cost_usd(**prices):.2f}" if any(prices.values()) else ""
-    asked, own = parameters.endpoint.llm_concurrency, parameters.endpoint.llm_base_url == "local"
+    asked, own = parameters.endpoint.llm_concurrency, parameters.endpoint.is_local
     at_once = min(asked, worker_count()) if own else asked  # the others would wait for a core of this machine
     took = usage.requests * seconds / at_once
     shares = shares_of_cap(parameters, parts)
+    what = f"requests, about {grouped(tokens[0])} prompt and {grouped(tokens[1])} answer tokens"
+    if parameters.task.of_program:
+        what = "calls"
     return (
-        f"at most {grouped(usage.requests)} requests, about {grouped(tokens[0])} prompt and {grouped(tokens[1])} "
-        f"answer tokens{cost}; {duration(took)} at {seconds:.2g} s an answer and "
+        f"at most {grouped(usage.requests)} {what}{cost}; {duration(took)} at {seconds:.2g} s an answer and "
         f"{at_once} at once{f'; {shares}' * bool(shares)}"
     )
 
@@ -197,6 +199,8 @@ def warning_of_few(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
 
 
 def _trials(parameters: Parameters, data: TaskData, run: Run) -> Usage:
+    if parameters.task.of_program:
+        return Usage(requests=1)
     asked = [
         trial_question(parameters, data, run.sources).prompt,
         *(PROBE_PROMPTS if parameters.endpoint.llm_refresh == "probe" else ()),

@@ -142,6 +142,17 @@ def open_journal(store: Store, key: str, notes: Notes, *, answers: int | None = 
 
 
 @contextmanager
+def open_journal_file(path: Path, key: str, chosen_by: str) -> Iterator[Journal]:
+    """Open or create the journal of the search with this key, in a file of its own.
+
+    Raises:
+        JournalError: when it is in use, damaged, or of another search.
+    """
+    with _locked_file(path, chosen_by) as (file, _):
+        yield FileJournal(file, path, key, Notes(), chosen_by)
+
+
+@contextmanager
 def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
     if store.folder is None:
         journal = ObjectJournal(cast(S3Store, store.below(name)), name, notes)
@@ -212,10 +223,15 @@ def _searched(candidate: Candidate) -> Candidate:
 
 
 class FileJournal:
-    """JSON Lines behind a header line, in an open and locked file."""
+    """JSON Lines behind a header line, in an open and locked file.
 
-    def __init__(self, file: IO[bytes], path: Path, key: str, notes: Notes) -> None:
+    Args:
+        chosen_by: the parameter that names its place, for messages.
+    """
+
+    def __init__(self, file: IO[bytes], path: Path, key: str, notes: Notes, chosen_by: str = "store_uri") -> None:
         self._file = file
+        self._chosen_by = chosen_by
         self._notes = notes
         self._path = path
         self._lines = 0
@@ -250,7 +266,7 @@ class FileJournal:
             self._write(_header(key), through=True)
             return [], {}
         first, *lines = whole.split(b"\n")
-        _check_header(first, key, str(self._path))
+        _check_header(first, key, str(self._path), self._chosen_by)
         for line in (first, *lines):
             self._note(line)
         found = (_decoded(line, f"{self._path}, line {number}") for number, line in enumerate(lines, 2))
@@ -268,7 +284,7 @@ class FileJournal:
         except OSError as error:
             self._file.truncate(end)  # a disk that was full must not leave half a line in the middle
             raise JournalError(
-                f"{self._path}: cannot be written: {error}; free space or choose another store_uri"
+                f"{self._path}: cannot be written: {error}; free space or choose another {self._chosen_by}"
             ) from error
         for line in lines:
             self._note(line)
@@ -279,25 +295,43 @@ class FileJournal:
 
 
 @contextmanager
-def _locked_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
+def _locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[bytes], Path]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+b", buffering=0)
     except OSError as error:
-        raise JournalError(f"{path}: cannot be opened: {error}; choose another store_uri") from error
+        raise JournalError(f"{path}: cannot be opened: {error}; choose another {chosen_by}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise JournalInUse(
-                f"{path} is in use by another run; wait for it, or give this run another store_uri",
+                f"{path} is in use by another run; wait for it, or give this run another {chosen_by}",
                 length=path.stat().st_size,
             ) from error
         except OSError as error:
             raise JournalError(
-                f"{path} cannot be locked ({error.strerror}); take a store_uri on a file system with locks, or s3://"
+                f"{path} cannot be locked ({error.strerror}); take a {chosen_by} on a file system with locks"
+                + (", or s3://" if chosen_by == "store_uri" else "")
             ) from error
         yield file, path
+
+
+class MemoryJournal:
+    """Of a search that is gone with its process."""
+
+    def replay(self) -> Sequence[Evaluated]:
+        return ()
+
+    def proposed(self) -> Mapping[int, Candidate]:
+        return {}
+
+    def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
+        raise NotImplementedError("a search that is gone with its process has no other to continue")
+
+    def propose(self, candidates: Mapping[int, Candidate]) -> None: ...
+
+    def append(self, record: Evaluated) -> None: ...
 
 
 class ObjectJournal:
@@ -376,12 +410,12 @@ def _header(key: str) -> bytes:
     return _json({"version": VERSION, "key": key})
 
 
-def _check_header(line: bytes, key: str, where: str) -> None:
+def _check_header(line: bytes, key: str, where: str, chosen_by: str = "store_uri") -> None:
     header = _parsed(line, where)
     if header.get("version") != VERSION or header.get("key") != key:
         raise JournalError(
             f"{where} is not the journal of this run (found {header.get('version')}, {header.get('key')}); "
-            "move it away or choose another store_uri"
+            f"move it away or choose another {chosen_by}"
         )
 
 

@@ -64,7 +64,7 @@ def outcome_of(
     recalled: Iterable[Answered] = (),
     avoided: Collection[int] = (),
 ) -> Outcome | None:
-    """None where nothing was evaluated in full, or asked at all.
+    """None where nothing was evaluated in full, or answered at all.
 
     Args:
         recalled: what the optimizer knew before.
@@ -78,7 +78,7 @@ def outcome_of(
         answers.add(observation.candidate.prompt, observation.rows, observation.scores)
     recommended = optimizer.recommend(avoided) if isinstance(optimizer, RowAllocating) else None
     incumbent = history.incumbent
-    if recommended is None and incumbent is None:
+    if (recommended is None and incumbent is None) or not len(answers):
         return None
     candidate = recommended.candidate if recommended else incumbent.candidate  # type: ignore[union-attr]
     model = fitted_model(components_of(problem), answers, always=[candidate.prompt])

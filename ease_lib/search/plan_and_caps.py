@@ -1,4 +1,4 @@
-"""What a search will ask, before it asks: its rows, its answers, and what each part of the run will take."""
+"""What lies ahead of a search, and the caps that end it before they are broken."""
 
 from __future__ import annotations
 
@@ -6,34 +6,26 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ease_lib.black_box.budget_ledger import SEARCH, TEST, Budget
-from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.usage import Usage
-from ease_lib.config.sections import EndpointConfig, OptimizerConfig
+from ease_lib.config.sections import OptimizerConfig
 from ease_lib.errors import ConfigError
-from ease_lib.evaluation.judge import Rubric
-from ease_lib.evaluation.objective import estimated_usage
-from ease_lib.evaluation.rows import row_order
-from ease_lib.prompts.template import PromptTemplate
-from ease_lib.search.candidates.sampling import SequenceSpace, as_tuples
 from ease_lib.search.journal import Evaluated, usage_of_records
 from ease_lib.search.optimizers.adaptive import FIRST_ROWS
-from ease_lib.search.optimizers.registry import answers_to_plan, planned_answers, scaled_design
-from ease_lib.search.task import SearchTask
-from ease_lib.seeding import rng
-from ease_lib.tasks.base import Exemplar
+from ease_lib.search.optimizers.registry import scaled_design
 from ease_lib.words import grouped
 
-logger = logging.getLogger("ease")
+if TYPE_CHECKING:  # it imports the clients, which `Search` does not need
+    from ease_lib.black_box.layers import BlackBox
 
-ESTIMATED_SEQUENCES, ESTIMATED_ROWS = 40, 40
-"""Random sequences and validation rows whose texts stand for all in the estimate of tokens."""
+logger = logging.getLogger("ease")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What lies ahead of a search, and the caps that end it before they are broken.
+    """What a search may ask, within the caps of its run.
 
     Each cap stops it before the evaluation that would break it, and leaves the test set its part. Requests that fail
     and are tried again may use one up within an evaluation, which ends there.
@@ -79,9 +71,9 @@ class Plan:
             return f"max_seconds={self.max_seconds:g}"
         if not self.budget.is_capped:
             return None
-        coming = _expected(self.evaluation, self.evaluation.requests + under_way, spent)
+        coming = expected_usage(self.evaluation, self.evaluation.requests + under_way, spent)
         self.budget.book(SEARCH, spent + coming)
-        self.budget.book(TEST, _expected(self.evaluation, self.reserved_requests, spent))
+        self.budget.book(TEST, expected_usage(self.evaluation, self.reserved_requests, spent))
         cap = self.budget.broken()
         if cap:
             self.budget.book(SEARCH, spent)
@@ -133,7 +125,7 @@ class Plan:
             )
         left, rows = max(0, budget - done), self.evaluation.requests
         logger.info(
-            "%s asks %s (%s): at most %s%d requests, %s; then %d for the test set",
+            "%s asks %s (%s): at most %s%d requests%s; then %d for the test set",
             settings.method,
             black_box.asked.model,
             black_box.asked.endpoint,
@@ -144,13 +136,14 @@ class Plan:
         )
 
     def _described(self, requests: int) -> str:
-        """About what so many requests cost, in words."""
-        coming = _expected(self.evaluation, requests)
+        """About what so many requests cost, in words; of a program, which says so later, nothing."""
+        coming = expected_usage(self.evaluation, requests)
         prompt = _rounded(coming.prompt_tokens + coming.judge_prompt_tokens)
         completion = _rounded(coming.completion_tokens + coming.judge_completion_tokens)
+        if not coming.prompt_tokens:
+            return ""
         cost = self.budget.cost(coming)
-        text = f"about {prompt} prompt and {completion} completion tokens"
-        return f"{text}, about ${cost:.2f}" if cost else text
+        return f", about {prompt} prompt and {completion} completion tokens" + (f", about ${cost:.2f}" if cost else "")
 
     def refuse(self, stopped: str) -> ConfigError:
         """Where not a single evaluation was possible."""
@@ -162,88 +155,7 @@ class Plan:
         )
 
 
-def plan_search(
-    task: SearchTask,
-    space: SequenceSpace,
-    budget: Budget,
-    *,
-    optimizer: OptimizerConfig,
-    endpoint: EndpointConfig,
-    max_seconds: float,
-    seed: int,
-) -> Plan:
-    """The plan of a search, judged by the texts of its data.
-
-    Args:
-        budget: in which other parts of the run have booked what they spent.
-    """
-    validation_size, each = len(task.validation), task.asked.answer_requests
-    rows = row_order([row.output for row in task.validation], seed)[: optimizer.evaluation_rows or None]
-    orders = optimizer.order_report
-    order_requests = (orders + 1) * len(rows) * each if orders else 0  # its own order too, where it has other rows
-    reserved = task.asked.test_requests + order_requests
-
-    def planned(spent: Usage) -> int:
-        affordable = (budget.requests_left(spent) - reserved) // each if budget.requests else math.inf
-        return answers_to_plan(optimizer, validation_size, affordable)
-
-    answers, spent_by_none = planned(budget.spent(without=[SEARCH, TEST])), planned(Usage())
-    chooses_rows = optimizer.chooses_rows
-    searched = spent_by_none if chooses_rows else planned_answers(optimizer, validation_size, spent_by_none or math.inf)
-    typical = TypicalAnswers(
-        template=task.asked.template,
-        pool=task.pool,
-        validation=task.validation,
-        rubric=task.asked.rubric,
-        thinking_tokens=endpoint.llm_thinking_tokens,
-        seed=seed,
-    )
-    evaluation = typical.usage(1 if chooses_rows else len(rows), space)
-    return Plan(
-        rows=rows,
-        evaluations=max(1, answers) if chooses_rows else optimizer.budget,
-        chooses_rows=chooses_rows,
-        answers=answers,
-        budget=budget,
-        max_seconds=max_seconds,
-        evaluation=evaluation,
-        answer_requests=each,
-        test_requests=task.asked.test_requests,
-        order_requests=order_requests,
-        usage=task.instructions.usage + _expected(evaluation, searched * each + reserved),
-        concurrency=endpoint.llm_concurrency,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TypicalAnswers:
-    """About what answers to validation rows cost, judged by the texts of random sequences.
-
-    Args:
-        template: how prompts are written.
-        rubric: of a judge that scores answers.
-        thinking_tokens: of each answer, beside what is expected of it.
-    """
-
-    template: PromptTemplate
-    pool: Sequence[Exemplar]
-    validation: Sequence[Exemplar]
-    rubric: Rubric | None
-    thinking_tokens: int
-    seed: int
-
-    def usage(self, answers: float, space: SequenceSpace | None) -> Usage:
-        """Usage of so many answers to prompts with sequences of a space; without one, to prompts without exemplars."""
-        sampled = as_tuples(space.sample(rng(self.seed, "estimate"), ESTIMATED_SEQUENCES)) if space else []
-        sequences = [[self.pool[position] for position in sequence] for sequence in sampled] or [[]]
-        rows = self.validation[:ESTIMATED_ROWS]
-        usage = estimated_usage(
-            self.template, sequences, rows, rubric=self.rubric, thinking_tokens=self.thinking_tokens
-        )
-        return usage.share(answers / len(rows))
-
-
-def _expected(evaluation: Usage, requests: int, spent: Usage | None = None) -> Usage:
+def expected_usage(evaluation: Usage, requests: int, spent: Usage | None = None) -> Usage:
     """About what so many requests cost, by what was spent, or by what an evaluation costs where nothing was."""
     example = spent if spent and spent.requests else evaluation
     return example.share(requests / example.requests)

@@ -113,7 +113,7 @@ def search_summary(
             **usage.counts(**prices),
         },
         "planned": planned.counts(**prices),
-        "token_front": token_front(outcome, task.prompt_tokens),
+        "token_front": [] if task.asked.of_program else token_front(outcome, task.prompt_tokens),
         "share_as_good": share_as_good(outcome, SequenceSpace(len(task.pool), settings.k), seed),
         "harmful_exemplars": harmful_exemplars(outcome, task.ids, task.row_ids, seed),
         "mislabelled_exemplars": _mislabelled(labels, task),

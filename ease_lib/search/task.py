@@ -16,7 +16,7 @@ from ease_lib.black_box.client import Sampling, estimated_tokens
 from ease_lib.black_box.layers import BlackBox
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.usage import Usage
-from ease_lib.config.sections import JUDGE, EndpointConfig, OptimizerConfig
+from ease_lib.config.sections import EVALUATED, JUDGE, EndpointConfig, OptimizerConfig
 from ease_lib.digests import key_of
 from ease_lib.documents import parsed
 from ease_lib.embedding.embedder import Embedder
@@ -95,6 +95,11 @@ class ScoredTask:
     @cached_property
     def template(self) -> PromptTemplate:
         return PromptTemplate.of(self.summary["template"])
+
+    @property
+    def of_program(self) -> bool:
+        """Whether a program is given rows, in place of an LLM that is given prompts."""
+        return bool(self.summary["metric"] == EVALUATED)
 
     @cached_property
     def baseline(self) -> Baseline | None:

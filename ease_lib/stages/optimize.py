@@ -37,8 +37,9 @@ from ease_lib.search.optimizers.baselines import Selection
 from ease_lib.search.optimizers.problem import Problem
 from ease_lib.search.optimizers.registry import create_optimizer
 from ease_lib.search.outcome import Outcome, outcome_of
-from ease_lib.search.plan_and_caps import Plan, plan_search
+from ease_lib.search.plan_and_caps import Plan
 from ease_lib.search.search_artifacts import search_summary, write_best_sequence, write_history
+from ease_lib.search.search_plan import plan_search
 from ease_lib.search.search_progress import SearchProgress
 from ease_lib.search.task import SearchTask, read_search_task
 from ease_lib.search.warm_start import open_memory

@@ -123,7 +123,8 @@ class Problem:
 
     Args:
         representation: features of sequences, for the surrogate; None for a method that has none.
-        pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows.
+        pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows; d = 0 where
+            there are none.
         exemplars: the texts of the pool as a prompt shows them.
         inputs, validation_inputs: the input texts, for lexical similarity.
         device: where a surrogate computes, `cpu` or `cuda`.

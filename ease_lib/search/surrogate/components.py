@@ -47,7 +47,7 @@ class Components:
 
     Args:
         k: longest sequence.
-        pool: (n, d) embeddings of the exemplars.
+        pool: (n, d) embeddings of the exemplars; d = 0 where there are none.
         labels: (n,) class of each exemplar's output; None where outputs are no classes.
         instructions: how many there are.
         left_out: components that are not used.
@@ -74,7 +74,8 @@ class Components:
     @cached_property
     def names(self) -> list[str]:
         """Of all that are used, apart from `own`."""
-        names = [f"{kind} {base}" for kind, base in PLACED if base != "label" or self.classes]
+        known = {"exemplar": True, "text": bool(self.pool.shape[1]), "label": bool(self.classes)}
+        names = [f"{kind} {base}" for kind, base in PLACED if known[base]]
         names += ["length", "none", "pair", "set"]
         names += ["coverage", "pattern"] if self.classes else []
         names += ["instruction"] if self.instructions > 1 else []
@@ -88,7 +89,7 @@ class Components:
     @cached_property
     def bases(self) -> dict[str, Floats]:
         """(n, p) what an exemplar brings; of `exemplar`, which would be the identity, there is none."""
-        bases = {"text": _principal(self.pool)}
+        bases = {"text": _principal(self.pool)} if self.pool.shape[1] else {}
         if self.labels is not None:
             bases["label"] = np.eye(self.classes)[self.labels]
         return bases
