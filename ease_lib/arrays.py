@@ -1,7 +1,10 @@
 """Types of arrays, by what they hold. Docstrings say the shapes."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+np.ndarray  # noqa: B018  # DSPy puts a stand-in for numpy in sys.modules, and numpy.typing loads only behind the real one
+
+from numpy.typing import NDArray  # noqa: E402
 
 FloatArray = NDArray[np.floating]
 """Of whatever precision."""

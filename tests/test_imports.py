@@ -23,7 +23,8 @@ LAYERS = (  # a room imports from the rows above its own only, so there are no c
     {"result"},
     {"running"},
     {"stages"},  # which `running/graph.py` knows by name and loads when they are wanted
-    {"cli", "program"},
+    {"cli", "program", "trials"},
+    {"dspy"},
 )
 
 
