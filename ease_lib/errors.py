@@ -111,6 +111,7 @@ class EndpointError(EaseError):
     of_load = False
     suspected = False
     prompt_tokens = completion_tokens = retries = 0
+    cost_usd = 0.0
     model = ""
     cut = False
 
@@ -173,6 +174,12 @@ class FailedAnswer(EndpointError):
     """An answer that did not come to its end: an aborted one, or one that ended for a reason that is no end."""
 
     retryable = True
+    may_be_of_prompt = True
+
+
+class ProgramFailed(EndpointError):
+    """A program that `evaluate` names raised at a row, or returned no score."""
+
     may_be_of_prompt = True
 
 

@@ -17,17 +17,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
 from ease_lib.artifacts.functions import LoadedFunction, source_of
-from ease_lib.black_box.in_process import Function, OwnFunction
-from ease_lib.black_box.layers import FUNCTION
+from ease_lib.black_box.in_process import Function, OwnFunction, OwnProgram, Program
 from ease_lib.config.parsing import parse_parameters
-from ease_lib.errors import ConfigError, DataError, EaseError, Notice
+from ease_lib.config.sections import FUNCTION
+from ease_lib.digests import sha256_of
+from ease_lib.errors import ConfigError, EaseError, Notice
 from ease_lib.evaluation import own_metric
 from ease_lib.evaluation.own_metric import OwnMetric
 from ease_lib.result import Result
@@ -36,7 +36,7 @@ from ease_lib.running.inline import run_inline
 from ease_lib.running.run import SILENT, Caller, Host
 from ease_lib.signals import sigterm_as_interrupt
 from ease_lib.tasks.columns import joined_names
-from ease_lib.tasks.missing import plain_value
+from ease_lib.tasks.given_rows import write_rows
 
 Made = TypeVar("Made")
 Rows = Iterable[Mapping[str, Any]]
@@ -53,6 +53,7 @@ def optimize(
     rows: Rows | None = None,
     llm: str | Function = "local",
     *,
+    evaluate: str | Program | None = None,
     metric: str | OwnMetric = "auto",
     prompt: str | Mapping[str, Any] = "",
     baseline: str | Sequence[Mapping[str, str]] = "",
@@ -74,6 +75,10 @@ def optimize(
             A function is called from up to `llm_concurrency` threads at once; what it raises ends the search, but for
             time-outs, broken connections and the failures of `openai`, which are tried again. Its answers are kept by
             `llm_model`, else by its name: give another one when it changes and `store_uri` stays.
+        evaluate: in place of `llm`, `prompt` and `metric` a function of exemplars and a row, each a mapping of columns,
+            that returns the score of the answer to the row, 0 (wrong) to 1 (right), or an `ease_lib.Evaluated`; it may
+            be a coroutine function. It is called, and known, as `llm` and `metric` are; a row at which it raises, while
+            it evaluates others, is what `llm_failures` says.
         metric: name of a metric, `metric.py:score`, or a function of an answer and the accepted outputs of its row that
             returns 0 (wrong) to 1 (right). A function is known by the source of its file or notebook cell: if it is
             closed over a value that changes while `store_uri` stays, give it another name.
@@ -93,11 +98,11 @@ def optimize(
         folder = stack.enter_context(_folder(output_dir))
         values: dict[str, object] = {"store_uri": str(folder / "store")}
         values |= {name: _as_value(value) for name, value in parameters.items()}
-        values |= _given(rows, folder) | _of_prompt(prompt, folder) | _of_baseline(baseline, folder)
+        values |= _of_rows(rows, folder) | _of_prompt(prompt, folder) | _of_baseline(baseline, folder)
         if output_dir is not None or parameters.get("store_uri"):
-            _check_names(llm, metric, parameters.get("llm_model"))
-        checked = parse_parameters(values | _of_functions(llm, metric))
-        caller = _caller(llm, metric, parameters.get("llm_model"))
+            _check_names(llm, metric, evaluate, parameters.get("llm_model"))
+        checked = parse_parameters(values | _of_functions(llm, metric, evaluate))
+        caller = _caller(llm, metric, evaluate, parameters.get("llm_model"))
         shown = stack.enter_context(Bar()) if progress else SILENT
         stack.callback(_warn, lines := io.StringIO())
         try:
@@ -109,17 +114,23 @@ def optimize(
         return Result.read(str(folder))
 
 
-def _of_functions(llm: str | Function, metric: str | OwnMetric) -> dict[str, object]:
-    """How parameters name the LLM and the metric."""
+def _of_functions(llm: str | Function, metric: str | OwnMetric, evaluate: str | Program | None) -> dict[str, object]:
+    """How parameters name the LLM, the metric and what is in their place."""
     return {
-        "metric": metric if isinstance(metric, str) else f"{own_metric.FUNCTION}:{own_metric.name_of(metric)}",
+        "evaluate": FUNCTION if callable(evaluate) else evaluate or "",
+        "metric": metric if isinstance(metric, str) else f"{FUNCTION}:{own_metric.name_of(metric)}",
         "llm_base_url": llm if isinstance(llm, str) else FUNCTION,
     }
 
 
-def _caller(llm: str | Function, metric: str | OwnMetric, model: object) -> Caller:
+def _caller(llm: str | Function, metric: str | OwnMetric, evaluate: str | Program | None, model: object) -> Caller:
     name = str(model or own_metric.name_of(llm)) if callable(llm) else ""
+    program = None
+    if callable(evaluate):
+        named = str(model or own_metric.name_of(evaluate))
+        program = OwnProgram(named, evaluate, sha256_of(source_of(evaluate)))
     return Caller(
+        program=program,
         llm=OwnFunction(name, llm) if callable(llm) else None,
         metric=None if isinstance(metric, str) else LoadedFunction(metric, source_of(metric)),
     )
@@ -132,7 +143,9 @@ async def optimize_async(rows: Rows | None = None, llm: str | Function = "local"
     """
     hosts: list[Host] = []
     _on_host.set(hosts.append)
-    search = asyncio.create_task(asyncio.to_thread(optimize, rows, _in_loop(llm, asyncio.get_running_loop()), **given))
+    loop = asyncio.get_running_loop()
+    given |= {name: _in_loop(given[name], loop) for name in ("evaluate",) if name in given}
+    search = asyncio.create_task(asyncio.to_thread(optimize, rows, _in_loop(llm, loop), **given))
     try:
         return await asyncio.shield(search)
     except asyncio.CancelledError:
@@ -144,14 +157,14 @@ async def optimize_async(rows: Rows | None = None, llm: str | Function = "local"
         raise
 
 
-def _in_loop(llm: str | Function, loop: asyncio.AbstractEventLoop) -> str | Function:
+def _in_loop(function: Any, loop: asyncio.AbstractEventLoop) -> Any:
     """A coroutine function that is awaited in this loop, whoever awaits it; anything else as it is."""
-    if isinstance(llm, str) or not inspect.iscoroutinefunction(llm):
-        return llm
+    if not inspect.iscoroutinefunction(function):
+        return function
 
-    @functools.wraps(llm)
-    async def answer(messages: list[dict[str, str]]) -> str:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(llm(messages), loop))
+    @functools.wraps(function)
+    async def answer(*asked: Any) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(*asked), loop))
 
     return answer
 
@@ -185,35 +198,13 @@ def _folder(output_dir: str | Path | None) -> Iterator[Path]:
     yield kept
 
 
-def _given(rows: Rows | None, folder: Path) -> dict[str, object]:
-    """The rows as a table of the task; its name is always the same, so that the same rows are the same task."""
+def _of_rows(rows: Rows | None, folder: Path) -> dict[str, object]:
+    """A table of the task; its name is always the same, so that the same rows are the same task."""
     if rows is None:
         return {}
     path = folder / "rows.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        for number, row in enumerate(rows):
-            if not isinstance(row, Mapping):
-                raise DataError(
-                    f"row {number} is {type(row).__name__}, not a mapping of columns; of a pandas DataFrame give "
-                    'df.to_dict("records"), of a polars one df.to_dicts(), of a pyarrow table table.to_pylist()'
-                )
-            try:
-                file.write(json.dumps(dict(row), default=_as_json) + "\n")
-            except TypeError as error:  # a key that is no text
-                raise DataError(f"row {number}: {error}; give columns names that are text") from error
+    write_rows(rows, path)
     return {"task": "table", "task_uri": str(path)}
-
-
-def _as_json(value: object) -> object:
-    """Return what JSON has a type for: a set becomes a list in a fixed order, an array what it holds."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, bytes):
-        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    plain = plain_value(value)
-    return str(value) if plain is value else plain
 
 
 def _of_prompt(prompt: str | Mapping[str, Any], folder: Path) -> dict[str, object]:
@@ -239,17 +230,25 @@ def _as_value(value: object) -> object:
     return joined_names(list(map(str, value))) if isinstance(value, list | tuple) else value
 
 
-def _check_names(llm: str | Function, metric: str | OwnMetric, llm_model: object) -> None:
+def _check_names(
+    llm: str | Function, metric: str | OwnMetric, evaluate: str | Program | None, llm_model: object
+) -> None:
     """Refuse functions whose answers and scores, which are kept, could not be told from those of another.
 
     Raises:
         ConfigError: naming the remedy.
     """
-    if callable(llm) and not llm_model and getattr(llm, "__name__", "<lambda>") == "<lambda>":
-        raise ConfigError(
-            f"llm is a {type(llm).__name__} without a name of its own, by which its answers would be kept; give it "
-            "one by llm_model, and another one when it changes"
-        )
+    for name, function in (("llm", llm), ("evaluate", evaluate)):
+        of_object = name == "evaluate" and inspect.ismethod(function)
+        if (
+            callable(function)
+            and not llm_model
+            and (of_object or getattr(function, "__name__", "<lambda>") == "<lambda>")
+        ):
+            raise ConfigError(
+                f"{name} is a {type(function).__name__} without a name of its own, by which its answers would be kept; "
+                "give it one by llm_model, and another one when it changes"
+            )
     if callable(metric) and not hasattr(metric, "__name__"):
         raise ConfigError(
             f"metric is a {type(metric).__name__}, which cannot be told from others when its scores are kept; give a "

@@ -16,11 +16,12 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, MIS
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
+from ease_lib.config.sections import ROWS
 from ease_lib.digests import sha256_of
 from ease_lib.errors import DataError, EaseError
 from ease_lib.lineage.chain import Chain, Step, follow
 from ease_lib.lineage.publishing.versions import read_latest
-from ease_lib.prompts.messages import as_text, messages_of
+from ease_lib.prompts.messages import Handed, as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.prompts.winner import blank_prompt, exemplar_of
 from ease_lib.tasks.base import Exemplar
@@ -120,7 +121,13 @@ class Result:
 
     @property
     def exemplars(self) -> list[dict[str, Any]]:
-        """In their order: `input`, `outputs`, `fields` of columns that the prompt names."""
+        """In their order: `input`, `outputs`, `fields` of columns that the prompt names.
+
+        Of a program (`evaluate`) they are what it is given.
+        """
+        blank = blank_prompt(self.best)
+        if isinstance(blank, Handed):
+            return blank.given[0]
         return [dict(entry) for entry in self.best["exemplars"]]
 
     @property
@@ -168,7 +175,13 @@ class Result:
         return self._template.query_fields
 
     def rendered(self, query: Query) -> str:
-        """The prompt as the search asks it: a text, or a `Chat`."""
+        """The prompt as the search asks it: a text, or a `Chat`.
+
+        Raises:
+            DataError: when the query lacks a column, or the run wrote no prompts.
+        """
+        if self._template.exemplars == ROWS:
+            raise DataError("this run searched for a program, which writes its prompts itself; give it `exemplars`")
         columns = {INPUT: query} if isinstance(query, str) else {name: str(value) for name, value in query.items()}
         missing = [name for name in self.query_fields if name not in columns]
         if missing:

@@ -170,6 +170,8 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
     url = parameters.endpoint.llm_base_url
     if url.startswith(PYTHON):
         functions[f"llm_base_url={url}"] = url.removeprefix(PYTHON)
+    if program := parameters.endpoint.program:
+        functions[f"evaluate={parameters.endpoint.evaluate}"] = program
     files = {text: file_of(function) or _checkout_file(function) for text, function in functions.items()}
     files |= {f"{name}={value}": value for name, value in named.items()}
     for name in WRITTEN_PATHS:

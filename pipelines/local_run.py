@@ -84,7 +84,7 @@ def _runner(name: str, parameters: Parameters, output_dir: Path) -> Iterator[tup
     parameters = containers.with_absolute_paths(parameters)
     with contextlib.ExitStack() as stack:
         stack.callback(mine.stop)
-        if parameters.endpoint.llm_base_url == "local":
+        if parameters.endpoint.is_local:
             served = {
                 "llm_base_url": stack.enter_context(mine.local_llm()),
                 "llm_api": api_of_local(parameters, Sources()),

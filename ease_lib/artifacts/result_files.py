@@ -1,7 +1,9 @@
 """What the stage `report` collects for people and programs, by the names of its files."""
 
 PROMPT_TEXT, MESSAGES, REQUEST = "prompt.txt", "messages.json", "request.json"
+EXEMPLARS = "exemplars.json"
+"""In the place of messages and request, where a program was searched for (`evaluate`)."""
 HARMFUL, MISLABELLED = "harmful_exemplars.json", "mislabelled_exemplars.json"
 BEST_SEQUENCE, HISTORY, REPORT, PAGE = "best_sequence.json", "history.parquet", "report.json", "report.html"
-PROMPT_FILES = (PROMPT_TEXT, MESSAGES, REQUEST)
-RESULT_FILES = (*PROMPT_FILES, HARMFUL, MISLABELLED, BEST_SEQUENCE, HISTORY, REPORT, PAGE)
+PROMPT_FILES = (PROMPT_TEXT, MESSAGES, REQUEST, EXEMPLARS)
+RESULT_FILES = (PROMPT_TEXT, MESSAGES, REQUEST, HARMFUL, MISLABELLED, BEST_SEQUENCE, HISTORY, REPORT, PAGE)

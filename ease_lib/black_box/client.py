@@ -120,6 +120,7 @@ class Completion:
         account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
             the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
         answered_at: when the endpoint gave it (ISO 8601, UTC), wherever it was kept since.
+        score, cost_usd: of a program, which says both itself; None of an LLM, and 0 where it does not say it.
     """
 
     text: str
@@ -131,10 +132,13 @@ class Completion:
     account: str = ""
     answered_at: str = ""
     cut: bool = False
+    score: float | None = None
+    cost_usd: float = 0.0
 
 
 Paid = Completion | errors.EndpointError
-"""What has `prompt_tokens`, `completion_tokens`, `retries` and `cut`: an answer, or a failure that may be paid for."""
+"""What has `prompt_tokens`, `completion_tokens`, `retries`, `cut` and `cost_usd`: an answer, or a failure that may be
+paid for."""
 
 
 def paid_tokens(requests: Iterable[Paid]) -> tuple[int, int]:

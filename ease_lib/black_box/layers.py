@@ -36,7 +36,7 @@ from ease_lib.black_box.client import (
 from ease_lib.black_box.concurrency import AdaptiveClient
 from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.failures import FailurePolicy
-from ease_lib.black_box.in_process import FunctionClient, OwnFunction
+from ease_lib.black_box.in_process import FunctionClient, OwnFunction, OwnProgram, ProgramClient
 from ease_lib.black_box.llm_identity import LLMIdentity
 from ease_lib.black_box.local_llm import weights_path
 from ease_lib.black_box.meter import Meter, MeteredClient
@@ -44,15 +44,15 @@ from ease_lib.black_box.pace import PacedClient, SharedRate, schedules
 from ease_lib.black_box.retries import RetryingClient
 from ease_lib.black_box.served_models import asked_model
 from ease_lib.black_box.versions import Versions
-from ease_lib.config.sections import PYTHON, EndpointConfig, JudgeConfig
+from ease_lib.config.sections import FUNCTION, PYTHON, ROWS, EndpointConfig, JudgeConfig
+from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError
 from ease_lib.keys import endpoint_key, sent_header
 from ease_lib.urls import endpoint_url, problems_of_url, without_credentials
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
-LOCAL, FUNCTION = "local", "function"
-"""Not behind a URL, as what `PYTHON` begins: a small LLM in a process of its own, and a function of the caller's
-(`ease_lib.optimize`)."""
+LOCAL = "local"
+"""Not behind a URL, as what `PYTHON` begins and `FUNCTION`: a small LLM in a process of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ class LLMEnvironment:
         store: the run's, where what is known of endpoints and the schedules lie; None keeps nothing.
         cache: kept answers; None keeps none.
         sources: files that parameters name, and the notes of the stage that asks.
-        own: the caller's function, where it is asked.
+        own: the caller's function, where it is asked; program: likewise in the place of endpoint, prompt and metric.
     """
 
     loop: asyncio.Runner
@@ -136,6 +136,7 @@ class LLMEnvironment:
     sources: Sources
     meter: Meter
     own: OwnFunction | None = None
+    program: OwnProgram | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +206,9 @@ def connect(
         EndpointError, ConfigError: when it cannot be reached or does not say which model to use.
     """
     sampling = replace(sampling, max_tokens=sampling.max_tokens + config.llm_thinking_tokens)
-    if config.llm_base_url == FUNCTION:
+    if config.evaluate:
+        wire = _program(config, around, generation)
+    elif config.llm_base_url == FUNCTION:
         wire = _callers(config, sampling, around, generation)
     elif config.llm_base_url.startswith(PYTHON):
         wire = _named(config, sampling, around, generation)
@@ -225,6 +228,28 @@ def connect(
     for layer in LAYERS:
         client = layer(client, at)
     return ConnectedLLM(asked=wire.asked, client=client, wire=wire.client)
+
+
+def _program(config: EndpointConfig, around: LLMEnvironment, generation: str) -> _Wire:
+    """A program that evaluates rows; it is known by the content of its file or module, which decides the scores."""
+    if config.program == FUNCTION:
+        if around.program is None:
+            raise ConfigError(f"evaluate={FUNCTION} is set by ease_lib.optimize, for a function of the same program")
+        own, endpoint = around.program, FUNCTION
+    else:
+        loaded = load_function(f"evaluate={config.evaluate}", config.program, around.sources)
+        name = config.llm_model or config.program.rpartition(":")[2]
+        own, endpoint = OwnProgram(name, loaded.call, sha256_of(loaded.source)), f"{PYTHON}{config.program}"
+    asked = LLMIdentity(
+        endpoint=endpoint,
+        model=own.name,
+        api=ROWS,
+        sampling=Sampling(max_tokens=0, stop=""),
+        extra={"source_sha256": own.sha256},
+    )
+    versions = Versions(EndpointNotes(around.store, asked, around.sources.notes), asked, generation)
+    client = ProgramClient(own, config.llm_concurrency, around.sources.notes)
+    return _Wire(replace(asked, generation=versions.own), client, versions)
 
 
 def _callers(config: EndpointConfig, sampling: Sampling, around: LLMEnvironment, generation: str) -> _Wire:

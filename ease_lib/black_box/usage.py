@@ -14,7 +14,7 @@ class Usage:
 
     Those that a judge was sent are among `requests`, and `judge_requests` says how many; its tokens are counted apart.
     `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the time of the
-    oldest one among them (ISO 8601), empty where none has a time.
+    oldest one among them (ISO 8601), empty where none has a time. `usd` is what a program says that its answers cost.
     """
 
     requests: int = 0
@@ -26,6 +26,7 @@ class Usage:
     judge_prompt_tokens: int = 0
     judge_completion_tokens: int = 0
     cut_answers: int = 0
+    usd: float = 0.0
     seconds: float = 0.0
     oldest_answer: str = ""
 
@@ -45,6 +46,7 @@ class Usage:
             prompt_tokens=paid.prompt_tokens,
             completion_tokens=paid.completion_tokens,
             cut_answers=int(paid.cut),
+            usd=paid.cost_usd,
         )
         return usage.of_judge if judged else usage
 
@@ -64,17 +66,19 @@ class Usage:
         """So much of the requests and tokens, rounded."""
         counted = ("requests", "prompt_tokens", "completion_tokens")
         names = (*counted, *(f"judge_{name}" for name in counted))
-        return Usage(**{name: round(share * getattr(self, name)) for name in names})
+        return Usage(**{name: round(share * getattr(self, name)) for name in names}, usd=share * self.usd)
 
     def cost_usd(self, **prices: float) -> float:
-        """Prices are USD for a million tokens: `prompt_usd`, `completion_usd`, and with `judge_` before the judge's."""
+        """What a program says that it cost, and tokens at prices, USD for a million of them: `prompt_usd`,
+        `completion_usd`, and with `judge_` before the judge's.
+        """
         tokens = {
             "prompt_usd": self.prompt_tokens,
             "completion_usd": self.completion_tokens,
             "judge_prompt_usd": self.judge_prompt_tokens,
             "judge_completion_usd": self.judge_completion_tokens,
         }
-        return sum(price * tokens[name] for name, price in prices.items()) / 1e6
+        return self.usd + sum(price * tokens[name] for name, price in prices.items()) / 1e6
 
     def counts(self, **prices: float) -> dict[str, int | float]:
         """Requests, tokens and cost by the names that summaries and reports use; prices as `cost_usd` takes them."""
@@ -108,6 +112,7 @@ def usage_of(prompts: Sequence[str], completions: Sequence[Completion], seconds:
         prompt_tokens=sum(completion.prompt_tokens for completion in asked),
         completion_tokens=sum(completion.completion_tokens for completion in asked),
         cut_answers=sum(completion.cut for completion in completions),
+        usd=sum(completion.cost_usd for completion in asked),
         seconds=seconds,
         oldest_answer=min((each.answered_at for each in completions if each.answered_at), default=""),
     )

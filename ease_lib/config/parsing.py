@@ -13,6 +13,8 @@ import yaml
 
 from ease_lib.config.rules import problems_of, problems_of_run, unread
 from ease_lib.config.sections import (
+    EVALUATED,
+    ROWS,
     ComparisonAxes,
     Only,
     OnlyLineage,
@@ -113,6 +115,9 @@ def parse_parameters(values: Mapping[str, object]) -> Parameters:
     problems = list(problems_of_run(parameters))
     if problems:
         raise ConfigError(*problems)
+    if parameters.endpoint.evaluate:
+        task = replace(parameters.task, metric=EVALUATED, prompt=ROWS)
+        return replace(parameters, task=task)
     return parameters
 
 

@@ -18,10 +18,13 @@ from ease_lib.config.requirement_terms import MEASURES
 from ease_lib.config.sections import (
     AS_PUBLISHED,
     ENDPOINT_EMBEDDER,
+    EVALUATED,
     FILE_ORDER,
+    FUNCTION,
     INSTRUCTION_SOURCES,
     JUDGE,
     METRIC_NAMES,
+    ROWS,
     S3_SCHEMES,
     EmbeddingConfig,
     EndpointConfig,
@@ -42,6 +45,12 @@ from ease_lib.urls import is_url, problems_of_url
 
 OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n"})
 """Fields of a request that the client sets itself."""
+OF_LLMS = (
+    *("llm_base_url", "llm_api", "llm_max_tokens", "llm_thinking_tokens", "llm_extra", "llm_headers"),
+    *("llm_timeout_seconds", "llm_tokens_per_minute", "prompt", "baseline", "metric", "judge_rubric", "judge_base_url"),
+    *("require", "instructions", "instructions_uri", "instruction_share", "max_prompt_tokens"),
+)
+"""Parameters that a program does not read."""
 _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|secret|password", re.IGNORECASE)
 
 
@@ -53,7 +62,7 @@ def problems_of(section: Section) -> Iterator[str]:
 
 @problems_of.register
 def _problems_of_task(task: TaskConfig) -> Iterator[str]:
-    if task.metric not in ("auto", JUDGE) and not _is_metric(task.metric):
+    if task.metric not in ("auto", JUDGE, EVALUATED) and not _is_metric(task.metric):
         yield (
             f"metric={task.metric} is not one of auto, {', '.join(METRIC_NAMES)}, {JUDGE}; "
             "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
@@ -244,9 +253,45 @@ def problems_of_run(parameters: Parameters) -> Iterator[str]:
         yield "warm_start needs store_uri, where searches leave what they were answered"
     if not search.budget and not parameters.caps.max_llm_requests:
         yield "budget=0 plans by max_llm_requests, which is 0 too; set one of them"
-    if parameters.caps.max_cost_usd and not any(parameters.endpoint.prices.values()):
+    if (
+        parameters.caps.max_cost_usd
+        and not any(parameters.endpoint.prices.values())
+        and not parameters.endpoint.evaluate  # it may say itself what it cost
+    ):
         yield f"max_cost_usd={parameters.caps.max_cost_usd} needs prices; set llm_prompt_usd and llm_completion_usd"
     yield from _problems_between_judge_and_run(parameters)
+    yield from _problems_of_program(parameters)
+
+
+def _problems_of_program(parameters: Parameters) -> Iterator[str]:
+    """Of what is for LLMs, beside a program that takes their place."""
+    if not parameters.endpoint.evaluate:
+        if parameters.task.of_program or parameters.task.prompt == ROWS:
+            yield f"metric={EVALUATED} and prompt={ROWS} are of programs; set evaluate, or leave them out"
+        return
+    given = {
+        field.name: (getattr(section, field.name), field.default)
+        for section in (getattr(parameters, each.name) for each in dataclasses.fields(parameters))
+        for field in dataclasses.fields(section)
+    }
+    own = {"metric": EVALUATED, "prompt": ROWS}
+    for name in OF_LLMS:
+        value, default = given[name]
+        if value not in (default, own.get(name, default)):
+            yield f"{name} is not read beside evaluate, which replaces endpoint, prompt and metric; leave it out"
+    task = parameters.task
+    if task.task == "table" and (task.noise_ratio or task.label_remapping) and set("{,") & set(task.output_column):
+        yield (
+            f"output_column={task.output_column} is several columns, in which a program would not see noise_ratio or "
+            "label_remapping; name one column, or leave these out"
+        )
+    if parameters.endpoint.llm_refresh == "probe":
+        yield "llm_refresh=probe asks fixed prompts, which are no rows; set never, always, or days"
+    if parameters.optimizer.method == "llm_select":
+        yield "method=llm_select asks an LLM, which evaluate takes the place of; take another method"
+    program = parameters.endpoint.program
+    if program != FUNCTION and not re.fullmatch(r"[^:]+(://[^:]+)?:\w+", program):
+        yield f"evaluate={parameters.endpoint.evaluate} is no function; give FILE.py:NAME or python:MODULE:NAME"
 
 
 def _problems_between_judge_and_run(parameters: Parameters) -> Iterator[str]:

@@ -12,6 +12,7 @@ from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.usage import Usage, usage_of
+from ease_lib.config.sections import ROWS
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.requirement import LoadedRequirement
@@ -217,7 +218,9 @@ class Evaluator:
         is_kept = self._requirement is None or self._requirement.is_approved(judged)
         if verdict and judged is None:
             return _AskedRow(prompt, completion, failure=verdict.failure, verdict=verdict, is_kept=is_kept)
-        score = judged if judged is not None and self._judge_scores else self._metric(completion.text, outputs)
+        score = completion.score  # of a program, which knows no metric
+        if score is None:
+            score = judged if judged is not None and self._judge_scores else self._metric(completion.text, outputs)
         return _AskedRow(prompt, completion, score if is_kept else 0.0, verdict=verdict, is_kept=is_kept)
 
     def _prompts(self, question: Question) -> Callable[[int], str]:
@@ -233,7 +236,8 @@ class Evaluator:
     def _gains_from_a_first(self, question: Question, prompt_of: Callable[[int], str]) -> bool:
         """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
         sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
-        if len(question.rows) < 2 or question.own or sequence in self._seen:
+        of_program = isinstance(self._template, PromptTemplate) and self._template.exemplars == ROWS
+        if len(question.rows) < 2 or question.own or of_program or sequence in self._seen:
             return False
         self._seen.add(sequence)
         prefix = PREFIX_TOKENS * CHARACTERS_PER_TOKEN
@@ -258,6 +262,12 @@ class Evaluator:
                 f"the first {len(self._zeros)} answers all break require={self._requirement.text}, and so score 0. "
                 "Compare prompt and answer above; then loosen it, change prompt or llm_max_tokens, or set "
                 "max_zero_answers=0 to go on"
+            )
+        if all(zero.completion and zero.completion.score is not None for zero, _ in self._zeros):
+            logger.info("one of %d rows that all score 0, behind the exemplars:\n\n%s", len(self._zeros), shown)
+            raise errors.DataError(
+                f"the first {len(self._zeros)} scores that evaluate returned are all 0: most likely it is at fault. "
+                "Look above at what it was given; then mend it, or set max_zero_answers=0 to go on"
             )
         answers = list(dict.fromkeys(zero.answer for zero, _ in self._zeros))
         if any(self._metric(each, other.outputs) for each in answers for other in self._rows):

@@ -27,17 +27,16 @@ from typing import Any, NamedTuple
 
 from ease_lib.artifacts.functions import LoadedFunction, load_function, note_what_was_given
 from ease_lib.artifacts.sources import Sources
-from ease_lib.config.sections import JUDGE
+from ease_lib.config.sections import EVALUATED, FUNCTION, JUDGE
 from ease_lib.digests import sha256_of
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 
 OwnMetric = Callable[[str, list[str]], float]
-FUNCTION = "function"
-"""The module of a metric that is a function of the caller's."""
 MATRIX, OTHERS = ".csv", "*"
 WITHOUT_JUDGE = "exact_match"
-"""What stands for `metric=judge` where nobody is asked: what noise is, whether an answer fits any row."""
+"""What stands for `metric=judge`, and for a program, where nobody is asked: what noise is, whether an answer fits any
+row."""
 
 
 class LoadedMetric(NamedTuple):
@@ -69,6 +68,8 @@ def load_metric(
     title = f"{parameter}={name}"
     if name in METRICS:
         return LoadedMetric(METRICS[name])
+    if name == EVALUATED:
+        return LoadedMetric(METRICS[WITHOUT_JUDGE])
     if name == JUDGE:
         return LoadedMetric(METRICS[WITHOUT_JUDGE], sha256)
     if name.endswith(MATRIX):

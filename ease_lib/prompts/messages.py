@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from ease_lib.tasks.base import HALF_CHARACTER
 
@@ -18,6 +19,16 @@ class Chat(str):
         return cls(json.dumps([{"role": role, "content": text} for role, text in messages], ensure_ascii=False))
 
 
+class Handed(str):
+    """Exemplars and a row that a program is given. As a text it is their JSON, likewise."""
+
+    @property
+    def given(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Exemplars in order, and the row; anew at each call, for it is not known what a program does with them."""
+        handed = json.loads(self)
+        return handed["exemplars"], handed["row"]
+
+
 def messages_of(prompt: str) -> list[dict[str, str]]:
     """What a chat endpoint is sent; a prompt of one text is one message of the user."""
     if isinstance(prompt, Chat):
@@ -27,7 +38,9 @@ def messages_of(prompt: str) -> list[dict[str, str]]:
 
 
 def as_text(prompt: str) -> str:
-    """For people: the text, or each message below its role."""
+    """For people: the text, or each message below its role; of what a program is given the exemplars, a line each."""
+    if isinstance(prompt, Handed):
+        return "\n".join(json.dumps(exemplar, ensure_ascii=False) for exemplar in prompt.given[0])
     if not isinstance(prompt, Chat):
         return prompt
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages_of(prompt))

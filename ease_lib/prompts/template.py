@@ -3,7 +3,8 @@
 The default is APE's (Zhou et al., 2023; the paper's too). Another one is a YAML file (`prompt`), any of whose entries
 may be left out:
 
-    exemplars     text: they stand in one text with the query; turns: each is a message of the user and its answer
+    exemplars     text: they stand in one text with the query; turns: each is a message of the user and its answer;
+                  rows, of runs with `evaluate`: as they are, with the row, for a program
     system        the system message; without it there is none
     before        text before the exemplars
     instruction   block with {instruction}, where one is searched: before the exemplars, or with turns in the system
@@ -19,6 +20,7 @@ may be left out:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -29,10 +31,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import StringConstraints
 
 from ease_lib.artifacts.sources import Sources
+from ease_lib.config.sections import ROWS
 from ease_lib.digests import sha256_of_json
 from ease_lib.documents import Misfit, restored
 from ease_lib.errors import ConfigError, DataError
-from ease_lib.prompts.messages import Chat
+from ease_lib.prompts.messages import Chat, Handed
 from ease_lib.tasks.base import Exemplar
 from ease_lib.tasks.columns import Parts, split_fields
 
@@ -47,7 +50,7 @@ BY_TURNS = {"query": "{input}", "answer": "{output}"}
 class PromptTemplate:
     """See above."""
 
-    exemplars: Literal["text", "turns"] = "text"
+    exemplars: Literal["text", "turns", "rows"] = "text"
     system: str = ""
     before: str = ""
     instruction: str = "Instruction: {instruction}"
@@ -140,6 +143,9 @@ class PromptTemplate:
 
     def prompts(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Callable[[Exemplar], str]:
         """The prompts of a sequence by their query; what is the same in all of them is written once."""
+        if self.exemplars == ROWS:
+            begun = ", ".join(row_text(row) for row in exemplars)
+            return lambda query: Handed(f'{{"exemplars": [{begun}], "row": {row_text(query)}}}')
         if self.exemplars == "turns":
             return lambda query: Chat.of(self._turns(exemplars, query, instruction))
         block = [] if self._places_instruction or not instruction else [self._fixed("instruction", instruction)]
@@ -188,6 +194,15 @@ class PromptTemplate:
             return mark(f"{name}_") if f"{{{name}}}" in texts else f"{{{name}}}"
 
         return Exemplar(-1, mark(INPUT), (), fields=tuple((column, mark(column)) for column in self.columns))
+
+
+def row_text(row: Exemplar) -> str:
+    """A row as a program is given it, in JSON: its columns; of a task without any `input`, `output`, and `outputs`, all
+    that are accepted.
+    """
+    columns = {name: json.loads(text) for name, text in row.fields}
+    shown = {INPUT: row.input, OUTPUT: row.outputs[0] if row.outputs else "", "outputs": list(row.outputs)}
+    return json.dumps(columns or shown, ensure_ascii=False)
 
 
 def parsed(noun: str, name: str, text: str) -> Parts:
@@ -266,11 +281,15 @@ def read_template(uri: str, sources: Sources) -> PromptTemplate:
     Raises:
         ConfigError, DataError, StoreError: naming the file.
     """
-    if not uri:
-        return PromptTemplate()
+    if not uri or uri == ROWS:
+        return PromptTemplate(exemplars="rows") if uri else PromptTemplate()
     document = sources.document("prompt", uri)
     if not isinstance(document, dict):
         raise DataError(f"prompt={uri}: entries like `query: ...` are needed, found {type(document).__name__}")
+    if document.get("exemplars") == ROWS:
+        raise ConfigError(
+            "prompt: exemplars=rows is of runs with evaluate, which write no prompts; write text or turns"
+        )
     return PromptTemplate.of(document)
 
 

@@ -29,6 +29,7 @@ from ease_lib.reporting.summary import (
     not_as_expected,
     said_of_labels,
     without_listed,
+    words_of,
 )
 from ease_lib.search.mean_scores import prompt_of
 from ease_lib.search.optimizers.problem import BUDGET
@@ -71,8 +72,8 @@ def render_page(
         report: what `summarise` gives.
         history, predictions: rows of the contracts of these names.
         harmful, mislabelled: the report's exemplars of these lists, with their texts.
-        prompt: the winning prompt with placeholders for the query.
-        marks: these placeholders.
+        prompt: the winning prompt with placeholders for the query; of a program the exemplars, a line each.
+        marks: these placeholders; none of a program.
         test: the test rows by their numbers.
         forms: what else the prompt is shown as, by name.
     """
@@ -85,7 +86,8 @@ def render_page(
     return page_template("page.html.j2").render(
         report=report,
         history=history,
-        decision=decision(report["verdict"]),
+        words=words_of(report["metric"]),
+        decision=decision(report["verdict"], words_of(report["metric"]).found),
         measured=measured(report, predictions),
         not_as_expected=not_as_expected(report["best"]),
         script=script,
@@ -120,24 +122,24 @@ def render_page(
 
 def measured(report: Mapping[str, Any], predictions: Rows) -> list[ScoreInterval]:
     """The scores that the test set and the search say something of, the best reason to use the prompt first."""
-    best = report["best"]
+    best, name = report["best"], f"This {words_of(report['metric']).found}"
     lines = [
-        ScoreInterval(name="This prompt", score=best["test_score"], interval=best["test_interval"], is_winner=True),
+        ScoreInterval(name=name, score=best["test_score"], interval=best["test_interval"], is_winner=True),
         ScoreInterval(
-            name="This prompt, as the search expected",
+            name=f"{name}, as the search expected",
             score=best["estimate"],
             interval=best["estimate_interval"],
             is_winner=True,
         ),
     ]
     if published := report["published"].get("measured"):
-        name = f"Published now, on {published['rows']} of these rows"
-        lines.append(ScoreInterval(name=name, score=published["latest_score"], interval=published["latest_interval"]))
+        now = f"Published now, on {published['rows']} of these rows"
+        lines.append(ScoreInterval(name=now, score=published["latest_score"], interval=published["latest_interval"]))
     rivals = {"Your baseline": "baseline", "Exemplars picked at random": "random", "No exemplars": "zero_shot"}
-    for name, sequence in rivals.items():
+    for rival, sequence in rivals.items():
         if scores := _by_row(predictions, sequence):
             means = list(scores.values())
-            lines.append(ScoreInterval(name=name, score=fmean(means), interval=mean_interval(means)))
+            lines.append(ScoreInterval(name=rival, score=fmean(means), interval=mean_interval(means)))
     return lines
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ease_lib.artifacts.result_files import PAGE, PROMPT_TEXT, REPORT
-from ease_lib.reporting.summary import cut_too_often, decision, not_as_expected, said_of_labels, without_listed
+from ease_lib.reporting.summary import (
+    cut_too_often,
+    decision,
+    not_as_expected,
+    said_of_labels,
+    without_listed,
+    words_of,
+)
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
@@ -16,7 +23,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
-    cut = llm["cut_answers"]
+    cut, words = llm["cut_answers"], words_of(report["metric"])
     more = "; raise llm_max_tokens or llm_thinking_tokens" if cut_too_often(report) else ""
     agreed = "agrees with the expected output about {agreed} of {rows} answers".format(**judge) if judge else ""
     lines = {
@@ -33,12 +40,12 @@ def result_text(output_dir: Path, seconds: float) -> str:
         "answers that keep": _kept(report["requirement"]),
         "judge": f"{judge['model']}, {agreed}" if judge else "",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
-        "LLM requests": _requests(llm, by_function=report["answered_by_function"]),
+        words.asked: _requests(llm, by_function=report["answered_by_function"]),
         "answers cut at their limit": f"{cut}{more}" if cut else "",
         "oldest answer": f"{oldest[:16].replace('T', ' ')} UTC" if oldest else "",
         "time": f"{seconds:.0f} s",
         "report": str(output_dir / PAGE),
-        "prompt": str(output_dir / PROMPT_TEXT),
+        words.found: str(output_dir / PROMPT_TEXT),
         "artifacts": str(output_dir / "pipeline"),
     }
     shown = (output_dir / PROMPT_TEXT).read_text(encoding="utf-8").split("\n")
@@ -47,7 +54,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
     option = without_listed(report)
     without = f"To search without them, run the same command with {option}" if option else ""
     said = "\n".join(filter(None, (report["verdict"]["text"], not_as_expected(best), *said_of_labels(report), without)))
-    return f"\n{said}\n\nWinning prompt\n\n{prompt}\n\n{table}"
+    return f"\n{said}\n\nWinning {words.found}\n\n{prompt}\n\n{table}"
 
 
 def in_short(report: Mapping[str, Any]) -> list[str]:
@@ -59,20 +66,24 @@ def in_short(report: Mapping[str, Any]) -> list[str]:
         report["verdict"]["text"],
         f"test score {_with_interval(best, 'test')}{beside}; expected on new rows {_with_interval(best, 'estimate')}",
         *([f"answers that keep {kept}"] if (kept := _kept(report["requirement"])) else []),
-        f"LLM requests {_requests(llm, by_function=report['answered_by_function'])}",
+        f"{words_of(report['metric']).asked} {_requests(llm, by_function=report['answered_by_function'])}",
     ]
 
 
 def found_by(report: Mapping[str, Any]) -> dict[str, Any]:
     """What to do, the verdict and the scores, as the record of a run holds them; no text of the data stands there."""
-    best, random, llm = report["best"], report["random"], report["llm"]
+    best, random, llm, words = report["best"], report["random"], report["llm"], words_of(report["metric"])
     rivals = {"your baseline": report["baseline"], "no exemplars": report["zero_shot"]}
     cost = f", {llm['cost_usd']:.4f} USD" if llm["cost_usd"] else ""
     return {
-        "said": [decision(report["verdict"]), report["verdict"]["text"], f"{llm['requests']} LLM requests{cost}."],
+        "said": [
+            decision(report["verdict"], words.found),
+            report["verdict"]["text"],
+            f"{llm['requests']} {words.asked}{cost}.",
+        ],
         "scores": {
-            "this prompt, test set": _with_interval(best, "test"),
-            "this prompt, expected on new rows": _with_interval(best, "estimate"),
+            f"this {words.found}, test set": _with_interval(best, "test"),
+            f"this {words.found}, expected on new rows": _with_interval(best, "estimate"),
             "exemplars picked at random": _score(random["test_score"]),
             **{name: _score(rival["score"]) for name, rival in rivals.items() if rival},
         },

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import stdev
-from typing import Any
+from typing import Any, NamedTuple
 
+from ease_lib.config.sections import EVALUATED
 from ease_lib.words import grouped
 
 LEAST_SHARE = 0.01
@@ -65,25 +66,52 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
     return f"{word} than {name} by {abs(points):.0f} {interval}"
 
 
-def decision(verdict: Mapping[str, str]) -> str:
-    """What follows from a verdict for who has to decide: whether to use the prompt."""
+class Words(NamedTuple):
+    """What is found and what is asked, as people are told.
+
+    Args:
+        found: the winner.
+        asked: what is counted.
+        title: of the winner itself.
+    """
+
+    found: str
+    asked: str
+    title: str
+
+
+OF_LLM = Words("prompt", "LLM requests", "The prompt")
+OF_PROGRAM = Words("sequence", "calls", "The exemplars, in order")
+
+
+def words_of(metric: str) -> Words:
+    """Of a run with this metric: with `evaluate` no LLM is asked, and no prompt is written."""
+    return OF_PROGRAM if metric == EVALUATED else OF_LLM
+
+
+def decision(verdict: Mapping[str, str], found: str = OF_LLM.found) -> str:
+    """What follows from a verdict for who has to decide: whether to use the winner.
+
+    Args:
+        found: what that is called.
+    """
     random, zero_shot, baseline = verdict["random"], verdict["zero_shot"], verdict["baseline"]
     if baseline in (WORSE, NO_EVIDENCE):
         more = "; without exemplars the model answers better than with these" if zero_shot == WORSE else ""
-        return f"Keep your baseline: nothing shows that this prompt is better{more}."
+        return f"Keep your baseline: nothing shows that this {found} is better{more}."
     if zero_shot == WORSE:
         return "Use no exemplars: the model answers better without them."
     if random == WORSE:
         return "Use other exemplars: those picked at random do better."
     if baseline == BETTER:
-        return "Use this prompt in place of your baseline."
+        return f"Use this {found} in place of your baseline."
     if random == NO_EVIDENCE:
-        return "Exemplars picked at random may do as well as this prompt."
+        return f"Exemplars picked at random may do as well as this {found}."
     if zero_shot == NO_EVIDENCE:
-        return "Use this prompt, or no exemplars: nothing shows which is better."
+        return f"Use this {found}, or no exemplars: nothing shows which is better."
     if BETTER in (random, zero_shot):
-        return "Use this prompt."
-    return "Nothing was compared, so nothing says whether to use this prompt."
+        return f"Use this {found}."
+    return f"Nothing was compared, so nothing says whether to use this {found}."
 
 
 def few_answers(method: str, answers: int) -> str:

@@ -52,7 +52,7 @@ PROBE_SAMPLING = Sampling(max_tokens=16, stop="\n")
 
 def with_service_for_local(parameters: Parameters, sources: Sources) -> Parameters:
     """`llm_base_url=local`, the default, in an image without that LLM: the cluster's service of it, if it answers."""
-    if parameters.endpoint.llm_base_url != "local" or local.is_installed():
+    if not parameters.endpoint.is_local or local.is_installed():
         return parameters
     url = _until_it_answers(local.answering_service)
     if not url and in_container():
@@ -169,7 +169,7 @@ def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Itera
     first_with: dict[EndpointConfig, Parameters] = {}
     for each in runs:
         first_with.setdefault(each.endpoint, each)
-    endpoints = list(first_with.values()), lambda parameters: str(parameters.endpoint.llm_base_url)
+    endpoints = list(first_with.values()), lambda each: str(each.endpoint.evaluate or each.endpoint.llm_base_url)
     sections: list[tuple[str, Callable[[Any], str | None], list[Any], Callable[[Any], str]]] = [
         (
             "task data",
@@ -290,7 +290,12 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
 def _check_endpoint(
     run: Run, data: Mapping[TaskConfig, TaskData | None], trials: Trials, parameters: Parameters
 ) -> str:
-    """The trial question; what is to be said of its answer."""
-    question = trial_question(parameters, data.get(parameters.task), run.sources)
+    """The trial question; what is to be said of its answer. A program is loaded only, where no row is known yet."""
+    found = data.get(parameters.task)
+    question = trial_question(parameters, found, run.sources)
+    if parameters.task.of_program and found is None:
+        with run.trial(parameters.endpoint, question.sampling) as black_box:
+            trials[parameters.endpoint] = Trial(black_box.asked.model, 0.0)
+        return ""
     trials[parameters.endpoint], notice = ask(parameters, question, run, _patience(TRIAL_DEADLINE_SECONDS))
     return notice

@@ -24,7 +24,7 @@ from ease_lib.black_box.cache import ResponseCache, open_cache
 from ease_lib.black_box.child import child_endpoint
 from ease_lib.black_box.client import Sampling
 from ease_lib.black_box.failures import FailurePolicy
-from ease_lib.black_box.in_process import OwnFunction
+from ease_lib.black_box.in_process import OwnFunction, OwnProgram
 from ease_lib.black_box.layers import BlackBox, LLMEnvironment, connect
 from ease_lib.black_box.meter import Meter
 from ease_lib.config.sections import Asks, EndpointConfig, JudgeConfig, Parameters
@@ -126,6 +126,7 @@ class Caller:
 
     llm: OwnFunction | None = None
     metric: LoadedFunction | None = None
+    program: OwnProgram | None = None
 
 
 class _Kept:
@@ -233,6 +234,7 @@ class Run:
             sources=self.sources,
             meter=meter,
             own=self.caller.llm,
+            program=self.caller.program,
         )
         with ExitStack() as stack:
             answering = connect(endpoint, sampling, around, stack, generation=generation)

@@ -51,7 +51,8 @@ class TrialQuestion:
 def trial_question(parameters: Parameters, data: TaskData | None, sources: Sources) -> TrialQuestion:
     """
     Args:
-        data: the run's, where they are known; else the prompt is the harmless one.
+        data: the run's, where they are known; else the prompt is the harmless one. A program is given rows of the run
+            only: its harmless question is another one.
     """
     template, baseline = PromptTemplate(), None
     with suppress(EaseError):  # each is reported where it is looked at itself
@@ -59,9 +60,11 @@ def trial_question(parameters: Parameters, data: TaskData | None, sources: Sourc
         baseline = read_baseline(parameters.task.baseline, sources)
     one, two = (_made_up(number, template, baseline) for number in ("1", "2"))
     query, pool = (data.validation[0], data.pool) if data and data.validation and data.pool else (two, (one,))
+    shown = _longest(pool, query, template, parameters)
+    other = template.render(shown, data.validation[-1]) if parameters.task.of_program and data else ""
     return TrialQuestion(
-        prompt=template.render(_longest(pool, query, template, parameters), query),
-        harmless=template.render([one], two),
+        prompt=template.render(shown, query),
+        harmless=other or template.render([one], two),
         sampling=answer_sampling(pool, parameters.endpoint, template, baseline),
     )
 
@@ -83,7 +86,10 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
         except EndpointError as error:
             if not (error.of_prompt or error.may_be_of_prompt):
                 raise
-            answer, notice = _harmless(black_box, question, error, endpoint)
+            with run.trial(
+                with_patience(endpoint, patience_seconds), question.sampling
+            ) as another:  # nothing has failed
+                answer, notice = _harmless(another, question, error, endpoint)
         took = time.perf_counter() - start
     if not notice and isinstance(answer, AnswerCut):
         notice = f"the trial question: {answer}"

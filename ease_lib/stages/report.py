@@ -14,7 +14,7 @@ from ease_lib.artifacts import contracts, result_files
 from ease_lib.artifacts.tables import read_document, read_exemplars, read_table, write_document, write_text
 from ease_lib.black_box.client import PATHS, content_of
 from ease_lib.config.sections import RunConfig, TaskConfig
-from ease_lib.prompts.messages import as_text, messages_of
+from ease_lib.prompts.messages import Handed, as_text, messages_of
 from ease_lib.prompts.template import INPUT, PromptTemplate
 from ease_lib.prompts.winner import blank_prompt, exemplar_of
 from ease_lib.reporting.page import render_page
@@ -52,7 +52,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Write report, page and the folder with `result_files.RESULT_FILES`."""
+    """Write report, page and the folder with the files of `artifacts/result_files.py`."""
     best = read_document(Path(inputs.best_sequence), contracts.BEST_SEQUENCE)
     dataset = read_document(Path(inputs.summary), contracts.DATASET_SUMMARY)
     history = read_table(Path(inputs.history), contracts.HISTORY).to_pylist()
@@ -71,6 +71,8 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     blank = template.placeholder(list(map(exemplar_of, best["exemplars"])))
     prompt = blank_prompt(best)
     marks = [mark for name, mark in ((INPUT, blank.input), *blank.fields) if name in template.query_fields]
+    if isinstance(prompt, Handed):
+        marks = []
     predictions = read_table(Path(inputs.predictions), contracts.PREDICTIONS).to_pylist()
     harmful, mislabelled = (
         [
@@ -114,8 +116,11 @@ def _write_results(
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / result_files.PROMPT_TEXT, as_text(prompt))
-    _write_json(folder / result_files.MESSAGES, messages_of(prompt))
-    _write_json(folder / result_files.REQUEST, _request(prompt, best))
+    if isinstance(prompt, Handed):
+        _write_json(folder / result_files.EXEMPLARS, prompt.given[0])
+    else:
+        _write_json(folder / result_files.MESSAGES, messages_of(prompt))
+        _write_json(folder / result_files.REQUEST, _request(prompt, best))
     _write_json(folder / result_files.HARMFUL, harmful)
     _write_json(folder / result_files.MISLABELLED, mislabelled)
     shutil.copyfile(inputs.best_sequence, folder / result_files.BEST_SEQUENCE)
@@ -134,6 +139,8 @@ def _forms(prompt: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> 
 
     There is no command for an endpoint that is no URL, or that needs a query or headers, which are not for a page.
     """
+    if isinstance(prompt, Handed):
+        return {"JSON": as_json(prompt.given[0])}
     endpoint, asked = summary["llm"]["endpoint"], summary["parameters"]["endpoint"]
     request = _request(prompt, best)
     forms = {"Messages": as_json(messages_of(prompt)), "Request": as_json(request)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ease_lib.config.sections import AS_PUBLISHED, DRAWN_OUTPUTS, FILE_ORDER, KEEP_LEAKS, TaskConfig
 from ease_lib.equality import equality_key
@@ -17,7 +18,7 @@ from ease_lib.errors import ConfigError, DataError
 from ease_lib.seeding import rng
 from ease_lib.tasks import table
 from ease_lib.tasks.base import Exemplar, Readable, Row, TaskData, TaskSource, row_hashes
-from ease_lib.tasks.columns import Columns, joined_names
+from ease_lib.tasks.columns import Columns, cell_text, joined_names, trimmed
 from ease_lib.tasks.generated import linear_rule, pig_latin_variant
 from ease_lib.tasks.instruction_induction import instruction_induction, published_metric
 from ease_lib.tasks.labels import label_notices, split_notices
@@ -86,7 +87,41 @@ def build_task(
     data = replace(data, notices=(*data.notices, *split_notices(data, metric_of(metric))))
     shown = _with_drawn_outputs(data.pool, seed) if config.shown_outputs == DRAWN_OUTPUTS else data.pool
     pool = inject_noise(shown, config.noise_ratio, source.noise_rule, seed, metric_of(metric))
-    return replace(data, metric=metric, pool=pool)
+    data = replace(data, metric=metric, pool=pool)
+    return _with_own_outputs(data, config.output_column) if config.of_program and config.task == "table" else data
+
+
+def _accepted(value: Any) -> list[str]:
+    """The texts of a cell with an output, or with a list of them."""
+    return [trimmed(cell_text(each)) for each in (value if isinstance(value, list) else [value])]
+
+
+def _with_own_outputs(data: TaskData, column: str) -> TaskData:
+    """With the output of each exemplar in its column too, where it was renamed or corrupted: a program reads that.
+
+    An output of another row is there what it is in that one: a number is no text.
+    """
+    known = {
+        text: value
+        for row in (*data.pool, *data.validation, *data.test)
+        for value in [dict(row.fields).get(column)]
+        if value is not None
+        for text in _accepted(json.loads(value))[:1]
+    }
+
+    def shown(row: Exemplar) -> Exemplar:
+        fields = dict(row.fields)
+        if column not in fields or row.output in _accepted(json.loads(fields[column])):
+            return row
+        value = known.get(row.output) or json.dumps(row.output, ensure_ascii=False)
+        return replace(row, fields=tuple((fields | {column: value}).items()))
+
+    return replace(
+        data,
+        pool=tuple(map(shown, data.pool)),
+        validation=tuple(map(shown, data.validation)),
+        test=tuple(map(shown, data.test)),
+    )
 
 
 def _with_drawn_outputs(pool: Sequence[Exemplar], seed: int) -> tuple[Exemplar, ...]:
@@ -198,6 +233,7 @@ def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
         config.output_column,
         fields=fields,
         keeps_lists=config.output_lists == "set",
+        keeps_all=config.of_program,
         split=config.split_column,
         group=config.group_column,
         time=config.time_column,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -35,6 +36,7 @@ class Columns:
     Args:
         remedy: what a missing column's error advises.
         fields: columns that the row keeps beside.
+        keeps_all: it keeps every column, as JSON, for a program that is given rows.
         is_object: the output is a JSON object of its columns.
         split, group, time: columns that the splits are made by.
     """
@@ -45,6 +47,7 @@ class Columns:
     fields: tuple[str, ...] = ()
     is_object: bool = False
     keeps_lists: bool = False
+    keeps_all: bool = False
     split: str = ""
     group: str = ""
     time: str = ""
@@ -58,6 +61,7 @@ class Columns:
         fields: Sequence[str] = (),
         *,
         keeps_lists: bool = False,
+        keeps_all: bool = False,
         split: str = "",
         group: str = "",
         time: str = "",
@@ -90,6 +94,7 @@ class Columns:
             fields=tuple(fields),
             is_object=not is_template and len(outputs) > 1,
             keeps_lists=keeps_lists,
+            keeps_all=keeps_all,
             split=split.strip(),
             group=group.strip(),
             time=time.strip(),
@@ -121,7 +126,10 @@ class Columns:
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
         """Of a record with all its cells filled."""
-        fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
+        if self.keeps_all:
+            fields = tuple((str(column), json_text(_with_base64(value))) for column, value in record.items())
+        else:
+            fields = tuple((column, trimmed(cell_text(record[column]))) for column in self.fields)
         group = same_written(cell_text(record[self.group])) if self.group else ""
         outputs = tuple(dict.fromkeys(map(trimmed, self._outputs(record))))
         return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment, origin=origin)
@@ -132,10 +140,10 @@ class Columns:
 
     def _outputs(self, record: Record) -> list[str]:
         if self.is_object:
-            return [_json_text({column: record[column] for _, column in self.output if column is not None})]
+            return [json_text({column: record[column] for _, column in self.output if column is not None})]
         answers = _items(self.output, record)
         if self.keeps_lists:
-            return [_json_text(_listed(record[str(self.output[0][1])]) if answers is None else answers)]
+            return [json_text(_listed(record[str(self.output[0][1])]) if answers is None else answers)]
         return [_filled(self.output, record)] if answers is None else list(map(cell_text, answers))
 
     def is_empty(self, column: str, value: Any) -> bool:
@@ -255,15 +263,29 @@ def cell_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return _json_text(value)
+        return json_text(value)
     if isinstance(value, bytes):
         return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
     return "\n".join(map(cell_text, value)) if isinstance(value, list) else str(value)
 
 
-def _json_text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """JSON of what a table holds; what JSON has no type for is text."""
     return json.dumps(_json_value(value), ensure_ascii=False, default=cell_text)
+
+
+def _with_base64(value: Any) -> Any:
+    """The value with bytes that are no text, of a picture perhaps, as a program reads them from JSON."""
+    if isinstance(value, dict):
+        return {name: _with_base64(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_base64(item) for item in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(value).decode()
+    return value
 
 
 def _json_value(value: Any) -> Any:

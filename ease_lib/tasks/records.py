@@ -55,17 +55,20 @@ class RecordFile:
     """A file of records.
 
     Args:
-        wanted: columns that are needed; of Parquet no others are read.
+        wanted: columns that are needed; of Parquet no others are read, unless `whole` records are wanted.
         encoding: of text without a byte order mark; empty is UTF-8.
         remedy: what the error of a missing column advises.
     """
 
-    def __init__(self, file: Readable, wanted: Sequence[str], encoding: str = "", remedy: str = "") -> None:
+    def __init__(
+        self, file: Readable, wanted: Sequence[str], encoding: str = "", remedy: str = "", *, whole: bool = False
+    ) -> None:
         self.name = file.name
         self.notices: list[str] = []
         self.swallowed = 0
         self._file = file
         self._wanted = wanted
+        self._whole = whole
         self._encoding = encoding
         self._remedy = remedy
 
@@ -156,7 +159,7 @@ class RecordFile:
             raise DataError(f"{self.name}: no column {missing[0]!r}; there are {sorted(names)}: {self._remedy}")
         check_once(self.name, names, self._wanted)
         number = 0
-        for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE, columns=list(self._wanted)):
+        for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE, columns=None if self._whole else list(self._wanted)):
             for record in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 yield ("row", number, 0), record

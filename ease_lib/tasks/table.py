@@ -72,7 +72,7 @@ def table_source(
     """
     _check_split_once(files, columns)
     tables = [
-        _read(RecordFile(file, columns.all, encoding, columns.remedy), columns, limits, split).usable(max_left_out)
+        _read(_file(file, columns, encoding), columns, limits, split).usable(max_left_out)
         for split, file in files.items()
     ]
     return _source(name, tables, columns, metric)
@@ -207,6 +207,10 @@ def _where(place: Place) -> str:
     return f"{place[0]} {place[1]}"
 
 
+def _file(file: Readable, columns: Columns, encoding: str = "") -> RecordFile:
+    return RecordFile(file, columns.all, encoding, columns.remedy, whole=columns.keeps_all)
+
+
 def _read(file: RecordFile, columns: Columns, limits: Limits, split: str = ROWS) -> _Table:
     """Rows of one file within a limit; every record is looked at."""
     table = file.read(lambda records: _read_records(records, file.name, columns, limits, split))
@@ -311,7 +315,7 @@ def sampled_rows(file: Readable, columns: Columns, limit: Limit) -> Sample:
     Raises:
         DataError: as `read_rows`, and where all rows are wanted and do not fit.
     """
-    table = _read(RecordFile(file, columns.all, remedy=columns.remedy), columns, lambda split: limit)
+    table = _read(_file(file, columns), columns, lambda split: limit)
     return table.usable().samples[ROWS]
 
 
@@ -324,7 +328,7 @@ def check_head(file: Readable, columns: Columns, rows: int, encoding: str = "") 
     Raises:
         DataError: as `table_source`.
     """
-    table = RecordFile(file, columns.all, encoding, columns.remedy)
+    table = _file(file, columns, encoding)
     head = table.read(
         lambda records: _read_records(itertools.islice(records, rows), table.name, columns, _everything, ROWS)
     )

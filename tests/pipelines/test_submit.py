@@ -407,6 +407,7 @@ def test_a_table_of_the_paper_is_no_folder_of_that_name(server, tmp_path, monkey
         (["task=table", "task_uri=rows.csv"], "task_uri=rows.csv is a file of this machine, which no pod sees"),
         (["metric=own.py:score"], "metric=own.py:score is a file of this machine"),
         (["require=own.py:polite>=1"], "require=own.py:polite is a file of this machine"),
+        (["evaluate=own.py:score"], "evaluate=own.py:score is a file of this machine"),
         (["llm_base_url=python:own.py:answer"], "llm_base_url=python:own.py:answer is a file of this machine"),
         (["llm_base_url=python:tests.simulation.models:knows", "store_uri=s3://b/x"], "is a file of this machine"),
         (

@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 
 from ease_lib.config.requirement_terms import requirement_of, with_measures
-from ease_lib.config.sections import JUDGE
+from ease_lib.config.sections import EVALUATED, FUNCTION, JUDGE
 from ease_lib.errors import ConfigError
 from ease_lib.evaluation.metrics import METRICS
-from ease_lib.evaluation.own_metric import FUNCTION, file_of
+from ease_lib.evaluation.own_metric import file_of
 from ease_lib.prompts.messages import messages_of
 from ease_lib.result import Result
 
@@ -62,6 +62,10 @@ def write_export(result: Result, to: str, folder: Path) -> list[Path]:
 
 def prompt_document(result: Result) -> dict[str, Any]:
     """The prompt with the fields of its query marked, its request, its scores and its lineage."""
+    if result.best["metric"] == EVALUATED:
+        raise ConfigError(
+            "this run searched for a program, which writes its prompts itself; give that what stands in exemplars.json"
+        )
     best, settings = result.best, dict(result.best["request"])
     fields = list(result.query_fields)
     return {

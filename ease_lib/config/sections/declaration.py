@@ -17,8 +17,12 @@ METRIC_NAMES = (
 )
 JUDGE = "judge"
 """The metric that asks a second LLM."""
+ROWS, EVALUATED = "rows", "evaluate"
+"""Values of `prompt` and `metric` where `evaluate` names a program: it is given rows, and says their scores itself."""
 PYTHON = "python:"
-"""Before a function that `llm_base_url` names."""
+"""Before a function that `llm_base_url` or `evaluate` names."""
+FUNCTION = "function"
+"""In the place of an endpoint, a program or the module of a metric: one of the caller's of `ease_lib.optimize`."""
 S3_SCHEMES = ("s3", "minio")
 """Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"

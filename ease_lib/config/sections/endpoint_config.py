@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ease_lib.config.sections.declaration import Section, param
+from ease_lib.config.sections.declaration import PYTHON, Section, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,11 @@ class EndpointConfig(Section):
         form=True,
     )
     llm_model: str = param("", "Model name; empty takes the endpoint's only one.", form=True)
+    evaluate: str = param(
+        "",
+        "In place of endpoint, prompt and metric: a function of exemplars and a row that returns a score, FILE.py:NAME "
+        "or python:MODULE:NAME.",
+    )
     llm_api: str = param(
         "auto",
         "chat or completions; auto is completions for local, else chat.",
@@ -73,6 +78,16 @@ class EndpointConfig(Section):
     )
     llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6, role="cap")
     llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6, role="cap")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the small LLM that is shipped answers."""
+        return self.llm_base_url == "local" and not self.evaluate
+
+    @property
+    def program(self) -> str:
+        """The function that `evaluate` names, as `FILE.py:NAME` or `MODULE:NAME`."""
+        return self.evaluate.removeprefix(PYTHON)
 
     @property
     def extra(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ease_lib.config.requirement_terms import Requirement, requirement_of
 from ease_lib.config.sections.declaration import (
     DRAWN_OUTPUTS,
+    EVALUATED,
     FILE_ORDER,
     FIXED_DATA,
     JUDGE,
@@ -152,6 +153,11 @@ class TaskConfig(Section):
     def requirement(self) -> Requirement | None:
         """Raises `ConfigError` where `require` is not understood."""
         return requirement_of(self.require)
+
+    @property
+    def of_program(self) -> bool:
+        """Whether a program is given rows and says their scores itself, in place of an LLM that is given prompts."""
+        return self.metric == EVALUATED
 
     @property
     def is_judged(self) -> bool:

@@ -116,7 +116,7 @@ def test_a_template_is_named_by_its_content():
         ({"query": "{input"}, "expected '}'"),
         ({"query": "{input.upper}"}, "more or less than a field's name"),
         ({"query": "{}"}, "more or less than a field's name"),
-        ({"exemplars": "chat"}, "exemplars should be 'text' or 'turns', found 'chat'"),
+        ({"exemplars": "chat"}, "exemplars should be 'text', 'turns' or 'rows', found 'chat'"),
         ({"system": 3}, "system should be a valid string, found 3; .* in quotes"),
         ({True: "x"}, "field True is unknown"),
         ({"stop": [1]}, r"stop\[0\] should be a valid string"),
@@ -131,6 +131,9 @@ def test_templates_are_read_from_yaml(tmp_path):
     (tmp_path / "p.yaml").write_text('exemplars: turns\nstop: "\\n"\n', encoding="utf-8")
     assert read_template(str(tmp_path / "p.yaml"), Sources()) == PromptTemplate.of({"exemplars": "turns", "stop": "\n"})
     assert read_template("", Sources()) == PromptTemplate()
+    (tmp_path / "rows.yaml").write_text("exemplars: rows")
+    with pytest.raises(ConfigError, match="is of runs with evaluate, which write no prompts; write text or turns"):
+        read_template(str(tmp_path / "rows.yaml"), Sources())
     (tmp_path / "list.yaml").write_text("- a\n", encoding="utf-8")
     with pytest.raises(DataError, match="entries like"):
         read_template(str(tmp_path / "list.yaml"), Sources())
