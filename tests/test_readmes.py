@@ -204,18 +204,44 @@ PROGRAMS = [
 ]
 
 
+MY_PROGRAM = """
+def answer(examples, text):
+    said = [example["team"] for example in examples if example["text"].split()[0] == text.split()[0]]
+    return said[-1] if said else "help"
+
+
+async def answer_async(examples, text):
+    return answer(examples, text)
+"""
+"""What stands for the reader's own code."""
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_runs_as_it_stands(program, tmp_path, monkeypatch, capsys):
     """Against an endpoint that answers as the last exemplar did."""
+    of_dspy = "import dspy" in program
+    if of_dspy:
+        monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the internet
+        pytest.importorskip("dspy", reason="DSPy is not installed: pip install 'ease-pipelines[dspy]'")
     rows = [f"{word} {number},{team}" for number in range(200) for word, team in (("bill", "sales"), ("bug", "help"))]
     (tmp_path / "tickets.csv").write_text("\n".join(["text,team", *rows]))
+    (tmp_path / "my_program.py").write_text(MY_PROGRAM)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_program", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with faulty_endpoint(lambda prompt: "help") as server:
+    said = "[[ ## team ## ]]\nhelp\n\n[[ ## completed ## ]]" if of_dspy else "help"
+    with faulty_endpoint(lambda prompt: said) as server:
         path = tmp_path / "program.py"
         path.write_text(program.replace("https://llm.example.org/v1", server.base_url).replace("small-1", MODEL))
         runpy.run_path(str(path))
-    assert "better than random exemplars" in capsys.readouterr().out
+    shown = capsys.readouterr().out.lower()
+    assert "better than random exemplars" in shown or "expected on new rows" in shown
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_is_read_in_a_minute(program):
+    assert len([line for line in program.splitlines() if line.strip()]) <= 25
 
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
