@@ -251,7 +251,7 @@ def test_named_parameter_sets_are_valid(name):
         (str(SETS / "claims.yaml"), 24 * 11 * 3),
         (str(SETS / "claims-requests.yaml"), 24 * 9 * 3),
         (str(SETS / "claims-components.yaml"), 8 * 4 * 2),
-        (str(SETS / "claims-nu.yaml"), 6 * 8 * 2),
+        (str(SETS / "claims-nu.yaml"), 3 * 8 * 2),
         (str(SETS / "claims-budget.yaml"), 4 * 5 * 3),
         (str(SETS / "claims-pools.yaml"), 4 * 2 * 3),
         (str(SETS / "claims-k.yaml"), 4 * 3 * 3),

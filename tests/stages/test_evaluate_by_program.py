@@ -475,6 +475,7 @@ def command(tmp_path):
     ]
 
 
+@pytest.mark.rooms("ease_lib/black_box/in_process.py", "ease_lib/search/ask_tell.py", "ease_lib/running/trial.py")
 def test_a_killed_run_continues_and_evaluates_nothing_twice_but_what_was_under_way(tmp_path, command):
     slow = {**os.environ, "SECONDS_A_CALL": "0.05"}
     process = subprocess.Popen(command, cwd=tmp_path, env=slow, stdout=subprocess.DEVNULL, start_new_session=True)

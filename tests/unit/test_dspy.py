@@ -123,6 +123,7 @@ def test_the_same_call_finds_the_same_however_fast_rows_are_answered(server):
     assert demos_of(again) == demos_of(first)
 
 
+@pytest.mark.rooms("ease_lib/dspy.py", "ease_lib/trials.py", "ease_lib/search/ask_tell.py")
 def test_the_default_method_embeds_examples_and_needs_no_parameters(server):
     better = EASE(right, calls=20).compile(one_step(), trainset=TRAIN[:8], valset=ROWS)
     assert len(better.demos) <= 5
@@ -463,6 +464,7 @@ with cases.dspy.context(lm=cases.lm_of(SimpleNamespace(base_url=sys.argv[1]))):
 """
 
 
+@pytest.mark.rooms("ease_lib/dspy.py", "ease_lib/trials.py", "ease_lib/search/ask_tell.py")
 def test_a_killed_search_continues_and_asks_nothing_again_that_was_told(server, tmp_path):
     journal = tmp_path / "search.jsonl"
     whole = compiled(TwoSteps())
@@ -586,6 +588,7 @@ def run_python(code):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.rooms("ease_lib/dspy.py", "ease_lib/trials.py", "ease_lib/search/ask_tell.py")
 @pytest.mark.parametrize(
     "imports",
     ["import dspy, ease_lib.trials", "import ease_lib, dspy"],
