@@ -18,7 +18,6 @@ that is called in a loop shows several demonstrations of each example. `bootstra
 from __future__ import annotations
 
 import copy
-import fcntl
 import json
 import logging
 import sys
@@ -37,7 +36,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ease_lib.arrays import IntArray
 from ease_lib.digests import key_of
-from ease_lib.errors import ConfigError, DataError, JournalError, JournalInUse
+from ease_lib.errors import ConfigError, DataError, JournalError
+from ease_lib.search.journal import locked_file
 from ease_lib.search.optimizers.registry import least_answers
 from ease_lib.seeding import rng
 from ease_lib.trials import Best, Search, Trial, checked_parameters, text_of
@@ -788,19 +788,7 @@ def _open_pool(journal: str | Path | None, key: str) -> Iterator[_Kept]:
     if journal is None:
         yield _Kept()
         return
-    path = Path(f"{Path(journal).expanduser()}{POOL_SUFFIX}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b", buffering=0)
-    except OSError as error:
-        raise JournalError(f"{path}: cannot be opened: {error}; choose another journal") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise JournalInUse(
-                f"{path} is in use by another run; wait for it, or choose another journal", length=path.stat().st_size
-            ) from error
+    with locked_file(Path(f"{Path(journal).expanduser()}{POOL_SUFFIX}"), "journal") as (file, path):
         kept = _Kept(file, str(path))
         kept.recover(key)
         yield kept

@@ -16,7 +16,6 @@ from ease_lib.artifacts.result_files import BEST_SEQUENCE, HARMFUL, HISTORY, MIS
 from ease_lib.artifacts.store import Store, open_store
 from ease_lib.artifacts.tables import read_exemplars, table_of
 from ease_lib.black_box.client import content_of
-from ease_lib.config.sections import ROWS
 from ease_lib.digests import sha256_of
 from ease_lib.errors import DataError, EaseError
 from ease_lib.lineage.chain import Chain, Step, follow
@@ -180,7 +179,7 @@ class Result:
         Raises:
             DataError: when the query lacks a column, or the run wrote no prompts.
         """
-        if self._template.exemplars == ROWS:
+        if self._template.of_program:
             raise DataError("this run searched for a program, which writes its prompts itself; give it `exemplars`")
         columns = {INPUT: query} if isinstance(query, str) else {name: str(value) for name, value in query.items()}
         missing = [name for name in self.query_fields if name not in columns]

@@ -24,6 +24,7 @@ from ease_lib.config.methods import METHODS
 from ease_lib.config.parsing import declared_parameters, parse_parameters
 from ease_lib.config.sections import LATEST, EmbeddingConfig, HardwareConfig, OptimizerConfig, Parameters
 from ease_lib.digests import key_of, sha256_of
+from ease_lib.embedding.embedder import Embedder
 from ease_lib.errors import ConfigError, DataError
 from ease_lib.evaluation.rows import row_order
 from ease_lib.machine import resolve_device
@@ -414,12 +415,14 @@ class _Vectors:
 
     Args:
         origin: what tells them from those of others.
+        embedder: that made them; None where none did.
     """
 
     pool: FloatArray
     outputs: FloatArray
     validation: FloatArray
     origin: Any
+    embedder: Embedder | None = None
 
     @classmethod
     def of(cls, data: _Data, checked: Parameters, given: tuple[Any, Any] | None) -> _Vectors:
@@ -433,9 +436,9 @@ class _Vectors:
             return cls(pool=pool, outputs=none, validation=validation, origin=digest)
         if not METHODS[checked.optimizer.method].embeds:
             return cls(pool=none, outputs=none, validation=none_of_validation, origin=None)
-        from ease_lib.embedding.opening import embedder_identity, open_embedder
+        from ease_lib.embedding.opening import embedder_identity
 
-        embedder = open_embedder(checked.embedding, checked.hardware, notes=Notes())
+        embedder = _embedder(checked)
         labelled = any(data.outputs)
         texts = [*data.pool, *data.validation, *(data.outputs if labelled else [])]
         vectors = embedder.embed(texts)
@@ -444,7 +447,14 @@ class _Vectors:
             outputs=vectors[sum(sizes) :] if labelled else none,
             validation=vectors[sizes[0] : sum(sizes)],
             origin=[dataclasses.astuple(checked.embedding), embedder_identity(checked.embedding)],
+            embedder=embedder,
         )
+
+
+def _embedder(checked: Parameters) -> Embedder:
+    from ease_lib.embedding.opening import open_embedder  # a second, which searches that embed nothing need not spend
+
+    return open_embedder(checked.embedding, checked.hardware, notes=Notes())
 
 
 def _unit(vectors: Any, size: int, name: str) -> FloatArray:
@@ -541,9 +551,7 @@ def _problem(data: _Data, vectors: _Vectors, checked: Parameters, rows: tuple[in
 def _representation(data: _Data, vectors: _Vectors, checked: Parameters) -> Representation:
     settings = checked.optimizer
     if settings.representation == "sequence":
-        from ease_lib.embedding.opening import open_embedder
-
-        return SequenceRepresentation(open_embedder(checked.embedding, checked.hardware, notes=Notes()), data.pool)
+        return SequenceRepresentation(vectors.embedder or _embedder(checked), data.pool)
     return precomputed_representation(
         settings.representation,
         vectors.pool,

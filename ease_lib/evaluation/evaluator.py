@@ -12,7 +12,6 @@ from ease_lib import errors
 from ease_lib.black_box.client import ABOUT, CHARACTERS_PER_TOKEN, Completion, LLMClient, all_answers
 from ease_lib.black_box.failures import STOP, FailurePolicy
 from ease_lib.black_box.usage import Usage, usage_of
-from ease_lib.config.sections import ROWS
 from ease_lib.evaluation.judge import Judge, Verdict
 from ease_lib.evaluation.metrics import Metric, metric_that_fits
 from ease_lib.evaluation.requirement import LoadedRequirement
@@ -236,8 +235,7 @@ class Evaluator:
     def _gains_from_a_first(self, question: Question, prompt_of: Callable[[int], str]) -> bool:
         """Whether prompts of the sequence share a beginning that is long, and new to the endpoint."""
         sequence = (question.instruction, *(exemplar.exemplar_id for exemplar in question.exemplars))
-        of_program = isinstance(self._template, PromptTemplate) and self._template.exemplars == ROWS
-        if len(question.rows) < 2 or question.own or of_program or sequence in self._seen:
+        if len(question.rows) < 2 or question.own or self._template.of_program or sequence in self._seen:
             return False
         self._seen.add(sequence)
         prefix = PREFIX_TOKENS * CHARACTERS_PER_TOKEN

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ease_lib.black_box.client import Sampling, cancelled, estimated_tokens
 from ease_lib.black_box.usage import Usage
-from ease_lib.config.sections import ROWS, EndpointConfig
+from ease_lib.config.sections import EndpointConfig
 from ease_lib.errors import NotAsked
 from ease_lib.evaluation.evaluator import Evaluation, Evaluator, Question
 from ease_lib.evaluation.judge import Rubric, estimated_verdicts
@@ -129,7 +129,7 @@ def estimated_usage(
         rubric: of a judge that scores it.
         thinking_tokens: of each answer, beside what is expected of it.
     """
-    if isinstance(template, PromptTemplate) and template.exemplars == ROWS:
+    if template.of_program:
         return Usage(requests=len(rows))  # what a program asks is not known
     prompts = [estimated_tokens(template.render(sequence, row)) for sequence in sequences for row in rows]
     answers = [estimated_tokens(row.output) + thinking_tokens for row in rows]

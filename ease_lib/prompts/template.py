@@ -129,6 +129,11 @@ class PromptTemplate:
         return self.exemplars == "turns" or bool(self.system)
 
     @property
+    def of_program(self) -> bool:
+        """Whether a program is given rows, and no prompt is written."""
+        return self.exemplars == ROWS
+
+    @property
     def query_opening(self) -> str:
         """The text that every query begins with."""
         return self._parts["query"][0][0]
@@ -143,7 +148,7 @@ class PromptTemplate:
 
     def prompts(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Callable[[Exemplar], str]:
         """The prompts of a sequence by their query; what is the same in all of them is written once."""
-        if self.exemplars == ROWS:
+        if self.of_program:
             begun = ", ".join(row_text(row) for row in exemplars)
             return lambda query: Handed(f'{{"exemplars": [{begun}], "row": {row_text(query)}}}')
         if self.exemplars == "turns":
@@ -239,6 +244,8 @@ class MessageTemplate:
     """Which names its file, for messages of errors."""
     own_fields: ClassVar[tuple[str, ...]]
     """Those that are no columns."""
+    of_program: ClassVar[bool] = False
+    """As `PromptTemplate` has it."""
 
     @property
     def document(self) -> dict[str, Any]:

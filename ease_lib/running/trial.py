@@ -79,16 +79,15 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
         EndpointError, ConfigError: where the run's prompts would not be answered.
     """
     endpoint = parameters.endpoint
-    with run.trial(with_patience(endpoint, patience_seconds), question.sampling) as black_box:
+    patient = with_patience(endpoint, patience_seconds)
+    with run.trial(patient, question.sampling) as black_box:
         start = time.perf_counter()
         try:
             answer, notice = _asked(black_box, question.prompt), ""
         except EndpointError as error:
             if not (error.of_prompt or error.may_be_of_prompt):
                 raise
-            with run.trial(
-                with_patience(endpoint, patience_seconds), question.sampling
-            ) as another:  # nothing has failed
+            with run.trial(patient, question.sampling) as another:  # in which nothing has failed
                 answer, notice = _harmless(another, question, error, endpoint)
         took = time.perf_counter() - start
     if not notice and isinstance(answer, AnswerCut):

@@ -148,7 +148,7 @@ def open_journal_file(path: Path, key: str, chosen_by: str) -> Iterator[Journal]
     Raises:
         JournalError: when it is in use, damaged, or of another search.
     """
-    with _locked_file(path, chosen_by) as (file, _):
+    with locked_file(path, chosen_by) as (file, _):
         yield FileJournal(file, path, key, Notes(), chosen_by)
 
 
@@ -159,7 +159,7 @@ def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
         yield journal
         journal.copy_entries()
     else:
-        with _locked_file(store.folder / f"{name}{SUFFIX}") as (file, path):
+        with locked_file(store.folder / f"{name}{SUFFIX}") as (file, path):
             yield FileJournal(file, path, name, notes)
 
 
@@ -295,7 +295,15 @@ class FileJournal:
 
 
 @contextmanager
-def _locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[bytes], Path]]:
+def locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[bytes], Path]]:
+    """A file to append to, created where it is missing, that no other process has.
+
+    Args:
+        chosen_by: the parameter that names its place, for messages.
+
+    Raises:
+        JournalError: when it is in use, or cannot be opened or locked.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+b", buffering=0)

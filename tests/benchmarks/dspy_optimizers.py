@@ -25,7 +25,6 @@ import io
 import logging
 import math
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.running.task_data import load_data
 from tests.simulation import in_context_learner
+from tests.support.dspy_endpoint import fields, outputs_of
 from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 
 TASKS = {"customer_feedback": (70, 70, 90), "lr": (100, 100, 200), "lp_variant": (100, 100, 200)}
@@ -52,9 +52,6 @@ NEAR = 0.9
 """Share of the calls from which on a second run is not worth while."""
 MODEL = "in-context-learner"
 PROPOSED = "Answer the input as the examples show."
-_FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]\n(.*?)(?=\n*\[\[ ## |\n\nRespond with|\Z)", re.DOTALL)
-_OUTPUTS = re.compile(r"Your output fields are:\n(.*?)\nAll interactions", re.DOTALL)
-_NAME = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
 
 
 def main() -> int:
@@ -270,8 +267,7 @@ class LearnerHandler(OpenAIRoutesHandler):
     def answer_request(self, request: Mapping[str, Any], prompt: str) -> None:
         self.server.requests += 1
         messages = request["messages"]
-        found = _OUTPUTS.search(messages[0]["content"])
-        answers = {name: PROPOSED for name in (_NAME.findall(found[1]) if found else ())}
+        answers = dict.fromkeys(outputs_of(messages), PROPOSED)
         if "output" in answers:
             answers["output"] = in_context_learner.answer(plain_prompt(messages))
         text = "".join(f"[[ ## {name} ## ]]\n{answer}\n\n" for name, answer in answers.items())
@@ -282,11 +278,11 @@ def plain_prompt(messages: list[Mapping[str, str]]) -> str:
     """The same demonstrations and query as the learner reads them."""
     blocks, shown = [], ""
     for message in messages[1:]:
-        fields = {name: text.strip() for name, text in _FIELD.findall(message["content"])}
+        said = fields(message["content"])
         if message["role"] == "user":
-            shown = f"Input: {fields.get('input', '')}\nOutput:"
+            shown = f"Input: {said.get('input', '')}\nOutput:"
         else:
-            blocks.append(f"{shown} {fields.get('output', '')}")
+            blocks.append(f"{shown} {said.get('output', '')}")
     return "\n\n".join([*blocks, shown])
 
 

@@ -54,14 +54,19 @@ def shown(messages: Messages) -> list[dict[str, str]]:
     return [before | after for before, after in zip(turns[::2], turns[1::2], strict=True)]
 
 
+def outputs_of(messages: Messages) -> list[str]:
+    """Names of the fields that are to be answered."""
+    found = _OUTPUTS.search(messages[0]["content"])
+    return _NAME.findall(found[1]) if found else []
+
+
 def fields(content: str) -> dict[str, str]:
     return {name: text.strip() for name, text in _FIELD.findall(content) if name != "completed"}
 
 
 def answer(messages: Messages) -> str:
     """The completion, in `ChatAdapter`'s form."""
-    found = _OUTPUTS.search(messages[0]["content"])
-    outputs = _NAME.findall(found[1]) if found else []
+    outputs = outputs_of(messages)
     inputs, demos = fields(messages[-1]["content"]), shown(messages)
     question = inputs["question"]
     drawn = random.Random(f"{[sorted(demo.items()) for demo in demos]} {outputs} {sorted(inputs.items())}").random()
