@@ -283,9 +283,9 @@ class Search(Generic[Item, Row]):
 
     @property
     def answers(self) -> int:
-        """Rows of the trials in `history`, those of an earlier process too."""
+        """Rows of all trials that were told, those of an earlier process and those that `history` has not yet too."""
         with self._lock:
-            return sum(len(record.observation.rows) for record in self._asked.records)
+            return self._asked.answers
 
     def close(self) -> None:
         """Let go of the journal; what was told is kept."""

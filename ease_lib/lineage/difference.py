@@ -274,7 +274,8 @@ def run_options(chain: Chain, *, leave_out: Collection[str] = NOT_REPEATED, **mo
     checked = chain.step_of("check_prerequisites")
     source = checked.record if checked else _received(chain)
     given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
-    changed = [name for name in given if name not in source["defaults"] and name not in leave_out]
+    follows = ("metric", "prompt") if given.get("evaluate") else ()
+    changed = [name for name in given if name not in source["defaults"] and name not in (*leave_out, *follows)]
     for name, value in more.items():
         listed = [part.strip() for part in str(given.get(name, "")).split(",")]
         given[name] = ",".join(dict.fromkeys(filter(None, (*listed, value))))

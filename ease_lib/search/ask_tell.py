@@ -109,6 +109,11 @@ class AskTell:
         self._no_more = ""
 
     @property
+    def answers(self) -> int:
+        """Rows of all that is scored, whether it was told to the optimizer or not."""
+        return sum(len(record.observation.rows) for record in self._scored.values())
+
+    @property
     def ended(self) -> str:
         """Why nothing more will be evaluated: one of the reasons in `optimizers/problem.py`, or a cap as `name=value`.
 

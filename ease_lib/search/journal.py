@@ -313,10 +313,10 @@ def locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[b
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise JournalInUse(
-                f"{path} is in use by another run; wait for it, or give this run another {chosen_by}",
-                length=path.stat().st_size,
-            ) from error
+            holder = "another run; wait for it, or give this run another store_uri"
+            if chosen_by == "journal":
+                holder = "another search, perhaps one of this process; close it, or choose another journal"
+            raise JournalInUse(f"{path} is in use by {holder}", length=path.stat().st_size) from error
         except OSError as error:
             raise JournalError(
                 f"{path} cannot be locked ({error.strerror}); take a {chosen_by} on a file system with locks"

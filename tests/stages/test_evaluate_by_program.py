@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import pytest
 
 import ease_lib
 from ease_lib.black_box.in_process import OwnProgram, ProgramClient
+from ease_lib.cli import __main__ as cli
+from ease_lib.cli.forget import EXIT_LEFT
 from ease_lib.cli.prompt_exports.writing import prompt_document
 from ease_lib.config.parsing import changed_parameters, flat_parameters, parse_parameters
 from ease_lib.errors import ConfigError, DataError, EndpointError, ProgramFailed
@@ -492,3 +495,27 @@ def test_a_killed_run_continues_and_evaluates_nothing_twice_but_what_was_under_w
     assert "Winning sequence" in done.stdout
     assert "calls" in done.stdout
     assert not (set(done.stdout.split()) & {"Winning prompt", "LLM requests"})
+
+
+def test_sequences_are_published_compared_and_forgotten_like_prompts(tmp_path, command, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*more):
+        assert cli.main([*command[3:], "--max-llm-requests", "150", "--publish-uri", "prompts", *more]) == 0
+        return json.loads(Path("prompts/latest.json").read_text())["version"]
+
+    first = run()
+    assert run("--seed", "1", "--publish-if", "better", "--output-dir", "two") == first, "both are right everywhere"
+    folder = Path("prompts/versions") / first
+    shown = json.loads((folder / "exemplars.json").read_text())
+    assert [json.loads(line) for line in (folder / "prompt.txt").read_text().splitlines()] == shown
+    capsys.readouterr()
+    forgotten = ["forget", "--row", shown[0]["text"], "--in", "out", "--in", "two", "--in", "prompts", "--remove"]
+    assert cli.main(forgotten) == EXIT_LEFT, "the table itself"
+    said = capsys.readouterr().out
+    again = next(line for line in said.splitlines() if line.startswith(".venv/bin/ease run") and "--seed" not in line)
+    assert "--evaluate mine.py:evaluate" in again
+    assert not {"--metric", "--prompt"} & set(again.split()), "they follow from it"
+    assert not (folder / "exemplars.json").exists()
+    assert run(*shlex.split(again)[2:], "--output-dir", "out-again") != first
+    assert shown[0] not in json.loads(Path("out-again/exemplars.json").read_text())

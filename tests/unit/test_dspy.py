@@ -536,7 +536,7 @@ def test_more_calls_continue_a_search_where_the_method_does(server, tmp_path):
 
 def test_a_journal_is_refused_while_another_search_uses_it(server, tmp_path):
     def metric(example, prediction, trace=None):
-        with pytest.raises(errors.JournalInUse, match="is in use by another run"):
+        with pytest.raises(errors.JournalInUse, match="is in use by another search"):
             compiled(journal=tmp_path / "search.jsonl")
         return True
 

@@ -88,6 +88,7 @@ def test_history_has_a_row_for_each_trial_in_the_order_of_asking():
     first, second, third = search.ask(3)
     search.tell(third, [1, 0])
     assert search.history == [], "it comes when those before it are told"
+    assert search.answers == 2
     search.tell(first, [0.5, None])
     search.tell(second.number, [None, None])
     assert [(row["number"], row["score"], row["scores"]) for row in search.history] == [
@@ -142,11 +143,12 @@ def test_with_parallel_a_perfect_score_ends_the_search_where_it_stands_in_the_or
         search = open_search("best_of_n", evaluation_rows=2, parallel=6)
         for trial in sorted(search.ask(6), key=lambda trial: trial.number, reverse=reverse):
             search.tell(trial, [1.0, float(trial.number in (2, 4))])
-        return search.history, search.ended
+        return search.history, search.ended, search.answers
 
     assert told(reverse=True) == told(reverse=False)
-    history, ended = told(reverse=True)
+    history, ended, answers = told(reverse=True)
     assert (len(history), ended) == (3, "perfect score")
+    assert answers == 12, "those after it were asked too"
 
 
 def test_best_is_there_from_the_first_score_on():
@@ -216,7 +218,7 @@ def test_a_journal_of_another_search_is_refused(tmp_path):
 def test_a_journal_in_use_is_refused(tmp_path):
     with open_search(journal=tmp_path / "search.jsonl") as search:
         assert search.ask()
-        with pytest.raises(errors.JournalInUse, match="give this run another journal"):
+        with pytest.raises(errors.JournalInUse, match="close it, or choose another journal"):
             open_search(journal=tmp_path / "search.jsonl")
     open_search(journal=tmp_path / "search.jsonl").close()
 

@@ -166,7 +166,8 @@ class _Policy:
         choices, allowed = self._choices([before for before, *_ in steps])
         coming, coming_allowed = self._choices([(*before, action) for before, action, _ in steps])
         ends = torch.tensor([len(before) + 1 == self._k for before, *_ in steps])
-        optimizer = torch.optim.AdamW(self._network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+        weights = self._network.parameters()
+        optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
         for update in range(self._updates):
             if update % TARGET_EVERY == 0:  # the target network is this copy's values, which is all of it that is used
                 with torch.no_grad():

@@ -38,6 +38,7 @@ def test_each_step_of_an_episode_adds_one_exemplar_to_the_one_before():
         assert after[:-1] == (before if len(before) < 3 else ())
 
 
+@pytest.mark.timeout(900)  # 42 trainings, two minutes of an idle core
 @pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_the_greedy_sequence_is_better_than_random_ones_where_order_matters():
     """The later of two exemplars weighs more, so a policy that takes the best first does worse than chance.
