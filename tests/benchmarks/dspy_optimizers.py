@@ -1,4 +1,4 @@
-"""Does `EASE` find better demonstrations than DSPy's optimizers? `python -m tests.benchmarks.dspy_optimizers`
+"""Does `EASE` find better demonstrations than DSPy's optimizers? `python -m tests.benchmarks.dspy_optimizers [--run]`
 
 One program, `dspy.Predict("input -> output")`, one LM, and equal numbers of requests to it, bootstrapping counted. The
 LM is the simulated in-context learner behind an endpoint of its own; it knows what its prompt shows and nothing else,
@@ -10,38 +10,50 @@ validation rows are fewer than the others', since all of them would leave it a h
 a second time, with another number of trials, where the first did not take about what it may.
 
     .venv/bin/pip install "dspy[optuna]>=3.4,<4"
-    .venv/bin/python -m tests.benchmarks.dspy_optimizers                 # all: some hours
-    .venv/bin/python -m tests.benchmarks.dspy_optimizers --calls 500 --seeds 2 --optimizers labelled random_search ease
+    .venv/bin/python -m tests.benchmarks.dspy_optimizers --run --processes 2                  # all: some hours
+    .venv/bin/python -m tests.benchmarks.dspy_optimizers --run --calls 500 --seeds 2 --optimizers random_search ease
 
-Each cell is the mean score on rows that nobody saw, its standard error over seeds, the requests taken, and what
-the optimizer's own score of its program is above that.
+Each run is kept in `results/dspy_optimizers.csv` as it ends, and the same command goes on where it was stopped; without
+`--run` the tables are printed from there. A cell is the mean score on rows that nobody saw, with its standard error
+over seeds; then what the optimizer's own score of its program is above that, and how many points better `ease` is, over
+pairs of a task and a seed, with the 95 % interval.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import io
 import logging
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openai
 
 from ease_lib.artifacts.sources import Sources
 from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.metrics import METRICS
+from ease_lib.evaluation.statistics import mean_and_error, paired_p_value
 from ease_lib.running.task_data import load_data
+from tests.benchmarks.claims import mean_and_interval, unique
 from tests.simulation import in_context_learner
-from tests.support.dspy_endpoint import fields, outputs_of
+from tests.support.dspy_endpoint import fields as fields_of
+from tests.support.dspy_endpoint import outputs_of
 from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer, served
 
+RESULTS = Path(__file__).parent / "results" / "dspy_optimizers.csv"
 TASKS = {"customer_feedback": (70, 70, 90), "lr": (100, 100, 200), "lp_variant": (100, 100, 200)}
 """With the rows of pool, validation and test set; the first has 230 in all."""
 NOISE = 0.3
@@ -51,63 +63,141 @@ MINIBATCH = 35
 NEAR = 0.9
 """Share of the calls from which on a second run is not worth while."""
 MODEL = "in-context-learner"
+LOCAL = "local LLM"
 PROPOSED = "Answer the input as the examples show."
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", action="store_true", help="run what is not kept yet")
+    parser.add_argument("--model", choices=[MODEL, LOCAL], default=MODEL, help=f"asked (default: {MODEL})")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
-    parser.add_argument("--calls", type=int, nargs="+", default=[500, 1000, 3000])
+    parser.add_argument("--calls", type=int, nargs="+", default=[1000, 500, 3000])
     parser.add_argument("--seeds", type=int, default=5, help="draws of each task (default: 5)")
     parser.add_argument("--optimizers", nargs="+", choices=OPTIMIZERS, default=[*OPTIMIZERS])
     parser.add_argument("--processes", type=int, default=1, help="at once (default: 1)")
     parser.add_argument("--threads", type=int, default=8, help="of each optimizer (default: 8)")
     arguments = parser.parse_args()
-    print(f"| Task | Calls | {' | '.join(arguments.optimizers)} |\n|---|--:|{'--:|' * len(arguments.optimizers)}")
-    with ProcessPoolExecutor(arguments.processes) as processes:
-        for task, calls in product(arguments.tasks, arguments.calls):
-            cells = []
-            for name in arguments.optimizers:
-                made = [(name, task, calls, seed, arguments.threads) for seed in range(arguments.seeds)]
-                cells.append(_cell(list(processes.map(measured, made))))
-            print(f"| {task} | {calls} | {' | '.join(cells)} |", flush=True)
+    if arguments.run:
+        known = {each.of for each in kept()}
+        wanted = product(arguments.calls, range(arguments.seeds), arguments.tasks, arguments.optimizers)
+        left = [
+            of for calls, seed, task, name in wanted if (of := (arguments.model, task, calls, seed, name)) not in known
+        ]
+        with ProcessPoolExecutor(arguments.processes) as processes:
+            for future in as_completed([processes.submit(measured, *of, arguments.threads) for of in left]):
+                keep(future.result())
+    for line in tables(kept()):
+        print(line)
     return 0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Score on unseen rows, requests that it took, and the optimizer's own estimate of the score, if it has one."""
+    """What an optimizer found in one draw of a task.
 
+    Args:
+        score: on unseen rows; estimate: what the optimizer itself says of it, not a number where it says nothing.
+        requests: that it took.
+    """
+
+    model: str
+    task: str
+    calls: int
+    seed: int
+    optimizer: str
     score: float
     requests: int
-    estimate: float | None
+    estimate: float
+
+    @property
+    def of(self) -> tuple[str, str, int, int, str]:
+        return self.model, self.task, self.calls, self.seed, self.optimizer
 
 
-def _cell(found: list[Measured]) -> str:
-    scores = np.array([each.score for each in found])
-    error = scores.std(ddof=1) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
-    requests = np.mean([each.requests for each in found])
-    over = [each.estimate - each.score for each in found if each.estimate is not None]
-    own = f", {np.mean(over):+.3f}" if over else ""
-    return f"{scores.mean():.3f} ± {error:.3f} ({requests:.0f}{own})"
+def kept() -> list[Measured]:
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open(encoding="utf-8", newline="") as file:
+        return [
+            Measured(
+                **{name: row[name] for name in ("model", "task", "optimizer")},
+                **{name: int(row[name]) for name in ("calls", "seed", "requests")},
+                **{name: float(row[name]) for name in ("score", "estimate")},
+            )
+            for row in csv.DictReader(file)
+        ]
 
 
-def measured(made: tuple[str, str, int, int, int]) -> Measured:
-    """What one optimizer finds in one draw of a task."""
+def keep(found: Measured) -> None:
+    """Add a line, and print it."""
+    is_new = not RESULTS.exists()
+    values = [f"{value:.4g}" if isinstance(value, float) else value for value in astuple(found)]
+    with RESULTS.open("a", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        if is_new:
+            lines.writerow([field.name for field in fields(Measured)])
+        lines.writerow(values)
+    print(*values, flush=True)
+
+
+def tables(runs: Sequence[Measured]) -> Iterator[str]:
+    """One for each model and number of calls."""
+    for model, calls in sorted({(run.model, run.calls) for run in runs}):
+        there = [run for run in runs if (run.model, run.calls) == (model, calls)]
+        tasks = [task for task in TASKS if any(run.task == task for run in there)]
+        columns = [*tasks, "mean", "requests", "own estimate less score", "ease less that"]
+        yield f"\n| {model}, {calls} calls | {' | '.join(columns)} |"
+        yield f"|---|{'--:|' * len(tasks)}--:|--:|--:|---|"
+        for name in (name for name in OPTIMIZERS if any(run.optimizer == name for run in there)):
+            found = [run for run in there if run.optimizer == name]
+            by_task = [[run.score for run in found if run.task == task] for task in tasks]
+            over = [run.estimate - run.score for run in found if not math.isnan(run.estimate)]
+            cells = [
+                *map(_score, by_task),
+                f"{np.mean([np.mean(scores) for scores in by_task if scores]):.3f}",
+                f"{np.mean([run.requests for run in found]):.0f}",
+                f"{np.mean(over):+.3f}" if over else "",
+                "" if name == EASE else _ahead(there, name),
+            ]
+            yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _score(scores: Sequence[float]) -> str:
+    if not scores:
+        return ""
+    mean, error = mean_and_error(scores)
+    return f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _ahead(runs: Sequence[Measured], name: str) -> str:
+    """Points by which `ease` is better, over the draws that both have."""
+    scores = {(run.optimizer, run.task, run.seed): run.score for run in runs}
+    draws = unique((run.task, run.seed) for run in runs if run.optimizer == name)
+    both = [draw for draw in draws if (EASE, *draw) in scores]
+    if len(both) < 2:
+        return ""
+    pairs = [[scores[optimizer, *draw] for draw in both] for optimizer in (EASE, name)]
+    mean, low, high = mean_and_interval([100 * (ours - theirs) for ours, theirs in zip(*pairs, strict=True)])
+    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f}), p = {paired_p_value(*pairs):.2g}"
+
+
+def measured(model: str, task: str, calls: int, seed: int, name: str, threads: int) -> Measured:
+    """Run an optimizer, and score what it found on the test set."""
     import dspy
 
-    name, task, calls, seed, threads = made
     random.seed(seed)
     np.random.seed(seed)  # the global streams, which optuna and DSPy may draw from
     sets = _sets(task, seed)
     logging.disable(logging.CRITICAL)  # a line for each trial
-    with _learner() as server:
-        model = dspy.LM(f"openai/{MODEL}", api_base=server.base_url, api_key="none", cache=False, max_tokens=100)
-        with dspy.context(lm=model), _silence():
+    with _model(model) as server:
+        lm = dspy.LM(f"openai/{MODEL}", api_base=server.base_url, api_key="none", cache=False, max_tokens=100)
+        with dspy.context(lm=lm), _silence():
             found, estimate = OPTIMIZERS[name](Run(sets["pool"], sets["validation"], calls, seed, threads, server))
             requests = server.requests
             result = dspy.Evaluate(devset=sets["test"], metric=_metric, num_threads=threads)(found)
-    return Measured(result.score / 100, requests, estimate)
+    own = math.nan if estimate is None else estimate
+    return Measured(model, task, calls, seed, name, result.score / 100, requests, own)
 
 
 @dataclass(frozen=True)
@@ -119,7 +209,7 @@ class Run:
     calls: int
     seed: int
     threads: int
-    server: Learner
+    server: Endpoint
 
     @property
     def program(self) -> Any:
@@ -226,12 +316,13 @@ def ease(run: Run, *, bootstrap: bool | str = "auto") -> Found:
     return found, found.ease.expected
 
 
+EASE = "ease"
 OPTIMIZERS: Mapping[str, Callable[[Run], Found]] = {
     "labelled": labelled,
     "random_search": random_search,
     "mipro_demos": lambda run: mipro(run, proposes=False),
     "mipro": mipro,
-    "ease": ease,
+    EASE: ease,
     "ease_bootstrapped": lambda run: ease(run, bootstrap=True),
 }
 
@@ -255,30 +346,37 @@ def _metric(example: Any, prediction: Any, trace: Any = None) -> float:
     return METRICS["exact_match"](prediction.output or "", (example.output,))
 
 
-class Learner(OpenAIRoutesServer):
-    """Serves the learner behind `ChatAdapter`'s prompts; `requests` counts them."""
+class Endpoint(OpenAIRoutesServer):
+    """Serves a model; `requests` counts what it is asked."""
 
     requests = 0
+    counting = threading.Lock()
+    answer: Callable[[list[Mapping[str, str]]], str]
 
 
-class LearnerHandler(OpenAIRoutesHandler):
-    server: Learner
+class Handler(OpenAIRoutesHandler):
+    server: Endpoint
 
     def answer_request(self, request: Mapping[str, Any], prompt: str) -> None:
-        self.server.requests += 1
-        messages = request["messages"]
-        answers = dict.fromkeys(outputs_of(messages), PROPOSED)
-        if "output" in answers:
-            answers["output"] = in_context_learner.answer(plain_prompt(messages))
-        text = "".join(f"[[ ## {name} ## ]]\n{answer}\n\n" for name, answer in answers.items())
-        self.reply(200, self.completion(prompt, f"{text}[[ ## completed ## ]]"))
+        with self.server.counting:
+            self.server.requests += 1
+        self.reply(200, self.completion(prompt, self.server.answer(request["messages"])))
+
+
+def learnt_answer(messages: list[Mapping[str, str]]) -> str:
+    """The learner's, in `ChatAdapter`'s form."""
+    answers = dict.fromkeys(outputs_of(messages), PROPOSED)
+    if "output" in answers:
+        answers["output"] = in_context_learner.answer(plain_prompt(messages))
+    text = "".join(f"[[ ## {name} ## ]]\n{answer}\n\n" for name, answer in answers.items())
+    return f"{text}[[ ## completed ## ]]"
 
 
 def plain_prompt(messages: list[Mapping[str, str]]) -> str:
     """The same demonstrations and query as the learner reads them."""
     blocks, shown = [], ""
     for message in messages[1:]:
-        said = fields(message["content"])
+        said = fields_of(message["content"])
         if message["role"] == "user":
             shown = f"Input: {said.get('input', '')}\nOutput:"
         else:
@@ -287,11 +385,29 @@ def plain_prompt(messages: list[Mapping[str, str]]) -> str:
 
 
 @contextmanager
-def _learner() -> Iterator[Learner]:
-    server = Learner({MODEL: str})
-    server.RequestHandlerClass = LearnerHandler
-    with served(server):
-        yield server
+def _model(name: str) -> Iterator[Endpoint]:
+    server = Endpoint({MODEL: str})
+    server.RequestHandlerClass = Handler
+    if name == MODEL:
+        server.answer = learnt_answer
+        with served(server):
+            yield server
+        return
+    command = [sys.executable, "-u", "-m", "ease_lib.black_box.local_llm", "--host", "127.0.0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as local:
+        assert local.stdout
+        client = openai.OpenAI(base_url=local.stdout.readline().split()[-1], api_key="none")
+
+        def answer(messages: Any) -> str:
+            said = client.chat.completions.create(model="any", messages=messages, max_tokens=100, temperature=0)
+            return said.choices[0].message.content or ""
+
+        server.answer = answer
+        try:
+            with served(server):
+                yield server
+        finally:
+            local.terminate()
 
 
 @contextmanager
