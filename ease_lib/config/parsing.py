@@ -13,8 +13,7 @@ import yaml
 
 from ease_lib.config.rules import problems_of, problems_of_run, unread
 from ease_lib.config.sections import (
-    EVALUATED,
-    ROWS,
+    FOLLOW_FROM_EVALUATE,
     ComparisonAxes,
     Only,
     OnlyLineage,
@@ -116,8 +115,7 @@ def parse_parameters(values: Mapping[str, object]) -> Parameters:
     if problems:
         raise ConfigError(*problems)
     if parameters.endpoint.evaluate:
-        task = replace(parameters.task, metric=EVALUATED, prompt=ROWS)
-        return replace(parameters, task=task)
+        return replace(parameters, task=replace(parameters.task, **FOLLOW_FROM_EVALUATE))
     return parameters
 
 

@@ -20,6 +20,7 @@ from ease_lib.config.sections import (
     ENDPOINT_EMBEDDER,
     EVALUATED,
     FILE_ORDER,
+    FOLLOW_FROM_EVALUATE,
     FUNCTION,
     INSTRUCTION_SOURCES,
     JUDGE,
@@ -274,10 +275,9 @@ def _problems_of_program(parameters: Parameters) -> Iterator[str]:
         for section in (getattr(parameters, each.name) for each in dataclasses.fields(parameters))
         for field in dataclasses.fields(section)
     }
-    own = {"metric": EVALUATED, "prompt": ROWS}
     for name in OF_LLMS:
         value, default = given[name]
-        if value not in (default, own.get(name, default)):
+        if value not in (default, FOLLOW_FROM_EVALUATE.get(name, default)):
             yield f"{name} is not read beside evaluate, which replaces endpoint, prompt and metric; leave it out"
     task = parameters.task
     if task.task == "table" and (task.noise_ratio or task.label_remapping) and set("{,") & set(task.output_column):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ease_lib.config.parsing import declared_parameters, parameters_of
+from ease_lib.config.sections import FOLLOW_FROM_EVALUATE
 from ease_lib.errors import EaseError
 from ease_lib.lineage.chain import Chain, Step
 from ease_lib.lineage.record import Record
@@ -274,8 +275,8 @@ def run_options(chain: Chain, *, leave_out: Collection[str] = NOT_REPEATED, **mo
     checked = chain.step_of("check_prerequisites")
     source = checked.record if checked else _received(chain)
     given = {name: source["parameters"][name] for name in declared_parameters() if name in source["parameters"]}
-    follows = ("metric", "prompt") if given.get("evaluate") else ()
-    changed = [name for name in given if name not in source["defaults"] and name not in (*leave_out, *follows)]
+    left_out = {*leave_out, *(FOLLOW_FROM_EVALUATE if given.get("evaluate") else ())}
+    changed = [name for name in given if name not in source["defaults"] and name not in left_out]
     for name, value in more.items():
         listed = [part.strip() for part in str(given.get(name, "")).split(",")]
         given[name] = ",".join(dict.fromkeys(filter(None, (*listed, value))))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from scipy.stats import kendalltau, rankdata
@@ -135,17 +135,7 @@ def set_file(name: str) -> Path:
 
 
 def kept() -> list[Run]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(encoding="utf-8", newline="") as file:
-        return [
-            Run(
-                **{name: row[name] for name in ("set", "task", "endpoint", "method")},
-                **{name: int(row[name]) for name in ("repeat", "exemplars")},
-                **{name: float(row[name]) for name in ("validation", "test", "random", "expected")},
-            )
-            for row in csv.DictReader(file)
-        ]
+    return read_lines(RESULTS, Run)
 
 
 def keep(name: str, found: Sequence[Run]) -> None:
@@ -155,8 +145,21 @@ def keep(name: str, found: Sequence[Run]) -> None:
     with RESULTS.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow([field.name for field in fields(Run)])
-        for run in ordered:
-            table.writerow([f"{value:.4g}" if isinstance(value, float) else value for value in astuple(run)])
+        table.writerows(map(line_of, ordered))
+
+
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """Each line of a CSV file as an object of this dataclass; none where there is no file."""
+    if not path.exists():
+        return []
+    types = get_type_hints(kind)
+    with path.open(encoding="utf-8", newline="") as file:
+        return [kind(**{name: types[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
+
+
+def line_of(run: Any) -> list[Any]:
+    """What such a file has of it, numbers to four digits."""
+    return [f"{value:.4g}" if isinstance(value, float) else value for value in astuple(run)]
 
 
 # --- the ranking of methods -------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ from ease_lib.config.parsing import parse_parameters
 from ease_lib.evaluation.metrics import METRICS
 from ease_lib.evaluation.statistics import mean_and_error, paired_p_value
 from ease_lib.running.task_data import load_data
-from tests.benchmarks.claims import mean_and_interval, unique
+from tests.benchmarks.claims import line_of, mean_and_interval, read_lines, unique
 from tests.simulation import in_context_learner
 from tests.support.dspy_endpoint import fields as fields_of
 from tests.support.dspy_endpoint import outputs_of
@@ -116,23 +116,13 @@ class Measured:
 
 
 def kept() -> list[Measured]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(encoding="utf-8", newline="") as file:
-        return [
-            Measured(
-                **{name: row[name] for name in ("model", "task", "optimizer")},
-                **{name: int(row[name]) for name in ("calls", "seed", "requests")},
-                **{name: float(row[name]) for name in ("score", "estimate")},
-            )
-            for row in csv.DictReader(file)
-        ]
+    return read_lines(RESULTS, Measured)
 
 
 def keep(found: Measured) -> None:
     """Add a line, and print it."""
     is_new = not RESULTS.exists()
-    values = [f"{value:.4g}" if isinstance(value, float) else value for value in astuple(found)]
+    values = line_of(found)
     with RESULTS.open("a", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         if is_new:

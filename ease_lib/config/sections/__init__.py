@@ -19,6 +19,7 @@ from ease_lib.config.sections.declaration import (
     EVALUATED,
     FILE_ORDER,
     FIXED_DATA,
+    FOLLOW_FROM_EVALUATE,
     FUNCTION,
     INSTRUCTION_SOURCES,
     JUDGE,
@@ -46,12 +47,12 @@ from ease_lib.config.sections.run_config import ContinuationConfig, RunConfig
 from ease_lib.config.sections.task_config import TaskConfig
 
 __all__ = [
-    "AS_PUBLISHED", "DRAWN_OUTPUTS", "ENDPOINT_EMBEDDER", "EVALUATED", "FILE_ORDER", "FIXED_DATA", "FUNCTION",
-    "INSTRUCTION_SOURCES", "JUDGE", "KEEP_LEAKS", "LATEST", "METRIC_NAMES", "PYTHON", "ROWS", "S3_SCHEMES", "Asks",
-    "CapsConfig", "ComparisonAxes", "ComparisonConfig", "ContinuationConfig", "EmbeddingConfig", "EndpointConfig",
-    "HardwareConfig", "InstructionConfig", "JudgeConfig", "LineageConfig", "Only", "OnlyLineage", "OptimizerConfig",
-    "Parameters", "PrefilterConfig", "PublishingConfig", "Role", "RunConfig", "Section", "ShardConfig", "TaskConfig",
-    "lineage_root", "param"
+    "AS_PUBLISHED", "DRAWN_OUTPUTS", "ENDPOINT_EMBEDDER", "EVALUATED", "FILE_ORDER", "FIXED_DATA",
+    "FOLLOW_FROM_EVALUATE", "FUNCTION", "INSTRUCTION_SOURCES", "JUDGE", "KEEP_LEAKS", "LATEST", "METRIC_NAMES",
+    "PYTHON", "ROWS", "S3_SCHEMES", "Asks", "CapsConfig", "ComparisonAxes", "ComparisonConfig", "ContinuationConfig",
+    "EmbeddingConfig", "EndpointConfig", "HardwareConfig", "InstructionConfig", "JudgeConfig", "LineageConfig", "Only",
+    "OnlyLineage", "OptimizerConfig", "Parameters", "PrefilterConfig", "PublishingConfig", "Role", "RunConfig",
+    "Section", "ShardConfig", "TaskConfig", "lineage_root", "param"
 ]  # fmt: skip
 
 

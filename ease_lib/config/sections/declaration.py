@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ JUDGE = "judge"
 """The metric that asks a second LLM."""
 ROWS, EVALUATED = "rows", "evaluate"
 """Values of `prompt` and `metric` where `evaluate` names a program: it is given rows, and says their scores itself."""
+FOLLOW_FROM_EVALUATE: Mapping[str, Any] = {"metric": EVALUATED, "prompt": ROWS}
 PYTHON = "python:"
 """Before a function that `llm_base_url` or `evaluate` names."""
 FUNCTION = "function"
