@@ -7,7 +7,7 @@ np.ndarray  # noqa: B018  # DSPy puts a stand-in for numpy in sys.modules, and n
 from numpy.typing import NDArray  # noqa: E402
 
 FloatArray = NDArray[np.floating]
-"""Of whatever precision."""
+"""A float array of any precision."""
 IntArray = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

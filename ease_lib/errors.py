@@ -238,7 +238,7 @@ class ContextTooLong(EndpointError):
 
 
 class NotAsked(EndpointError):
-    """Nothing was sent, because another prompt failed for good before."""
+    """Error of a prompt that was not sent because another prompt had failed for good."""
 
 
 class AuthenticationFailed(EndpointError):
@@ -252,7 +252,7 @@ class Forbidden(AuthenticationFailed):
 
 
 class WrongAddress(EndpointError):
-    """Nothing that answers is there: it has moved to another host, or speaks another protocol."""
+    """Error of an address where nothing answers: it has moved to another host or speaks another protocol."""
 
 
 class ModelNotFound(EndpointError):

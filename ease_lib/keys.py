@@ -18,7 +18,7 @@ SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
 """What a process that does not sign has in the place of the private key."""
 
 _OF_KEYS = re.compile("auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
-"""In the name of a header: `X-Team` and `anthropic-version` hold no secret."""
+"""Words in a header's name that mark a secret; `X-Team` and `anthropic-version` contain none of them."""
 _QUOTES = "\"'`\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _secret_headers: set[tuple[str, str]] = set()
 
@@ -43,7 +43,7 @@ def endpoint_key(url: str, variable: str) -> str:
 
 
 def header_value(variable: str) -> str:
-    """Of a header whose value is in this environment variable; empty where it is not set.
+    """Return the value of a header from this environment variable; empty if it is not set.
 
     Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
 
@@ -71,7 +71,8 @@ def _problem_of_key(key: str) -> str:
 
 
 def sent_header(name: str, variable: str) -> str:
-    """As `header_value`, of a header of this name; where that is one of keys, the value is a secret from now on."""
+    """Return the header's value like `header_value`; if the header's name is that of a key, the value counts as a
+    secret from now on."""
     value = header_value(variable)
     if _OF_KEYS.search(name):
         _secret_headers.add((variable, value))

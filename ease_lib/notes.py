@@ -62,7 +62,7 @@ class Notes:
         self.new_answers += 1
 
     def paid(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """For an answer, with or without text."""
+        """Note an answer, with or without text."""
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
 

@@ -46,7 +46,7 @@ CANCEL_SECONDS = 0.2
 NOTICE = "notice: "
 """Begins a line that the caller is warned of."""
 _on_host: ContextVar[Callable[[Host], None]] = ContextVar("on_host", default=lambda host: None)
-"""Is given what `optimize_async` cancels its search by."""
+"""Receives the host by which `optimize_async` cancels its search."""
 
 
 def optimize(
@@ -170,7 +170,7 @@ def _in_loop(function: Any, loop: asyncio.AbstractEventLoop) -> Any:
 
 
 def _warn(lines: io.StringIO) -> None:
-    """Of each notice among the lines of a run."""
+    """Warn of each notice among the lines of a run."""
     for line in dict.fromkeys(lines.getvalue().splitlines()):
         if line.startswith(NOTICE):
             warnings.warn(line.removeprefix(NOTICE), Notice, stacklevel=5)  # past the `ExitStack` of `optimize`

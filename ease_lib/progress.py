@@ -18,7 +18,7 @@ SECONDS = 10.0
 
 
 def nobody(done: int, total: int) -> None:
-    """For work that nobody waits for."""
+    """Ignore progress, for work that nobody waits for."""
 
 
 class Counted:

@@ -66,7 +66,7 @@ class Result:
 
     @classmethod
     def read(cls, place: str | Path) -> Result:
-        """From the folder of a run, of a published version, or of published versions, whose latest it is.
+        """Read the result of a run, of a published version, or of the latest of several published versions.
 
         Args:
             place: a path or s3://.
@@ -120,7 +120,7 @@ class Result:
 
     @property
     def exemplars(self) -> list[dict[str, Any]]:
-        """In their order: `input`, `outputs`, `fields` of columns that the prompt names.
+        """Exemplars in their order: `input`, `outputs`, and `fields` for columns that the prompt names.
 
         Of a program (`evaluate`) they are what it is given.
         """
@@ -190,7 +190,7 @@ class Result:
         return self._template.render(list(map(exemplar_of, self.best["exemplars"])), row, self.instruction)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """HTML for notebooks."""
         low, high = self.test_interval
         return (
             f"<p><b>{escape(self.verdict)}</b><br>test score {self.test_score:.3f} ({low:.3f} to {high:.3f}), "

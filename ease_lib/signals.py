@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 SAME_STOP_SECONDS = 5.0
-"""After a SIGTERM, in which a further one is taken for the same: a process group is told more than once."""
+"""Time after a SIGTERM in which a further one counts as the same: a process group is told more than once."""
 _told = -SAME_STOP_SECONDS
 
 
@@ -70,7 +70,7 @@ def open_event_loop() -> Iterator[asyncio.Runner]:
 
 
 def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    """From another thread: cancel what waits in an event loop, as an interrupt does in the main thread's."""
+    """Cancel what waits in an event loop, as an interrupt does in the main thread; to be called from another thread."""
 
     def cancel() -> None:
         for task in asyncio.all_tasks(loop):

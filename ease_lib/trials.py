@@ -562,7 +562,7 @@ def _representation(data: _Data, vectors: _Vectors, checked: Parameters) -> Repr
 
 
 def _key(data: _Data, vectors: _Vectors, checked: Parameters, answers: int) -> str:
-    """By which the journal of this search is known; as `search/identity.py` has it, a longer one continues."""
+    """Key of this search's journal; as in `search/identity.py`, a longer search continues a shorter one."""
     settings = dataclasses.asdict(checked.optimizer)
     settings["initial_design"] = scaled_design(checked.optimizer)
     settings["k_min"] = checked.optimizer.shortest

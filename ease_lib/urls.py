@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 SCHEMES = {"http": 80, "https": 443}
-"""With their ports."""
+"""Schemes with their default ports."""
 ROUTES = "/chat/completions", "/completions", "/embeddings", "/models"
 """What a URL ends with that was copied whole, from a curl command for one."""
 VERSION_IN_PATH = re.compile(r"//.*/v\d")

@@ -35,7 +35,7 @@ def only_tmp_is_writable() -> str:
 
 
 def kfp_runs_components() -> str:
-    """As a component starts: kfp's executor with the standard library alone."""
+    """Start kfp's executor with the standard library alone, as a component does."""
     command = [sys.executable, "-c", "import kfp, kfp.dsl.executor_main; print(kfp.__version__)"]
     environment = {**os.environ, "_KFP_RUNTIME": "true"}
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()

@@ -17,7 +17,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
-    """With the options of this command; those of the others are not needed, and their modules take long to import."""
+    """Parser with the options of this command alone, since the modules of the others take long to import."""
     parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (text, prepare) in COMMANDS.items():
@@ -82,7 +82,7 @@ COMMANDS = {
     "retry": ("begin again what failed of a run", _retry),
     "schedule": ("recurring runs", _schedule),
 }
-"""By name, its line of help, and what adds its options and gives the function that does it."""
+"""Commands by name: the line of help, and a function that adds the options and returns the one that runs it."""
 
 
 def _with_messages(command: Command, arguments: argparse.Namespace) -> int:

@@ -43,10 +43,10 @@ READ_ONLY_PATHS = (
 """Parameters that may name a file or folder of this machine."""
 WRITTEN_PATHS = ("store_uri", "publish_uri", "lineage_uri")
 MOST_BYTES = 20_000
-"""Of a run's arguments as Kubeflow writes them: into one argument of a program, which may have 128 KiB, and fifteen
-times into the run's workflow, which may have 1 MiB (`tests/pipelines/test_workflow_size.py`)."""
+"""Largest size of a run's arguments as Kubeflow writes them: into one argument of a program, which may have 128 KiB,
+and fifteen times into the run's workflow, which may have 1 MiB (`tests/pipelines/test_workflow_size.py`)."""
 MOST_BYTES_WITH_SHARDS = 4_000
-"""Likewise of a pipeline with shards, each of which holds them six times more."""
+"""The same limit for a pipeline with shards, each of which holds the arguments six times more."""
 SHARD = "comp-rank-shard"
 """The component that such a pipeline has."""
 _ONLY_HERE = "is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."

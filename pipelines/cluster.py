@@ -38,7 +38,7 @@ TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"  # noqa: S105 (the name of a 
 FIRST_ANSWER_SECONDS = (5, 30)
 """Time to connect and to answer for the first request; kfp's own requests have no limit."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Of C where it is installed: a compiled pipeline takes the other one a second."""
+"""YAML loader written in C, if installed: the other one takes a second for a compiled pipeline."""
 PAGE_SIZE = 100
 SHORT_HASH = 12
 MOST_MESSAGE = 600
@@ -46,9 +46,9 @@ MOST_MESSAGE = 600
 PORT_FORWARD = "run `kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80` and give --host http://localhost:8080"
 WORKFLOW_ROUTE = "/apis/v1beta1/runs/{run}"
 DASHBOARD_LOG_ROUTE = "/k8s/pod/logs"
-"""Of the dashboard's server, not of the API server (2.17: `frontend/server/app.ts`)."""
+"""Route for logs on the dashboard's server, not on the API server (2.17: `frontend/server/app.ts`)."""
 API_LOG_ROUTE = "/apis/v1alpha1/runs/{run}/nodes/{pod}/log"
-"""Of the API server, and not let through by the dashboard's (2.17: `backend/src/apiserver/main.go`)."""
+"""Route for logs on the API server, which the dashboard does not pass on (2.17: `backend/src/apiserver/main.go`)."""
 _LOG_FAILURE = re.compile(r'\{"error_message":.*\}\s*\Z', re.DOTALL)
 """How the API server ends an answer that it has begun with status 200 before it looked for the log."""
 _NO_KUBECONFIG = "Failed to load kube config"
@@ -297,7 +297,8 @@ class Cluster:
             self._client.disable_recurring_run(recurring_run_id)
 
     def _pipeline_id(self, name: str) -> str | None:
-        """By its name; a pipeline that is a Kubernetes object shows a title, and older servers know the title alone."""
+        """Find a pipeline by its name; a pipeline that is a Kubernetes object shows a title, and older servers know
+        only the title."""
         with self._asking(f"find pipeline {name}"):
             listed = _all_pages(
                 lambda token: self._client.list_pipelines(
@@ -394,7 +395,7 @@ class _Client(kfp_client.Client):
         self._run_api.api_client.request = answered
 
     def _load_config(self, *options: Any) -> Any:
-        """As kfp does; the address it settled on is told at once, since the first request may fail."""
+        """Load the configuration like kfp, and report its address at once, since the first request may fail."""
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             config = super()._load_config(*options)
@@ -419,7 +420,7 @@ class _Client(kfp_client.Client):
         return str(answer.data.decode(errors="replace"))
 
     def set_user_namespace(self, namespace: str) -> None:
-        """For this client only."""
+        """Set the namespace for this client only."""
         self._context_setting["namespace"] = namespace
 
     def dashboard(self) -> str:

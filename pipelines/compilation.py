@@ -158,7 +158,7 @@ def check_compiled() -> int:
 
 
 def _shown(path: Path) -> str:
-    """As seen from the root of the repository."""
+    """The path relative to the root of the repository."""
     return str(path.relative_to(FOLDER.parents[1]))
 
 

@@ -79,7 +79,7 @@ def readme(component: Any) -> str:
 
 
 def _type(declared: Any) -> str:
-    """As people who know kfp call it."""
+    """Name of the type as kfp's users know it."""
     name = str(declared.type).partition("@")[0].removeprefix("system.")
     return f"list of {name}" if getattr(declared, "is_artifact_list", False) else name
 

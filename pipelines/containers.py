@@ -32,7 +32,7 @@ from ease_lib.running import run_context
 from pipelines.arguments import READ_ONLY_PATHS, WRITTEN_PATHS
 
 USER, GROUP = 10001, 0
-"""Of the images; a run by somebody else than root uses that person's own, so that the files are theirs."""
+"""User and group of the images; a run by a user other than root uses that user, so that the files belong to them."""
 PASSED_ON = (
     "EASE_LLM_API_KEY",
     "EASE_EMBEDDER_API_KEY",

@@ -9,7 +9,7 @@ from ease_lib.errors import ConfigError
 
 FIELDS = "second, minute, hour, day of month, month, day of week"
 OTHER_DIALECT = re.compile(r"[L#]|(?<![/\d])7", re.IGNORECASE)
-"""In a field of days, what cronsim reads and Kubeflow refuses: last days, numbered weekdays, Sunday as 7."""
+"""Finds what cronsim accepts and Kubeflow refuses in a field of days: last days, numbered weekdays, Sunday as 7."""
 
 
 def next_start(cron: str, after: datetime) -> datetime:

@@ -152,7 +152,8 @@ def _is_shell(process: int) -> bool:
 
 
 def _children(process: int) -> list[int]:
-    """Of all its threads; Linux only, elsewhere a stage notices by itself when nobody reads what it prints."""
+    """Children of all threads of a process; Linux only. Elsewhere a stage notices by itself when nobody reads its
+    output."""
     found: list[int] = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # it ended meanwhile

@@ -62,7 +62,7 @@ NEEDS = {
     "run_cells": Needs(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", timeout_seconds=14 * DAY),
     "report_comparison": Needs(reaches_endpoint=False),
 }
-"""By the name of the component. Each costs Kubeflow two pods and some twenty seconds, whatever it does."""
+"""Resources by component. Each component costs Kubeflow two pods and some twenty seconds, whatever it does."""
 
 USER, GROUP = 10001, 0
 KEPT_SECONDS = DAY
@@ -93,10 +93,10 @@ NETWORK_SETTINGS = {
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
 """Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
 MOST_SHARDS = 3
-"""With more of them the workflow of a run would have more than 1 MiB, and Kubeflow would see no task of it any more
-(`tests/pipelines/test_workflow_size.py`)."""
+"""Largest number of shards: with more, the workflow of a run would exceed 1 MiB and Kubeflow would lose sight of its
+tasks (`tests/pipelines/test_workflow_size.py`)."""
 MOST_WORKERS = 12
-"""Of a comparison, likewise."""
+"""Largest number of workers in a comparison, for the same reason."""
 MOST_DAYS = 3650
 IMAGE_ANNOTATION = "ease/image"
 RUN_FIELDS = {
@@ -105,7 +105,7 @@ RUN_FIELDS = {
 }
 """A label of Kubeflow's and an annotation of ours on a pod, that tell a stage its run and image."""
 ENDPOINT_LABEL = "ease/reaches-endpoint"
-"""Of pods that may reach the endpoint; the network policy selects by it."""
+"""Label of pods that may reach the endpoint; the network policy selects by it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ EXIT_FAILED = 1
 NOT_FOUND = 404
 ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
 STILL_SECONDS = 120.0
-"""Without any change, after which `--wait` says where to look."""
+"""Time without any change after which `--wait` prints where to look."""
 RETRY_PAUSES = (10.0, 30.0)
 """Seconds before Kubeflow is asked once more to begin a run again."""
 _TOO_LARGE = re.compile("larger than max|too large|Too long")
@@ -65,7 +65,7 @@ RUN = "run"
 MOST_SHOWN = 300
 """Characters of a log's last line."""
 MOST_LINES = 5
-"""Of the errors with which a log ends."""
+"""Number of lines shown of the errors with which a log ends."""
 KUBEFLOW = "kubeflow"
 SEARCH, WORKER = "optimize", "run-cells"
 LAST = ("evaluate", "report-comparison")
@@ -208,7 +208,7 @@ def _followed(
 
 
 def _begin_again(cluster: Cluster, run_id: str) -> None:
-    """By Kubeflow's retry, which may fail right after the run did, while others still write its workflow.
+    """Start Kubeflow's retry, which may fail right after the run did, while other processes still write its workflow.
 
     Raises:
         ClusterError: also where the workflow is too large for it, which no second try cures.
@@ -452,7 +452,7 @@ def _results(cluster: Cluster, run_id: str) -> list[str]:
 
 
 def _lines(log: str, prefix: str) -> list[str]:
-    """Those that begin so, without it."""
+    """Lines of the log with this prefix, without it."""
     return [line.partition(prefix)[2] for line in log.splitlines() if prefix in line]
 
 

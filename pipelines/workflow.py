@@ -87,7 +87,7 @@ class Workflow:
 
     @property
     def pods(self) -> list[Pod]:
-        """In the order of their start."""
+        """Pods in the order of their start."""
         return [_pod(node, self._document) for node in self._nodes if node.get("type") == "Pod"]
 
     def pod_of(self, task: str) -> Pod | None:
@@ -133,7 +133,8 @@ def _pod(node: Mapping[str, Any], workflow: Mapping[str, Any]) -> Pod:
 
 
 def _log_uri(node: Mapping[str, Any]) -> str:
-    """As the driver tells it in the pod's description, with the number of the try (2.17: `launcher_v2.go`)."""
+    """Address of the log as the driver writes it into the pod's description, with the number of the try (2.17:
+    `launcher_v2.go`)."""
     given = (node.get("inputs") or {}).get("parameters") or ()
     description = "".join(str(each.get("value") or "") for each in given if each.get("name") == "pod-spec-patch")
     found = _LOG_URI.search(description)
@@ -151,7 +152,8 @@ def _last(place: str) -> str:
 
 
 def _pod_name(node: Mapping[str, Any], workflow: Mapping[str, Any]) -> str:
-    """As Argo makes it (4.0.5: `GeneratePodName`) and Kubeflow finds it again (2.17: `RetrievePodName`)."""
+    """Name of the pod as Argo makes it (4.0.5: `GeneratePodName`) and Kubeflow finds it again (2.17:
+    `RetrievePodName`)."""
     of_workflow = workflow.get("metadata") or {}
     name = str(of_workflow.get("name"))
     if (of_workflow.get("annotations") or {}).get(_NAME_FORMAT) == "v1":

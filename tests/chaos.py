@@ -89,7 +89,7 @@ SAME_COLUMNS = (
     *("iteration", "phase", "exemplar_ids", "score", "incumbent_score", "validation_rows", "acquisition"),
     *("llm_requests", "cached_responses"),
 )
-"""Not the tokens: empty answers that were asked for again are paid too."""
+"""Columns that two runs share. Tokens are not among them: empty answers that were asked for again are paid too."""
 
 
 @dataclass
@@ -330,7 +330,7 @@ class _Chaos:
         return counts
 
     def _on_request(self, prompt: str) -> None:
-        """Before a request is answered: was it paid for before? Then choose its fate."""
+        """Check, before a request is answered, whether it was paid for before; then choose its fate."""
         try:
             stored = self._is_stored(prompt)
         except StoreError:
@@ -345,7 +345,7 @@ class _Chaos:
                 self._endpoint.script.faults.append(self._counted(fault, "passing_faults"))
 
     def _is_stored(self, prompt: str) -> bool:
-        """By the address that the client gives an answer."""
+        """Return whether the prompt is stored at the address that the client gives an answer."""
         sampling = Sampling(max_tokens=SHORT_ANSWER_TOKENS, stop="\n")
         asked = LLMIdentity(endpoint=self._endpoint.base_url, model=faults.MODEL, api="chat", sampling=sampling)
         return self._stored.read(object_name(asked.answer_key(prompt))) is not None

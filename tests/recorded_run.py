@@ -81,7 +81,7 @@ class RecordedRun:
         return self
 
     def remembered(self, *stages):
-        """As a call, at the price of a copy where the same was done before, in this process, from the same files.
+        """Call the stages, or copy what they did if this process has run them on the same files before.
 
         The files are those of the folder that the run's folder stands in, which is all that a run may read or change
         that is remembered: no bucket, no endpoint that counts, nothing that the test puts in the place of our code.

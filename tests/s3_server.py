@@ -77,12 +77,12 @@ class S3Server:
         self._process.wait()
 
     def end_with(self, pid: int) -> None:
-        """It is killed within a second of that process's end, however that came."""
+        """Stop the server within a second of that process's end, however it ended."""
         watch = f"while kill -0 {pid}; do sleep 0.5; done; kill -9 {self._process.pid}"
         subprocess.Popen(["sh", "-c", watch], stderr=subprocess.DEVNULL, start_new_session=True)
 
     def __getstate__(self):
-        """For other processes, whose child it is not."""
+        """State for other processes, which are not the server's parent."""
         return {**vars(self), "_process": None}
 
     def client(self):

@@ -191,7 +191,7 @@ def main():
 
 
 def ag_news(folder):
-    """Its classes 1 to 4 renamed: each has the name of the next."""
+    """AG News with its classes 1 to 4 renamed: each has the name of the next."""
     task = {"task": "table", "task_uri": "{raw}/test.csv", "input_columns": "2,3", "output_column": "1"}
     return {"test.csv": (folder / "ag_news" / "test.csv").read_bytes()}, {**task, "label_remapping": "shift"}
 

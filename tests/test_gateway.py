@@ -52,7 +52,7 @@ ANSWERS = {
         "usage": {"inputTokens": 11, "outputTokens": 2, "totalTokens": 13},
     },
 }
-"""By the end of the path, as each provider documents it."""
+"""Answers by the end of the path, as each provider documents them."""
 PROVIDERS = {"claude": "/v1/messages", "gemini": ":generateContent", "nova": "/converse"}
 
 

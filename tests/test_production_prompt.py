@@ -49,7 +49,7 @@ def test_from_a_program(endpoint, found):
 
 
 def _texts(result):
-    """Without the names of their files."""
+    """Texts of a result without the names of their files."""
     return [{name: value for name, value in entry.items() if name != "origin"} for entry in result.exemplars]
 
 

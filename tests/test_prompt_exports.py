@@ -40,7 +40,7 @@ def endpoint():
 
 @pytest.fixture(scope="module")
 def run(endpoint, tmp_path_factory):
-    """With three exemplars of four kinds, so that not all answers are right."""
+    """A run with three exemplars of four kinds, so that not all answers are right."""
     folder = tmp_path_factory.mktemp("task")
     settings = {**SETTINGS, **write_task(folder), "k": 3}
     ease_lib.optimize(None, endpoint.base_url, progress=False, output_dir=folder / "run", **settings)

@@ -29,7 +29,7 @@ OURS = ("pipelines", "components", "images", "ease_lib", "manifests", "tests")
 BELOW = sorted(path for folder in OURS for path in (ROOT / folder).rglob("README.md"))
 READMES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *BELOW]
 TESTED_ELSEWHERE = {"python -m pipelines schedule": "tests/pipelines/test_schedules.py"}
-"""By how commands begin: where they are run, against a server that is made for it."""
+"""File of the test that runs commands with this beginning, against a server made for it."""
 HERE = {"s3://prompts/feedback": "prompts"}
 """Places of the READMEs, and what stands for them here."""
 

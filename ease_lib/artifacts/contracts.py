@@ -363,7 +363,7 @@ class _ComparisonPlan(TypedDict):
 
 
 class _ComparisonCell(TypedDict):
-    """Of a cell that failed there is no more than this."""
+    """A cell that failed has no fields beyond these."""
 
     task: str
     noise_ratio: float

@@ -20,7 +20,7 @@ from ease_lib.artifacts.sources import Sources
 from ease_lib.errors import ConfigError
 
 SHOWN_CHARACTERS = 500
-"""Of what a function was given."""
+"""Number of characters shown of the value that a function was given."""
 NOT_ITS_OWN = "ease_lib", "concurrent", "asyncio"
 """Packages whose frames lead to a function."""
 

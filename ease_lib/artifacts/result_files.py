@@ -2,7 +2,7 @@
 
 PROMPT_TEXT, MESSAGES, REQUEST = "prompt.txt", "messages.json", "request.json"
 EXEMPLARS = "exemplars.json"
-"""In the place of messages and request, where a program was searched for (`evaluate`)."""
+"""Replaces messages and request in a run that searched for a program (`evaluate`)."""
 HARMFUL, MISLABELLED = "harmful_exemplars.json", "mislabelled_exemplars.json"
 BEST_SEQUENCE, HISTORY, REPORT, PAGE = "best_sequence.json", "history.parquet", "report.json", "report.html"
 PROMPT_FILES = (PROMPT_TEXT, MESSAGES, REQUEST, EXEMPLARS)

@@ -57,7 +57,7 @@ class Store(Protocol):
         ...
 
     def address(self, name: str) -> str:
-        """Of a file of it."""
+        """Address of a file in the store."""
         ...
 
     def find_names(self, folder: str = "") -> list[str]:
@@ -181,7 +181,7 @@ class FileStore:
                 return sorted(each.name for each in entries if each.is_file() and not IN_THE_MAKING.search(each.name))
 
     def walk_names(self) -> list[str]:
-        """As of any store, and what a killed writer left half made."""
+        """List the names, as every store does, and the half-written files of a killed writer."""
         with named_os_errors(self._path, "cannot be listed"):
             return sorted(str(path.relative_to(self._path)) for path in self._path.rglob("*") if path.is_file())
 
@@ -348,7 +348,7 @@ class S3Store:
         self._ask(lambda: put(name, content), name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """As of any store; a write whose answer was lost and which is tried again is recognised by its content."""
+        """Create the object, as every store does; a retry after a lost answer recognises its own content."""
         try:
             self._ask(lambda: self._put(name, content, IfNoneMatch="*"), name)
         except ObjectExists:
@@ -356,7 +356,7 @@ class S3Store:
         return True
 
     def swap(self, name: str, content: bytes, expected: bytes | None) -> bool:
-        """As of any store; a swap whose answer was lost and which is tried again is recognised by its content."""
+        """Swap the object, as every store does; a retry after a lost answer recognises its own content."""
         if expected is None:
             return self.create(name, content)
 

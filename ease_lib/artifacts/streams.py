@@ -23,7 +23,7 @@ class DataFile(Readable, Protocol):
         ...
 
     def sha256(self) -> str:
-        """Of its content: it is read to its end for this, unless somebody has done so."""
+        """Digest of the content, which is read to its end if nobody has read it yet."""
         ...
 
 

@@ -27,15 +27,15 @@ from ease_lib.black_box.client import Completion, LLMClient, Paid, paid_tokens, 
 CONTROL = "Input: 1\nOutput: 1\n\nInput: 2\nOutput:"
 """A harmless prompt."""
 LEAST_FAILURES = 3
-"""Of one prompt, of a kind that time may cure, before it is to blame."""
+"""Number of failures of one prompt that may pass with time, before the prompt is to blame."""
 MOST_REFUSALS = 3
-"""Of one prompt, of another kind."""
+"""Number of other failures of one prompt before the prompt is to blame."""
 LEAST_SECONDS = 30.0
-"""From the first failure of one prompt to the last, where it is said to be of load: by then Kubernetes sends nothing
-more to a pod that is not ready (three probes, ten seconds apart)."""
+"""Time between the first and the last failure of one prompt, from which on load is blamed: by then Kubernetes sends
+nothing more to a pod that is not ready (three probes, ten seconds apart)."""
 BY_CHANCE = 1e-6
 BY_CHANCE_REFUSED = 1e-3
-"""Likewise of another kind."""
+"""The same probability for refusals."""
 FEW_FAIL = 0.2
 """Share of others up to which a prompt that fails once more is suspected."""
 REMEMBERED = 100
@@ -49,18 +49,18 @@ class BlamingClient:
         self._client = client
         self._clock = clock
         self._failures: dict[str, list[float]] = {}
-        """When they were, of those in a row, by prompt."""
+        """Times of each prompt's failures in a row."""
         self._lasting: set[str] = set()
         """What was said of load and was about a prompt all the same."""
         self._failed_first: dict[str, bool] = {}
-        """Of the last prompts, whether the first request failed."""
+        """Whether the first request of each recent prompt failed."""
         self._answered_prompt = CONTROL
         self._answered_at = self._control_failed_at = float("-inf")
         self._control = asyncio.Lock()
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         spent: list[Paid] = []
-        """Beside the last request: on what led to no answer, and on controls."""
+        """What was paid for besides the last request: attempts without an answer, and controls."""
         while True:
             sent_at = self._clock()
             try:

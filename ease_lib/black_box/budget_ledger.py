@@ -64,12 +64,12 @@ class Budget:
 
     @property
     def request_cap(self) -> str:
-        """As `name=value`, for messages."""
+        """The request cap as `name=value`, for messages."""
         return f"max_llm_requests={self.requests}"
 
     @property
     def cost_cap(self) -> str:
-        """As `name=value`, for messages."""
+        """The cost cap as `name=value`, for messages."""
         return f"max_cost_usd={self.cost_usd:g}"
 
     def cost(self, usage: Usage) -> float:
@@ -91,7 +91,7 @@ class Budget:
         return self.cost_cap if self.cost_left(spent) < 0 else None
 
     def book(self, part: str, usage: Usage) -> None:
-        """This is what a part of this run has spent, or will have spent; it replaces what was booked before."""
+        """Record what a part of this run has spent or will have spent; replaces its earlier entry."""
         self._own[part] = usage
         if self._store:
             self._store.write(f"{part}.json", json.dumps(asdict(usage)).encode())

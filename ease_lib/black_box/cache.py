@@ -80,7 +80,7 @@ class SqliteCache:
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         self._uncommitted: list[asyncio.Future[None]] = []
-        """Whoever waits for the commit at the end of this turn of the loop."""
+        """Callers that wait for the commit at the end of this turn of the event loop."""
         self._run(self._prepare)
 
     async def get(self, key: str, notes: Notes) -> Completion | None:
@@ -111,7 +111,7 @@ class SqliteCache:
             self._database.close()
 
     def _commit(self, failure: StoreError | None = None) -> None:
-        """Of all that is written, or of nothing, after a failure."""
+        """Commit everything written in this turn; after a failure, nothing."""
         try:
             self._run(self._database.rollback if failure else self._database.commit)
         except StoreError as error:

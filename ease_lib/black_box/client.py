@@ -37,11 +37,13 @@ from ease_lib.notes import Notes
 from ease_lib.prompts.messages import as_answer, messages_of
 
 CHARACTERS_PER_TOKEN = 4
-"""Of ASCII, roughly; for estimates only."""
+"""Number of ASCII characters in a token, roughly; for estimates only."""
 BYTES_PER_TOKEN = 3
-"""Of other characters in UTF-8, likewise: a Chinese or Hindi one is a token, three Cyrillic or Arabic ones are two."""
+"""Number of UTF-8 bytes in a token of other characters, roughly: a Chinese or Hindi character is one token, and three
+Cyrillic or Arabic characters are two."""
 ABOUT = " about "
-"""In the account of an answer: what follows is the hash of the row that it is about, so that it goes with the row."""
+"""Separator in the account of an answer; the hash of the row follows, so that deleting the row deletes the account
+too."""
 REMEDIES = Remedies(
     url="llm_base_url",
     model="llm_model",
@@ -61,7 +63,7 @@ TEMPERATURE = "temperature"
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 """The second is what OpenAI's newer models call it."""
 PATHS = {"chat": "chat/completions", "completions": "completions"}
-"""Of an API, below the endpoint's URL."""
+"""Path of each API below the endpoint's URL."""
 _REFUSAL = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed)|does not support|doesn't support|"
     r"unrecogni[sz]ed|unknown|unexpected|deprecated|extra_forbidden|extra (?:inputs|fields)",
@@ -418,14 +420,15 @@ class EmptyAnswers:
         self._prompts: set[str] = set()
 
     def failure(self, prompt: str, where: str) -> errors.EmptyAnswer:
-        """Of one more such answer; the second is one of its prompt, whoever asks it."""
+        """Count one more such answer to a prompt and return its error; the second one is blamed on the prompt,
+        whichever caller asks."""
         if prompt in self._prompts:
             return errors.EmptyAgain(f"{where} answered a prompt twice without text")
         self._prompts.add(prompt)
         return errors.EmptyAnswer(f"{where} answered without text")
 
     def forget(self, prompt: str) -> None:
-        """It was answered."""
+        """Forget the empty answer to a prompt that has been answered since."""
         self._prompts.discard(prompt)
 
 

@@ -7,13 +7,14 @@ then counts far fewer tokens than were sent, or as many for prompts of unequal l
 from __future__ import annotations
 
 LEAST_PROMPTS = 5
-"""Of different lengths, before anything is said."""
+"""Number of prompts of different lengths that are counted before anything is reported."""
 FAR_FEWER = 0.25
-"""Of the tokens that are estimated: 16 characters a token, which no tokenizer makes of text."""
+"""Share of the estimated tokens below which a count is suspicious: 16 characters a token, which no tokenizer reaches on
+text."""
 FEWER = 0.7
-"""Likewise where as many are counted for prompts of unequal length: 6 characters a token, which is rare."""
+"""Share that is suspicious when prompts of unequal length have equal counts: 6 characters a token, which is rare."""
 FEWER_THAN_OTHERS = 0.8
-"""Of what is counted of other prompts of at least half the length, likewise."""
+"""Share of another prompt's count that is suspicious, if that prompt is at least half as long."""
 UNEQUAL = 50
 """Tokens by which the lengths of prompts differ that would not be counted as equal by chance."""
 
@@ -23,7 +24,7 @@ class CutPrompts:
 
     def __init__(self) -> None:
         self._counted: dict[int, int] = {}
-        """By the estimated tokens of a prompt."""
+        """Counted tokens of a prompt by its estimated tokens."""
         self._was_said = False
 
     def met(self, estimated: int, counted: int) -> str:

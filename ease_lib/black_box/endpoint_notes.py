@@ -109,7 +109,8 @@ class _Generation(TypedDict):
 
 
 class _Note(_Generation):
-    """As it is kept, the current generation first; older versions kept no others, and the oldest no digest."""
+    """A note as it is stored, the current generation first; older versions stored only that one, the oldest without a
+    digest."""
 
     left_out: list[str]
     earlier: NotRequired[list[_Generation]]

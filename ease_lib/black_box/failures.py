@@ -43,7 +43,7 @@ _STATUS_OF_WORDS = {
     r"invalid[ _](?:request|argument|parameter|value)|bad[ _]?request|failed[ _]precondition|content[ _]?filter": 400,
     r"overload|unavailable|capacity|loading": 503,
 }
-"""For errors within an answer that name no status; any other is a fault of the moment."""
+"""Status for errors inside an answer that name none; other errors count as temporary faults."""
 _TO_HTTPS = re.compile(r"plain http request was sent to https|http request to an https server|requires tls|use https")
 
 
@@ -146,7 +146,8 @@ class Refusal(Exception):
 
     @classmethod
     def of_error(cls, error: Exception) -> Refusal | None:
-        """As `openai`, `httpx` and `requests` raise it, with the response; None of any other error."""
+        """Return the refusal in an error of `openai`, `httpx` or `requests` that carries a response; None for other
+        errors."""
         response: Any = getattr(error, "response", None)
         status = getattr(response, "status_code", None)
         if not isinstance(status, int) or status < 400:
@@ -294,7 +295,7 @@ def _of_encryption(error: Exception, where: str, remedies: Remedies) -> errors.E
 _UNTRUSTED = {2, 18, 19, 20, 21}
 _OUT_OF_DATE = {9, 10}
 _OF_ANOTHER_HOST = {62, 64}
-"""Of OpenSSL's reasons (`X509_V_ERR_...`): an authority that is not known, dates, the name or address."""
+"""OpenSSL's codes (`X509_V_ERR_...`) for a certificate of another host or address."""
 _NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
 
 

@@ -52,7 +52,8 @@ from ease_lib.urls import endpoint_url, problems_of_url, without_credentials
 
 KEY_VARIABLE, JUDGE_KEY_VARIABLE = "EASE_LLM_API_KEY", "EASE_JUDGE_API_KEY"
 LOCAL = "local"
-"""Not behind a URL, as what `PYTHON` begins and `FUNCTION`: a small LLM in a process of its own."""
+"""Name of the small local LLM, which runs in its own process; not a URL, like what begins with `PYTHON`, and
+`FUNCTION`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (
     _retrying,
     _cached,
 )
-"""From the wire outwards."""
+"""The layers from the wire outwards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,12 +70,12 @@ class LLMIdentity:
 
     @property
     def endpoint_key(self) -> str:
-        """Of what is known of the endpoint."""
+        """Key of what is known about the endpoint."""
         return key_of(self.endpoint_identity)
 
     @property
     def schedule_key(self) -> str:
-        """Of its limits a minute."""
+        """Key of the endpoint's limits per minute."""
         return key_of([self.endpoint, self.model])
 
 

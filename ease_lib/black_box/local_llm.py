@@ -42,7 +42,7 @@ MOST_WORKERS = 4
 """Each takes some 300 MB."""
 LOOPBACK = "127.0.0.1"
 SERVICE = "http://ease-local-llm:8080"
-"""In a cluster, where it is deployed."""
+"""Address of the local LLM in a cluster that deploys it."""
 SERVICE_SECONDS = 3.0
 
 

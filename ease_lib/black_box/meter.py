@@ -25,7 +25,7 @@ class Meter:
         self.allow_beside(spent or Usage())
 
     def allow_beside(self, spent: Usage) -> None:
-        """From now on no more than the budget leaves once so much is spent."""
+        """Limit the meter to what the budget leaves after `spent`."""
         self._requests, self._cost_usd = self._budget.requests_left(spent), self._budget.cost_left(spent)
 
     @property
@@ -50,7 +50,7 @@ class Meter:
         self._requests -= 1
 
     def pay(self, paid: Paid, *, judged: bool) -> None:
-        """For an answer, with or without text; `judged` where it is the judge's."""
+        """Record an answer, with or without text; `judged` marks an answer of the judge."""
         if self._cost_usd < math.inf:
             self._cost_usd -= self._budget.cost(Usage.of(paid, judged=judged))
 

@@ -29,7 +29,7 @@ ROUNDING = 1e-6
 
 
 class SharedRate:
-    """When the next so many of something may be sent.
+    """Time at which the next few of something may be sent.
 
     Args:
         per_minute: of them.
@@ -62,7 +62,7 @@ class SharedRate:
             return starts
 
     def _stretch(self, length: float) -> float:
-        """When a stretch of so many seconds begins, which nobody else has."""
+        """Reserve a stretch of `length` seconds and return when it begins."""
         for tries in range(MOST_TRIES):
             found = self._store.read(self._name) if self._store else None
             taken = self._next if self._store is None else _time(found)
@@ -122,7 +122,8 @@ class PacedClient:
 def schedules(
     config: EndpointConfig, asked: LLMIdentity, store: Store | None
 ) -> tuple[SharedRate | None, SharedRate | None]:
-    """Of requests and of tokens, where they are limited; who has the same store, endpoint and model shares them."""
+    """Schedules for requests and tokens, if they are limited; processes with the same store, endpoint and model share
+    them."""
     limits = {"requests": config.llm_requests_per_minute, "tokens": config.llm_tokens_per_minute}
     requests, tokens = (
         SharedRate(limit, store, f"{FOLDER}/{asked.schedule_key}-{what}.json") if limit else None

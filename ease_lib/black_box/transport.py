@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 4.0
 """How long an idle connection is kept: many servers close theirs after 5 s, perhaps with a request on its way."""
 FOLLOWED = 301, 302, 307, 308
-"""Of what sends a request on; 303 is for another one."""
+"""Statuses whose redirect is followed; 303 leads to another resource."""
 FOR_GOOD = 301, 308
 MOST_MOVES = 5
 
@@ -60,7 +60,7 @@ class Transport:
         parts = urlsplit(self.base_url)
         self.proxy = proxy_of(parts.scheme, parts.hostname or "")
         self._moved_to: dict[str, str] = {}
-        """By path, where the endpoint sends requests on to."""
+        """Address that the endpoint redirects to, by path."""
         self._timeout_seconds = timeout_seconds
         self._session: aiohttp.ClientSession | None = None
 
@@ -81,7 +81,7 @@ class Transport:
         return await self._answer("POST", path, json.dumps(content).encode())
 
     async def get(self, path: str) -> Any:
-        """As `post`, of what the endpoint has at a path."""
+        """Get what the endpoint has at a path; errors are those of `post`."""
         return await self._answer("GET", path, None)
 
     async def _answer(self, method: str, path: str, content: bytes | None) -> Any:

@@ -63,7 +63,7 @@ class Usage:
         )
 
     def share(self, share: float) -> Usage:
-        """So much of the requests and tokens, rounded."""
+        """A share of the requests and tokens, rounded."""
         counted = ("requests", "prompt_tokens", "completion_tokens")
         names = (*counted, *(f"judge_{name}" for name in counted))
         return Usage(**{name: round(share * getattr(self, name)) for name in names}, usd=share * self.usd)

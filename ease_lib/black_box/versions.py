@@ -10,8 +10,8 @@ from ease_lib.black_box.endpoint_notes import EndpointNotes
 from ease_lib.black_box.llm_identity import LLMIdentity
 
 TURNS = 3
-"""So often the first revision must have answered again after another one, for both to answer by turns: an answer that
-was under way when the model changed may come late."""
+"""Number of times that the first revision must answer again after another one before both count as alternating: an
+answer in flight when the model changed may arrive late."""
 logger = logging.getLogger("ease")
 
 
@@ -49,7 +49,7 @@ class Versions:
         return list(self._beside.items())
 
     def generation_of(self, model: str) -> str:
-        """Of an answer that the endpoint gave now, by what the model calls itself."""
+        """Generation of an answer that the endpoint has just given, from the name that the model reports."""
         revision = model if model != self._model else self._named
         self._named = revision
         if revision and not self._revision:

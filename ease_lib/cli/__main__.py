@@ -87,7 +87,7 @@ def printable(text: str) -> str:
 
 
 def _red(text: str) -> str:
-    """On a terminal that shows colours, unless NO_COLOR asks for none (no-color.org)."""
+    """Colour the text red on a terminal that shows colours, unless NO_COLOR is set (no-color.org)."""
     shows = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return f"\x1b[31m{text}\x1b[0m" if shows else text
 

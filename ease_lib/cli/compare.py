@@ -26,7 +26,7 @@ with more methods, tasks or repeats, runs only what is not finished yet
 
 
 def add_options(compare: argparse.ArgumentParser) -> None:
-    """Those of the command itself, what varies, and the parameters of every run."""
+    """Add the options of `ease compare`, what varies, and the parameters of every run."""
     add_set(compare)
     where = "folder for results and finished cells (default: runs/comparison)"
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)

@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 
 
 def add_options(doctor: argparse.ArgumentParser) -> None:
-    """Those of `ease run`."""
+    """Add the options of `ease run`."""
     add_set(doctor)
     doctor.add_argument("--output-dir", metavar="DIR", default="runs", help="folder to write to (default: runs)")
     add_parameters(doctor, Parameters, "parameters")

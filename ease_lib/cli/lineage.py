@@ -31,9 +31,9 @@ from ease_lib.reporting.lineage_tree import difference_page, show_page, show_tex
 from ease_lib.running.bar import counting
 
 EXIT_FAULT = 3
-"""Of `verify` when something is not as it was recorded or signed."""
+"""Exit code of `verify` if something differs from what was recorded or signed."""
 EXIT_UNSIGNED = 4
-"""Of `verify --require-signature` when nothing is wrong, and a signature is missing."""
+"""Exit code of `verify --require-signature` if nothing is wrong but a signature is missing."""
 EXAMPLES = """examples:
   ease lineage show runs/demo                       the chain as a tree; --page FILE writes it as HTML
   ease lineage verify s3://prompts/feedback         recompute every digest behind the latest published prompt
@@ -46,7 +46,7 @@ EXAMPLES = """examples:
 
 
 def add_options(lineage: argparse.ArgumentParser) -> None:
-    """Its questions, with the options of each."""
+    """Add the questions of `ease lineage`, each with its options."""
     questions = lineage.add_subparsers(metavar="QUESTION", required=True)
     show = _question(questions, "show", _show, "the chain from the prompt to the raw data, as a tree or a page")
     show.add_argument("--page", metavar="FILE", help="write an HTML page instead")

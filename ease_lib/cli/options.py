@@ -76,7 +76,7 @@ def given_values(parsed: argparse.Namespace) -> dict[str, object]:
 
 
 def run_values(parsed: argparse.Namespace) -> dict[str, object]:
-    """Those of a run: what the set has for another task or method than the options name is left out."""
+    """Values of a run's parameters; entries that the named set has for another task or method are left out."""
     values = given_values(parsed)
     return without_unread(values, kept=_options(parsed)) if parsed.params else values
 

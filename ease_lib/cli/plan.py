@@ -28,7 +28,7 @@ with tasks, methods, noise ratios, endpoints or repeats it is the plan of a comp
 
 
 def add_options(plan: argparse.ArgumentParser) -> None:
-    """Those of `ease run`, and what a comparison varies."""
+    """Add the options of `ease run`, and what a comparison varies."""
     add_set(plan)
     add_parameters(plan, Parameters, "parameters")
     add_parameters(plan, ComparisonAxes, "what a comparison varies")

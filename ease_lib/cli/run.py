@@ -25,7 +25,7 @@ RIVALS = ("baseline", "random", "zero_shot")
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Those of the command itself, and the parameters of the run."""
+    """Add the options of `ease run` itself, and the parameters of the run."""
     add_set(run)
     where = "folder for results and journal (default: runs/TASK-METHOD-HASH)"
     run.add_argument("--output-dir", metavar="DIR", help=where)
@@ -70,7 +70,7 @@ def answer(parsed: argparse.Namespace) -> int:
 
 
 def _run_inline(parameters: Parameters, output_dir: Path) -> None:
-    """In this process; a terminal has a bar below the lines."""
+    """Run the stages in this process; a terminal shows a bar below the lines."""
     from ease_lib.running.bar import Bar, LinesAbove
     from ease_lib.running.inline import run_inline
 

@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 """
 SHOWN_CHARACTERS = 70
 SILENT_SECONDS = 60.0
-"""Without an answer, after which it is said that there is none."""
+"""Silence after which `ease watch` reports that no answer has come."""
 ABOVE = "\x1b[{}A\x1b[J"
 """Moves up so many lines, and clears what is below."""
 

@@ -35,7 +35,7 @@ logger = logging.getLogger("ease")
 AXES = tuple(field.name for field in dataclasses.fields(ComparisonConfig))
 ORDER_REPORT, FIGURES = "order_report", "figures"
 ANSWERS_PER_POINT = 20
-"""Of the search curve that a cell keeps."""
+"""Number of answers per point of the search curve that a cell stores."""
 _NAMED = {"tasks": "task", "methods": "method", "noise_ratios": "noise_ratio", "endpoints": "llm_base_url"}
 """The parameter that an entry of an axis sets when it is a name."""
 
@@ -58,12 +58,12 @@ class Cell:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Cell:
-        """From what `document` gave, in which KFP turns whole numbers into doubles."""
+        """Read a cell from what `document` returned; KFP turns whole numbers into doubles on the way."""
         return cls(**{**document, "repeat": int(document["repeat"]), "parameters": dict(document["parameters"])})
 
     @property
     def document(self) -> dict[str, Any]:
-        """As a pipeline carries it."""
+        """The cell as a pipeline passes it on."""
         return dataclasses.asdict(self)
 
     @property

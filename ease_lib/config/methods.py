@@ -46,4 +46,4 @@ METHODS = {
 }
 CHOOSE_ROWS = ", ".join(name for name, method in METHODS.items() if method.chooses_rows)
 FLEXIBLE = ", ".join(name for name, method in METHODS.items() if method.is_flexible)
-"""For messages."""
+"""Names of the methods with a flexible length, for messages."""

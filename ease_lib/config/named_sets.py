@@ -9,7 +9,7 @@ from ease_lib.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "sets"
 BELOW = "params"
-"""In a set, the name of another one, whose parameters it has too where it does not set them itself."""
+"""Entry of a set that names another set, whose parameters it takes over unless it sets them itself."""
 
 
 def read_parameter_set(name_or_path: str) -> dict[str, object]:

@@ -30,13 +30,13 @@ LISTED = "(`python -m pipelines params` lists them), as YAML or JSON"
 
 
 def run_form() -> list[Parameter]:
-    """Of a run: the parameters declared with `form=True`."""
+    """Form of a run: the parameters declared with `form=True`."""
     fields = [parameter for parameter in declared_parameters(Parameters).values() if parameter.form]
     return [*fields, _all_others(ADVANCED, f"All other parameters {LISTED}, e.g. {{k_min: 2}}.")]
 
 
 def comparison_form() -> list[Parameter]:
-    """Of a comparison: its axes, and what all its runs share."""
+    """Form of a comparison: its axes, and what all its runs share."""
     shared = declared_parameters(Parameters)
     seed = replace(shared["seed"], help="Seed of the first repeat; the others follow.")
     axes = declared_parameters(ComparisonAxes).values()

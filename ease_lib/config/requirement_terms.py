@@ -83,7 +83,7 @@ def with_measures(text: str, names: Mapping[str, str]) -> str:
 
 
 def _divided(text: str) -> tuple[list[str], re.Match[str] | None]:
-    """Its conditions, and the share behind them."""
+    """Split a requirement into its conditions and the share behind them."""
     share = _SHARE.search(text)
     return list(filter(str.strip, text[: share.start() if share else len(text)].split(";"))), share
 

@@ -57,7 +57,7 @@ _SECRET_NAME = re.compile(r"(?:api|access|auth)[_-]?(?:key|token)|authorization|
 
 @singledispatch
 def problems_of(section: Section) -> Iterator[str]:
-    """Of the parameters of a section with each other."""
+    """Yield the problems that the parameters of a section have with each other."""
     yield from ()
 
 
@@ -265,7 +265,7 @@ def problems_of_run(parameters: Parameters) -> Iterator[str]:
 
 
 def _problems_of_program(parameters: Parameters) -> Iterator[str]:
-    """Of what is for LLMs, beside a program that takes their place."""
+    """Yield the problems of LLM parameters that are set next to a program that replaces the LLM."""
     if not parameters.endpoint.evaluate:
         if parameters.task.of_program or parameters.task.prompt == ROWS:
             yield f"metric={EVALUATED} and prompt={ROWS} are of programs; set evaluate, or leave them out"
@@ -322,7 +322,7 @@ def _problems_of_place(name: str, uri: str) -> Iterator[str]:
 
 
 def _problems_of_extra(name: str, text: str) -> Iterator[str]:
-    """Of JSON that is merged into requests."""
+    """Yield the problems of JSON that is merged into requests."""
     try:
         extra = json.loads(text or "{}")
     except ValueError as error:

@@ -22,7 +22,7 @@ from ease_lib.progress import Counted
 from ease_lib.signals import open_event_loop
 
 MOST_TEXTS, MOST_CHARACTERS = 256, 400_000
-"""Of one request. OpenAI takes 2048 texts and 300 000 tokens."""
+"""Limits of one request. OpenAI takes 2048 texts and 300 000 tokens."""
 REQUESTS_AT_ONCE = 4
 REQUEST_SECONDS = 60.0
 DEADLINE_SECONDS = 300.0

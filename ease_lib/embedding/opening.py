@@ -44,7 +44,7 @@ def open_embedder(
 
 
 def _precision(hardware: HardwareConfig) -> str:
-    """In which the embedder computes: `auto` is bfloat16 on GPUs, and on CPUs that have instructions for it.
+    """Precision in which the embedder computes: `auto` is bfloat16 on GPUs, and on CPUs that have instructions for it.
 
     Others compute in it several times more slowly. That is not measured at start: two attempts, or two shards, on one
     machine would differ by chance.

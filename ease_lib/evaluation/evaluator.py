@@ -23,7 +23,7 @@ from ease_lib.tasks.base import Exemplar, row_hash
 logger = logging.getLogger("ease")
 
 SHOWN_CHARACTERS = 60
-"""Of a row's input that name it in the log."""
+"""Number of characters of a row's input that name the row in the log."""
 PREFIX_TOKENS = 1024
 """Where prompts of a sequence begin with so many equal tokens, one is asked before the others, so that an endpoint with
 a prefix cache computes them once; OpenAI's caches no shorter ones."""
@@ -60,7 +60,7 @@ class Evaluation:
 
     @property
     def unasked_rows(self) -> int:
-        """For which a cap left no request."""
+        """Number of rows for which a cap left no request."""
         return sum(score is None and not failure for score, failure in zip(self.scores, self.failures, strict=True))
 
 
@@ -125,7 +125,7 @@ class Evaluator:
         self._failures = failures
         self._template = template
         self.given_up = Usage()
-        """Of evaluations that did not get to their end."""
+        """Usage of evaluations that did not finish."""
         self._asked = self._refused = 0
         self._most_zeros = most_zeros
         self._seen: set[tuple[object, ...]] = set()

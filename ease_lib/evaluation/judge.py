@@ -37,7 +37,7 @@ from ease_lib.tasks.base import Exemplar
 
 ANSWER = "answer"
 VERDICT_TOKENS = 40
-"""Of a verdict with a sentence of reason, for estimates."""
+"""Number of tokens in a verdict with one sentence of reason, for estimates."""
 SHOWN_CHARACTERS = 80
 _SCORE = re.compile(r"\b(?:score|rating|grade)[\s*_]*(?:is|[:=])([^\n|(;]*)", re.IGNORECASE)
 """A score that is announced; what stands behind it is a reason: `Score: 4`, and then `it has 2 faults`."""
@@ -96,7 +96,7 @@ class Rubric(MessageTemplate):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Rubric:
-        """From what `document` gave.
+        """Read a rubric from what `document` returned.
 
         Raises:
             DataError: naming what is wrong.
@@ -153,7 +153,8 @@ class Rubric(MessageTemplate):
         return float((number - worst) / (best - worst))
 
     def _last_step(self, verdict: str) -> float | None:
-        """That of the last word of the scale; of two steps "not right" is the other one, of more it is none."""
+        """Score of the last word of the scale in the verdict; of two steps "not right" is the other one, of more steps
+        it is None."""
         steps = list(map(as_read, self.scale))
         words = "|".join(map(re.escape, sorted(steps, key=len, reverse=True)))
         found = list(re.finditer(rf"(?P<not>{_NOT})?(?<!\w)(?P<step>{words})(?!\w)", verdict))
@@ -223,7 +224,7 @@ def estimated_verdicts(rubric: Rubric, rows: Sequence[Exemplar], thinking_tokens
 
 
 def rubric_of(dataset: Mapping[str, Any]) -> Rubric | None:
-    """That which `build_dataset` read, where a judge scores."""
+    """The rubric that `build_dataset` read, if a judge scores."""
     return Rubric.of(dataset["rubric"]) if dataset["rubric"] else None
 
 

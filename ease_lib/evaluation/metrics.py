@@ -59,7 +59,8 @@ def normalise(text: str) -> str:
 
 @lru_cache(KEPT_TEXTS)
 def normalise_whole(text: str) -> str:
-    """As `normalise`, but all lines with text, each with its indentation: `- b` below `- a` is not `  - b`."""
+    """Normalise the text like `normalise`, but keep all lines with text, each with its indentation: `- b` below `- a`
+    is not `  - b`."""
     lines = [line for line in _lines(text) if line.strip()]
     kept = [line[: len(line) - len(line.lstrip())] + folded(line) for line in lines]
     return _bare("\n".join(kept).strip())
@@ -76,7 +77,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """Without surrounding quotes and trailing punctuation, unless it is nothing else."""
+    """The text without surrounding quotes and trailing punctuation, unless nothing else would be left."""
     begins, ends = _OPENING.match(text), _CLOSING.match(text)
     assert begins is not None
     assert ends is not None
@@ -209,7 +210,7 @@ def _shown(text: str) -> str:
 _UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
 """Scripts whose words are not parted by blanks."""
 _NO_BOUNDARY = unicode_regex.compile(rf"[{_UNPARTED}\p{{Hangul}}]")
-"""Those, and one that joins endings to words."""
+"""Matches unparted scripts, and Hangul, which joins endings to words."""
 
 
 def _as_word(wanted: str) -> str:
@@ -458,7 +459,7 @@ def _same_items(one: Any, other: Any) -> bool:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Of an object, by names as they are read; of anything else itself, without a name."""
+    """Fields of an object by their normalised names; any other value alone, without a name."""
     if not isinstance(value, dict):
         return {"": value}
     return {same_written(name): item for name, item in value.items()}
@@ -501,7 +502,7 @@ def _as_they_score(score: Callable[[str, str], float]) -> Metric:
 
 
 def _their_f1(given: str, wanted: str) -> float:
-    """As `token_f1`, and 0 where neither has a word, in their order of operations."""
+    """Token F1 in their order of operations; 0 if neither text has a word."""
     said, expected = given.split(), wanted.split()
     same = sum((Counter(said) & Counter(expected)).values())
     if not same:
@@ -534,7 +535,8 @@ METRICS: dict[str, Metric] = {
 
 
 def metric_that_fits(answers: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, int]:
-    """Of the metrics that read an answer out of a longer one, the one that finds most right, and how many.
+    """Return the metric that finds most right answers, among those that read an answer out of a longer text, and how
+    many it finds.
 
     Args:
         answers: with the accepted outputs of their rows.
@@ -559,13 +561,14 @@ def _words(text: str) -> list[str]:
 
 
 def _words_of(part: str) -> Iterable[str]:
-    """Of a text without blanks: itself, or the characters of a script that parts no words, and what is between them."""
+    """Words in a text without blanks: the text itself, or each character of a script that does not separate words, and
+    what is between them."""
     words = [_bare(word) for word in _WORD.findall(part)]
     return words if len(words) == 1 else (word for word in words if any(map(str.isalnum, word)))
 
 
 def _running(text: str) -> str:
-    """As `normalise`, but of all lines one."""
+    """Normalise the text like `normalise`, but join all lines into one."""
     return _bare(folded(" ".join(_lines(text))))
 
 

@@ -40,7 +40,7 @@ _SIZES = {
     **dict.fromkeys(("b", "bn", "bln", "mrd", "milliard", "billion"), 9),
     **dict.fromkeys(("t", "trillion"), 12),
 }
-"""By what power of ten a word behind a number multiplies it."""
+"""Power of ten by which a word behind a number multiplies it."""
 _WORD = (
     r"(?i:hundred|thousand|lakhs?|lacs?|millions?|mln|mio|mn|crores?|cr|billions?|milliards?|mrd|bln|bn|trillions?)\b"
 )
@@ -75,7 +75,7 @@ _PART = re.compile(
 )
 _JOINT = re.compile(_BETWEEN)
 MOST_DIGITS = 400
-"""Of a number, and the largest power of ten; beyond it nobody means one, and Python reads none of 4 300 digits."""
+"""Largest number of digits, and largest power of ten; nobody means more, and Python refuses to read 4 300 digits."""
 _GROUPS = re.compile(r"(?!0)(?:\d{1,3}(?:[,'. ]\d{3})+|\d{1,2}(?:[,' ]\d{2})+[,' ]\d{3}|\d{1,4}(?:[,']\d{4})+)")
 """Digits grouped by thousands, as in India, as in China; of one separator."""
 _SIGNS = str.maketrans("٫٬،٪⁄∕〜‒", ".',%//~-")

@@ -53,7 +53,7 @@ class LoadedRequirement:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As the data's summary holds it."""
+        """The requirement as the summary of the data holds it."""
         return {"text": self.text, "sha256": dict(self.sha256)}
 
 

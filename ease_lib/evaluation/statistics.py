@@ -45,7 +45,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 Scores = Sequence[float | None]
-"""Of rows, in [0, 1]; None of a row that has none."""
+"""Scores of rows in [0, 1]; None for a row without one."""
 
 
 def paired_p_value(scores: Scores, *others: Scores) -> float:

@@ -45,7 +45,7 @@ def shipped(uri: str) -> bytes | None:
 
 
 RECORD_FILE = "lineage.json"
-"""Of the last stage, among the results of a run on one machine."""
+"""File of the last stage's record in the results of a run on one machine."""
 ARTIFACT = "lineage"
 """The artifact of every component, a folder with the record of each of its stages, `STAGE.json`."""
 MANIFEST_CONTRACT = "published_prompt/1"
@@ -154,7 +154,7 @@ class Place:
         return next((each for each in self.addresses(uri) if _content(each) is not None), uri)
 
     def found(self, uri: str) -> bytes | None:
-        """As `read`; None too where the store cannot be asked."""
+        """Read like `read`; also None if the store cannot be reached."""
         with suppress(StoreError):
             return self.read(uri)
         return None
@@ -418,7 +418,8 @@ def _copied(copies: dict[str, bytes]) -> Iterator[Step]:
 
 
 def _records_below(store: Store, run: str) -> Iterator[Step]:
-    """Those of a lineage root, or among the artifacts of a pipeline's run; of the last stages, if they are there."""
+    """Yield the records in a lineage root or among the artifacts of a pipeline's run, those of the last stages if they
+    exist."""
     names = [name for name in store.walk_names() if is_record(joined(store.uri, name))]
     names = [name for name in names if not run or run in name.split("/")]
     names = [name for name in names if stage_of(name) in LAST_STAGES] or names

@@ -99,7 +99,7 @@ def _scores(chain: Chain) -> Record:
 
 
 def _winner(chain: Chain) -> Record:
-    """Its `best_sequence`; empty where there is none."""
+    """The chain's `best_sequence`; empty if there is none."""
     step = chain.step_of("optimize")
     try:
         return dict(json.loads(chain.output(step, "best_sequence"))) if step else {}

@@ -46,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """That what `read` gives has this digest, of which stage, and where it lies.
+    """Claim that what `read` returns has this digest, with its stage and its place.
 
     Args:
         follows: whether what is there took the place of another one rightly, as a note that later runs write.

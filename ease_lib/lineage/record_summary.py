@@ -35,7 +35,7 @@ def summary_page(record: Record) -> str:
 
 
 def changed_parameters(record: Record) -> Record:
-    """Those that are not at their default."""
+    """Parameters that differ from their default."""
     return {name: value for name, value in record["parameters"].items() if name not in record["defaults"]}
 
 

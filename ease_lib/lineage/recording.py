@@ -37,7 +37,7 @@ SIGNATURES = "signatures"
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """For which run and where this process works, as `running/run_context.py` reads it from the environment.
+    """The run and the place that this process works for, as `running/run_context.py` reads them from the environment.
 
     Args:
         image: reference with tag or digest; empty outside containers.
@@ -201,7 +201,7 @@ def _begun(work: Work, attempt: Attempt, attempt_id: str, context: RunContext) -
 
 
 def _secrets(context: RunContext) -> tuple[str, ...]:
-    """Those of the environment, and what was sent as a header since."""
+    """Secrets in the environment, and those sent as headers since."""
     return (*context.secrets, *secrets_of((), secret_headers()))
 
 
@@ -217,7 +217,7 @@ def _software(context: RunContext) -> Record:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Of the packages that decide results; reading them takes longer than many a stage."""
+    """Versions of the packages that decide results; reading them takes longer than many a stage."""
     versions = {}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):

@@ -17,11 +17,12 @@ from typing import Any
 HIDDEN = "(redacted)"
 SHORTEST_SECRET = 8
 LONG_SECRET = 20
-"""From here on a value is a secret whatever it is made of, for passwords of words; `lm-studio` is none."""
+"""Length from which on any value is a secret, for passwords made of words; `lm-studio` is too short."""
 LONGEST_WORD, FEWEST_KINDS = 16, 11
 """A key of known shape has this many letters and digits in a row, of as many kinds; a timestamp has ten at most."""
 LEAST_TURNS = 0.2
-"""Of a key that is cut by - and _: share of neighbours that change case or go from digit to letter; random: 0.5."""
+"""Least share of neighbours that change case or switch between letter and digit in a key separated by - and _; random
+text has 0.5."""
 SECRET_NAMES = re.compile(r"(^|_)(API)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|COOKIES?)(_|$)", re.IGNORECASE)
 ADDRESS_NAMES = re.compile(r"_(FILE|PATH|DIR|FOLDER|NAME)$", re.IGNORECASE)
 """Variables that say where a secret lies, such as AWS_WEB_IDENTITY_TOKEN_FILE."""

@@ -27,8 +27,8 @@ from ease_lib.lineage.record import Record, decode
 
 RUN, COMPARISON = "run", "comparison"
 DONE, FAILED, CONTINUED, UNFINISHED, DAMAGED = "done", "failed", "continued", "unfinished", "damaged"
-"""Of a run: its last stage ended; a stage failed; a later run took up the work that it did not end; it is running, or
-was killed. A table or a report that cannot be read is damaged."""
+"""States of a run: its last stage ended; a stage failed; a later run took over its work; it is running or was killed;
+its table or report cannot be read."""
 LAST_STAGE, REPORT_STAGE = "publish", "report"
 FIRST_OF_COMPARISON, LAST_OF_COMPARISON = "plan_comparison", "report_comparison"
 NUMBERS, RESULTS, TABLE = "numbers", "results", "comparison.parquet"
@@ -173,7 +173,7 @@ def _of_comparison(entry: RunEntry, planned: Record, reported: Record | None) ->
 
 
 def _results(store: Store, names: Sequence[str]) -> Iterator[RunEntry]:
-    """Of folders of results."""
+    """Yield an entry for each folder of results."""
     there = set(names)
     for name in names:
         folder, _, file = name.rpartition("/")
@@ -236,7 +236,7 @@ def _read(uri: str) -> bytes | None:
 
 
 def _is_there(uri: str) -> bool:
-    """Without reading it."""
+    """Return whether the URI exists, without reading it."""
     with suppress(EaseError, OSError):
         store, name = open_file(uri)
         return name in store.find_names()

@@ -14,14 +14,14 @@ Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\
 
 
 class FileShape(TypedDict):
-    """By its digest."""
+    """Shape of a file named by its digest."""
 
     sha256: str
     bytes: int
 
 
 class SourceFileShape(FileShape):
-    """That a stage read."""
+    """Shape of a source file that a stage read."""
 
     uri: str
 
@@ -93,7 +93,7 @@ class FindingsShape(TypedDict):
 
 
 class RecordShape(TypedDict):
-    """Of the attempt at a stage."""
+    """Shape of the record of an attempt at a stage."""
 
     stage: str
     state: str
@@ -130,7 +130,7 @@ class PreviousShape(TypedDict):
 
 
 class ManifestShape(TypedDict):
-    """Of a published version: version.json."""
+    """Shape of version.json, the manifest of a published version."""
 
     version: str
     run: RunOfVersionShape
@@ -143,7 +143,7 @@ class ManifestShape(TypedDict):
 
 
 class LatestShape(TypedDict):
-    """Of latest.json: the version that it names."""
+    """Shape of latest.json, which names a version."""
 
     version: str
     sha256: str

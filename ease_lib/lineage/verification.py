@@ -107,7 +107,7 @@ def claims_of(step: Step, chain: Chain) -> Iterator[Claim]:
 
 
 def _record_digests(step: Step) -> dict[str, str]:
-    """Of the record, its mark and its copies, by URI."""
+    """Digests of the record, its mark and its copies, by URI."""
     attempt = step.record["attempt"]
     digests = {}
     if attempt["record"]:
@@ -159,7 +159,7 @@ def _unexplained(chain: Chain) -> Iterator[Fault]:
 
 
 def _result_claims(chain: Chain, folder: str) -> Iterator[Claim]:
-    """That the results which `ease run` left in its output folder are those that the report stage wrote."""
+    """Yield the claim that the results in the output folder of `ease run` are those that the report stage wrote."""
     report = chain.step_of("report")
     store = open_store(folder)
     if report is None or store.read("lineage.json") is None:

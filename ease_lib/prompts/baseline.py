@@ -42,7 +42,7 @@ class Baseline(MessageTemplate):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Baseline:
-        """From what `document` gave.
+        """Read a baseline from what `document` returned.
 
         Raises:
             DataError: naming the message.
@@ -69,12 +69,12 @@ class Baseline(MessageTemplate):
         return Chat.of(messages) if self.is_chat else messages[0][1]
 
     def prompts(self, exemplars: Sequence[Exemplar], instruction: str = "") -> Callable[[Exemplar], str]:
-        """As a template's, by their query."""
+        """Prompts by their query, as a template makes them."""
         return lambda query: self.render(exemplars, query, instruction)
 
 
 def baseline_of(dataset: Mapping[str, Any]) -> Baseline | None:
-    """That which `build_dataset` read, if there was one."""
+    """The baseline that `build_dataset` read, if there was one."""
     return Baseline.of(dataset["baseline"]) if dataset["baseline"] else None
 
 

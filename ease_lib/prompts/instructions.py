@@ -19,7 +19,7 @@ from ease_lib.errors import DataError
 OPENING = "I gave a friend an instruction. Based on the instruction they produced the following input-output pairs:"
 CLOSING = "The instruction was to"
 PROPOSAL_TOKENS = 128
-"""Of the longest proposal."""
+"""Largest number of tokens in a proposal."""
 PROPOSAL_TEMPERATURE = 0.2
 SHOWN_EXEMPLARS = 10
 """Random ones, in each prompt that asks for a proposal; all of a smaller pool."""

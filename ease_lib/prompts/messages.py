@@ -38,7 +38,8 @@ def messages_of(prompt: str) -> list[dict[str, str]]:
 
 
 def as_text(prompt: str) -> str:
-    """For people: the text, or each message below its role; of what a program is given the exemplars, a line each."""
+    """Show a prompt to people: its text, or each message below its role; for a program, its exemplars, one line
+    each."""
     if isinstance(prompt, Handed):
         return "\n".join(json.dumps(exemplar, ensure_ascii=False) for exemplar in prompt.given[0])
     if not isinstance(prompt, Chat):

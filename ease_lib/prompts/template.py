@@ -62,7 +62,7 @@ class PromptTemplate:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PromptTemplate:
-        """From what a YAML file or an artifact holds.
+        """Read a template from a YAML file or an artifact.
 
         Raises:
             ConfigError: naming the entry.
@@ -243,9 +243,9 @@ class MessageTemplate:
     parameter: ClassVar[str]
     """Which names its file, for messages of errors."""
     own_fields: ClassVar[tuple[str, ...]]
-    """Those that are no columns."""
+    """Names of the fields that are not columns."""
     of_program: ClassVar[bool] = False
-    """As `PromptTemplate` has it."""
+    """Whether the prompt is one of a program, as in `PromptTemplate`."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -306,7 +306,7 @@ def exemplar_text(exemplar: Exemplar) -> str:
 
 
 def instruction_text(instruction: str) -> str:
-    """Likewise of an instruction before exemplars."""
+    """Text of an instruction before exemplars."""
     return f"Instruction: {instruction}\n\n" if instruction else ""
 
 

@@ -25,9 +25,9 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 LINE = 14
 """Height of a line of text below an axis."""
 MOST_SHADES = 5
-"""Of intervals behind lines: more hide each other."""
+"""Largest number of shaded intervals behind lines: more would hide each other."""
 MOST_NUMBERS, NUMBER_WIDTH = 10, 34
-"""Of an axis, and what one of them takes."""
+"""Largest number of numbers on an axis, and the width of each."""
 COST_WIDTH = 52
 """What a sum in USD takes."""
 Rows = Sequence[Mapping[str, Any]]
@@ -69,7 +69,7 @@ def search_curve(history: Rows, random_mean: float | None) -> str:
 
 
 def usd(cost: float) -> str:
-    """As `0.0042` and `12.30`."""
+    """Format a cost as `0.0042` or `12.30`."""
     return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"
 
 

@@ -30,11 +30,11 @@ from ease_lib.reporting.summary import estimate_held
 from ease_lib.tasks.base import row_hash
 
 SCORES = {"test_score": TEST, "validation_score": VALIDATION}
-"""By the split whose published scores stand beside them."""
+"""Scores by the split whose published scores stand next to them."""
 RANDOM_SEARCH = "best_of_n"
 POWER = 0.8
 MOST_CHARACTERS = 2_000_000
-"""Of the prompts that a page shows."""
+"""Largest number of characters in the prompts that a page shows."""
 UNEQUAL = 0.25
 """Share by which requests of two methods differ that is worth saying."""
 
@@ -51,7 +51,7 @@ class MethodRow:
     cells: dict[str, list[Mapping[str, Any]]]
 
     def scores(self, method: str, score: str) -> dict[int, float]:
-        """By repeat."""
+        """Scores of a method by repeat."""
         return {cell["repeat"]: cell[score] for cell in self.cells.get(method, ())}
 
     def best(self, score: str) -> list[str]:
@@ -108,7 +108,7 @@ def paired(one: Mapping[Any, float], other: Mapping[Any, float]) -> tuple[list[f
 
 
 def rows_of(cells: Cells) -> list[MethodRow]:
-    """In the order in which the cells name them first."""
+    """Rows of the table in the order in which the cells first name them."""
     grouped: dict[tuple[str, float, str], dict[str, list[Mapping[str, Any]]]] = {}
     for cell in sorted(cells, key=lambda cell: int(cell["repeat"])):
         key = cell["task"], cell["noise_ratio"], cell["endpoint"]
@@ -332,7 +332,7 @@ def mean_curves(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[str, 
 
 
 def finished_of(cells: Cells) -> Cells:
-    """Those that have results: they did not fail."""
+    """Cells that have results, so did not fail."""
     return [cell for cell in cells if not cell["failure"]]
 
 

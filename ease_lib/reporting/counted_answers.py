@@ -44,7 +44,8 @@ class Labels:
 
 
 def labels_of(answers: Predictions, metric: str) -> Labels | None:
-    """Of a task with few labels; of any other None, and of one whose outputs are JSON, which is read field by field.
+    """Labels of a task that has few of them; None for other tasks and for outputs in JSON, which are read field by
+    field.
 
     An answer is read by the metric's rule: one that scored 1 gave the label that is expected, any other one the label
     that it would be right for.

@@ -29,7 +29,7 @@ PAPER, ARXIV = "paper_figures.csv", "arXiv 2405.16122"
 SMALLEST = 0.05
 """Differences that are never marked: a row of the 20 on which the paper's main figures are."""
 ROUNDING = 0.001
-"""By which a published difference can be off: scores and errors have three digits."""
+"""Largest error of a published difference: scores and errors have three digits."""
 ERRORS = 2.0
 """A difference is marked where it is larger than so many of its standard errors."""
 
@@ -81,7 +81,7 @@ class Figures:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Figures:
-        """From what `document` gave."""
+        """Read figures from what `document` returned."""
         rows = document["scores"]
         return cls(
             origin=document["origin"],
@@ -93,7 +93,7 @@ class Figures:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As a plan carries it."""
+        """The figures as a plan carries them."""
         return {"origin": self.origin, "scores": [[*key, each.score, each.error] for key, each in self.scores.items()]}
 
     def find(self, task: str, noise_ratio: float, method: str, split: str) -> Figure | None:

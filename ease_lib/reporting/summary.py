@@ -14,7 +14,8 @@ LEAST_SHARE = 0.01
 MANY_CUT = 0.01
 """Share of the answers above which those that are cut may cost score."""
 ENOUGH_ANSWERS = 800
-"""From which on the default method was better than Best-of-N in every kind of world (tests/benchmarks/README.md)."""
+"""Number of answers from which on the default method beat Best-of-N in every kind of world
+(tests/benchmarks/README.md)."""
 BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "not compared"
 
 
@@ -85,7 +86,7 @@ OF_PROGRAM = Words("sequence", "calls", "The exemplars, in order")
 
 
 def words_of(metric: str) -> Words:
-    """Of a run with this metric: with `evaluate` no LLM is asked, and no prompt is written."""
+    """Words for a run with this metric: with `evaluate`, no LLM is asked and no prompt is written."""
     return OF_PROGRAM if metric == EVALUATED else OF_LLM
 
 

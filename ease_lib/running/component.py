@@ -66,7 +66,8 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
 def first_component(
     form: Mapping[str, object], lineage: Artifact, *, scheduled: str = "", run_name: str = ""
 ) -> Iterator[tuple[Doing, CheckedParameters]]:
-    """As `component`, for the one that begins a run: every parameter, the data and the endpoint are checked first.
+    """Make a component like `component`, for the start of a run: it first checks every parameter, the data and the
+    endpoint.
 
     Args:
         form: the fields of the run form, with `advanced` for all other parameters, as YAML or JSON.

@@ -79,7 +79,8 @@ class Workspace:
         return report
 
     def run_if_changed(self, parameters: Parameters, run: Run, *stages: ModuleType) -> None:
-        """As `run`, without the stages at the beginning that ran last time with the same parameters, in any process."""
+        """Run the stages like `run`, but skip the first ones if they ran last time with the same parameters, in any
+        process."""
         wanted = [[name_of(stage), read_by([stage.Config], parameters)] for stage in stages]
         done: list[Any] = json.loads(self._done.read_bytes()) if self._done.exists() else []
         kept = 0

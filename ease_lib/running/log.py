@@ -34,7 +34,7 @@ BEGINS_AGAIN = "; it begins again in "
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []
-"""Of the runs of this process, while they last."""
+"""Handlers of the runs of this process that have not ended."""
 _before: list[tuple[list[logging.Handler], int, bool]] = []
 """Handlers, level and `propagate` of the logger before the first of them."""
 

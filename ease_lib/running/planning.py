@@ -102,7 +102,7 @@ class _Beside:
 
     @classmethod
     def of(cls, run: Parameters, validation: int, test: int) -> _Beside:
-        """By the rows of validation and test set."""
+        """Numbers by the rows of validation and test set."""
         orders, rows = run.optimizer.order_report, run.optimizer.evaluation_rows or validation
         return cls(
             each=2 if run.task.is_judged else 1,
@@ -184,7 +184,7 @@ def in_words(parameters: Parameters, parts: Mapping[str, Usage], seconds: float)
 
 
 def shares_of_cap(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
-    """For what `max_llm_requests` is; empty without that cap."""
+    """Say what `max_llm_requests` is spent on; empty without that cap."""
     cap, search, test = parameters.caps.max_llm_requests, parts[SEARCH].requests, parts[TEST_SET].requests
     rest = total(parts).requests - search - test - parts[TRIALS].requests
     said = f"of max_llm_requests={cap}, {test} are for the test set and {search} for the search"

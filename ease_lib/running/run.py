@@ -43,7 +43,7 @@ VERDICT_TOKENS = 1024
 
 
 class Progress(Protocol):
-    """Is told how far a run is."""
+    """Receives how far a run is."""
 
     def stage(self, name: str) -> None:
         """A stage begins."""
@@ -54,7 +54,7 @@ class Progress(Protocol):
         ...
 
     def counted(self, done: int, total: int) -> None:
-        """Of the parts of a stage so many are done."""
+        """Report that `done` of the `total` parts of a stage are done."""
         ...
 
 
@@ -106,7 +106,8 @@ class Host:
         return open_store(uri, patience_seconds=self.patience_seconds) if uri else None
 
     def cancel(self) -> None:
-        """From another thread: cancel what waits in the event loop, as an interrupt does in the main thread's."""
+        """Cancel what waits in the event loop, as an interrupt does in the main thread; to be called from another
+        thread."""
         if "loop" in vars(self):
             cancel_all(self.loop.get_loop())
 
@@ -115,7 +116,7 @@ class Host:
 def open_host(
     *, context: RunContext | None = None, patience_seconds: float = 0.0, progress: Progress = SILENT
 ) -> Iterator[Host]:
-    """This process, as its environment describes it."""
+    """Open a host for this process, as its environment describes it."""
     with ExitStack() as stack:
         yield Host(context=context or run_context(), patience_seconds=patience_seconds, progress=progress, stack=stack)
 

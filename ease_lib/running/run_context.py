@@ -47,7 +47,7 @@ def run_context() -> RunContext:
 
 
 def new_run_context() -> RunContext:
-    """Of a run of its own, whatever run this process is of."""
+    """Context of a new run, whatever run this process belongs to."""
     return replace(run_context(), run_id=str(uuid.uuid4()))
 
 

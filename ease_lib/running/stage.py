@@ -277,7 +277,7 @@ def user_errors(name: str) -> Iterator[None]:
 
 
 def print_error(error: EaseError) -> None:
-    """As the log of a stage ends with it, by which those who follow a run know what failed."""
+    """Print the error that ends the log of a stage, by which those who follow a run learn what failed."""
     for line in str(error).splitlines():
         print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
     if error.time_may_cure:

@@ -20,7 +20,7 @@ from ease_lib.running.run_context import KILLED, in_container, no_attempt_follow
 
 RESTARTS = 3
 WAITS_SECONDS = (5.0, 30.0, 120.0)
-"""Before each of them; no more than the stage's deadline stops them."""
+"""Wait before each further attempt; only the stage's deadline cuts it short."""
 DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE})
 """Exit codes of processes that did not end by themselves."""
 _STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -29,7 +29,7 @@ _WATCHED = _STOPPING | {signal.SIGCHLD}
 
 
 def supervised() -> None:
-    """In a container this returns in a child, whose work is watched, and never in its parent; elsewhere at once.
+    """Return in a child process whose work is watched, in a container; elsewhere return at once.
 
     To be called before much is loaded, so that the parent is small and has no threads.
     """
@@ -58,7 +58,8 @@ def supervised() -> None:
 
 
 def _ended(child: int) -> tuple[int, bool]:
-    """Its exit code, negative for a signal; and whether this process was told to stop, which is passed on."""
+    """Return the child's exit code, negative for a signal, and whether this process was told to stop, which is passed
+    on to the child."""
     was_told = False
     while True:
         number = signal.sigwait(_WATCHED)
@@ -76,7 +77,7 @@ def _say(text: str) -> None:
 
 
 def _exit(code: int) -> None:
-    """Without what the child would do at its end too; of a signal's death the code that a shell gives it."""
+    """Exit without the cleanup that the child has done; after a signal, with the code that a shell gives it."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if code >= 0 else 128 - code)

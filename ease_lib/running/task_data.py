@@ -35,9 +35,10 @@ from ease_lib.tasks.table import split_of
 READ_WHOLE_BYTES = 16 * 2**20
 """Data up to this size is tried as a whole before a run, which takes a second or two."""
 SPREADSHEET_TIMES = 10
-"""As slow as so many times the bytes of text: it is packed, and its cells are objects."""
+"""How many times slower a spreadsheet is to read than text of the same size: it is packed, and its cells are
+objects."""
 MOST_GENERATED = 10_000
-"""Likewise of rows that a task makes."""
+"""Largest number of rows that a task generates."""
 
 
 def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | None = None) -> TaskData | None:
@@ -146,7 +147,7 @@ def file_trees(store: Store) -> dict[str, FileTree]:
 
 
 def files_apart(task: TaskConfig, sources: Sources) -> dict[str, DataFile]:
-    """By split the files that are named for it alone.
+    """Files named for one split alone, by split.
 
     Raises:
         ConfigError: on what is no single table.

@@ -101,7 +101,7 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
 
 
 def with_patience(endpoint: EndpointConfig, patience_seconds: float) -> EndpointConfig:
-    """With little time for the first answer; one prompt that is refused stops no others."""
+    """The endpoint with little time for its first answer; a refused prompt does not stop the others."""
     deadline = min(endpoint.llm_deadline_seconds, patience_seconds)
     return replace(endpoint, llm_deadline_seconds=deadline, llm_failures="skip")
 
@@ -170,7 +170,7 @@ def _made_up(text: str, template: PromptTemplate, baseline: Baseline | None) -> 
 def _longest(
     pool: tuple[Exemplar, ...], query: Exemplar, template: PromptTemplate, parameters: Parameters
 ) -> list[Exemplar]:
-    """As many exemplars as a sequence has, the longest that `max_prompt_tokens` leaves room for."""
+    """Return exemplars for one sequence, the longest for which `max_prompt_tokens` leaves room."""
     settings = parameters.optimizer
     most = (
         settings.max_prompt_tokens - estimated_tokens(template.render([], query)) if settings.max_prompt_tokens else 0

@@ -44,7 +44,8 @@ from ease_lib.search.plan_and_caps import Plan
 
 Result = TypeVar("Result")
 LOOKS = 40
-"""At what a method that chooses rows would end with, for the search curve; at a time they take milliseconds each."""
+"""Number of times that a method which chooses rows is asked for its current winner, for the search curve; each takes
+milliseconds."""
 QUICK_SECONDS = {"compute": 0.005, "store": 0.0005}
 """Calls that are made at once: of an optimizer, where an LLM takes longer by far; of a journal, where waking another
 thread takes as long."""
@@ -256,13 +257,13 @@ class AskTell:
         return "" if iteration <= self._approved else self._cap_of_one_more(pending) or ""
 
     def _cap_of_one_more(self, pending: Iterable[Candidate]) -> str | None:
-        """That another evaluation beside these would break."""
+        """Return the cap that one more evaluation would break, next to those pending."""
         plan = self._plan
         requests = sum(len(each.rows) * plan.answer_requests or plan.evaluation.requests for each in pending)
         return plan.reached(self._spent, self._seconds, requests)
 
     def _with_rows(self, candidate: Candidate) -> Candidate:
-        """With those that it is evaluated on.
+        """The candidate with the rows that it is evaluated on.
 
         Raises:
             ValueError: when a method that chooses rows has chosen none.
@@ -294,7 +295,7 @@ class AskTell:
         self.incumbents.append(self._incumbent(record.observation))
 
     def _incumbent(self, observation: Observation) -> float:
-        """Its score, the observation told."""
+        """Tell the observation and return the incumbent's score."""
         before = self.incumbents[-1] if self.incumbents else 0.0
         if not isinstance(self._optimizer, RowAllocating):
             return max(before, observation.score)
@@ -371,7 +372,7 @@ class Beside:
 
 
 def _submitted(thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
-    """In a context by which its lines are told from those of another run."""
+    """Submit work in a context that tells its log lines from those of another run."""
     return thread.submit(copy_context().run, work)
 
 

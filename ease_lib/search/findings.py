@@ -35,13 +35,13 @@ from ease_lib.seeding import rng
 logger = logging.getLogger("ease")
 
 FEWEST_ROWS = 5
-"""For an order report; on fewer, orders differ by luck."""
+"""Smallest number of rows for an order report; with fewer, orders differ by luck."""
 LISTABLE = 8
 """Longest sequence whose permutations are all listed to draw from."""
 
 
 RANDOM_SEQUENCES = 400
-"""That stand for all there are."""
+"""Number of random sequences that stand for all."""
 
 
 def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
@@ -194,11 +194,11 @@ def _between(table: NDArray[np.float64]) -> float:
 
 
 DRAWS = 200
-"""From the posterior."""
+"""Number of draws from the posterior."""
 LEAST_EFFECT = 0.01
 """What an exemplar must take from the score, against the mean effect of the pool, to be harmful."""
 FALSE_SHARE = 0.1
-"""Of those listed, expected by the model, that are not harmful."""
+"""Expected share of listed exemplars that are not harmful, by the model."""
 MOST_LISTED = 50
 MOST_ROWS = 5
 SPOILED = 0.5
@@ -206,8 +206,8 @@ SPOILED = 0.5
 
 
 def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    """Those that lower the score by `LEAST_EFFECT` or more, the surest first: as many as keep the share of those that
-    do not, as the model expects it, at `FALSE_SHARE`.
+    """Return the exemplars that lower the score by `LEAST_EFFECT` or more, the surest first; the list ends where the
+    expected share of wrong entries would exceed `FALSE_SHARE`.
 
     Args:
         ids: exemplar ids by position in the pool; row_ids: of the validation rows.
@@ -265,7 +265,7 @@ LEAST_STEP = 0.02
 
 
 def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[dict[str, Any]]:
-    """From the shortest prompt to the best one, each better than all that are shorter.
+    """Return the prompts from the shortest to the best, each better than all shorter ones.
 
     Args:
         tokens_of: tokens of a prompt before the query.

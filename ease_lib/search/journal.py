@@ -209,7 +209,7 @@ def _begin_with_fewer(journal: Journal, store: Store, key: str, answers: int) ->
 
 
 def _numbers(names: Iterable[str], start: str) -> list[int]:
-    """Those that follow this start in names."""
+    """Numbers that follow this prefix in names."""
     ends = (name.removeprefix(start) for name in names if name.startswith(start))
     return [int(end) for end in ends if end.isdecimal()]
 
@@ -326,7 +326,7 @@ def locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[b
 
 
 class MemoryJournal:
-    """Of a search that is gone with its process."""
+    """Journal of a search that ends with its process."""
 
     def replay(self) -> Sequence[Evaluated]:
         return ()

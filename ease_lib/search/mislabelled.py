@@ -43,13 +43,13 @@ RIDGE = 1.0
 LEAST_ROWS = 5
 """Validation rows of a label, for exemplars that have it to be judged."""
 FALSE_SHARE = 0.1
-"""Of those listed, expected, whose label is right."""
+"""Expected share of listed exemplars whose label is right."""
 ROUNDS = 4
-"""Of the estimation; the list hardly changes after three."""
+"""Number of rounds of the estimation; the list hardly changes after three."""
 PARTS = 10
-"""Of the validation rows, for cross-validation."""
+"""Number of parts of the validation rows, for cross-validation."""
 FIRST_SHARE, MOST_SHARE = 0.2, 0.6
-"""Of labels that are wrong: where the estimation begins, and where it ends at most."""
+"""Share of wrong labels with which the estimation begins, and the largest that it accepts."""
 DOUBTS = 0.5
 """Validation rows that speak for no label more than for another: no probability is surer than there are rows."""
 
@@ -85,7 +85,7 @@ def checked_labels(
     validation_outputs: Sequence[str],
     ids: Sequence[int],
 ) -> LabelCheck | None:
-    """None where outputs are no classes, or no label has enough validation rows.
+    """Check the labels of the pool; None if outputs are not classes, or no label has enough validation rows.
 
     Args:
         pool, validation: (n, d) and (m, d) embeddings of the inputs alone: what knows a row's label contradicts none.

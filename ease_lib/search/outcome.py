@@ -64,7 +64,7 @@ def outcome_of(
     recalled: Iterable[Answered] = (),
     avoided: Collection[int] = (),
 ) -> Outcome | None:
-    """None where nothing was evaluated in full, or answered at all.
+    """Outcome of a search; None if no sequence was evaluated in full, or none answered at all.
 
     Args:
         recalled: what the optimizer knew before.

@@ -37,7 +37,8 @@ class Tops:
 
     @classmethod
     def of(cls, similarities: Iterable[FloatArray], first: int, depth: int) -> Tops:
-        """Of a part that begins at `first`, from its (size,) similarities to one validation row after another."""
+        """Tops of a part of the pool that begins at `first`, from its (size,) similarities to each validation row in
+        turn."""
         positions, chosen = [], []
         for row in similarities:
             exact = np.asarray(row, dtype=np.float64)
@@ -48,7 +49,7 @@ class Tops:
 
     @classmethod
     def merged(cls, parts: Sequence[Tops], depth: int) -> Tops:
-        """Of the parts together, in whatever order they come; some may be empty."""
+        """Tops of all parts together, given in any order; some may be empty."""
         parts = [part for part in parts if part.positions.size]
         positions = np.concatenate([part.positions for part in parts], axis=1)
         similarities = np.concatenate([part.similarities for part in parts], axis=1)

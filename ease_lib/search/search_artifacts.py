@@ -122,7 +122,7 @@ def search_summary(
 
 
 def _mislabelled(labels: LabelCheck | None, task: SearchTask) -> list[dict[str, Any]]:
-    """With what `exclude_rows` takes of each."""
+    """Probably mislabelled exemplars, each with the entry by which `exclude_rows` removes it."""
     inputs = {row.exemplar_id: row.input for row in task.pool}
     listed = labels.listed if labels else []
     return [{**each, "row_hash": row_hash(inputs[each["exemplar_id"]])} for each in listed]

@@ -63,7 +63,7 @@ class ScoringIdentity:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As keys hold it: what is sent, how prompts are written, and how answers are scored."""
+        """What identifies the task in keys: what is sent, how prompts are written, and how answers are scored."""
         return {
             "sent": self.asked.sent,
             "template": self.template.identity,
@@ -107,12 +107,12 @@ class ScoredTask:
 
     @cached_property
     def rubric(self) -> Rubric | None:
-        """Of the judge that reads answers; None where none is asked."""
+        """Rubric of the judge that reads answers; None without a judge."""
         return rubric_of(self.summary)
 
     @property
     def answer_requests(self) -> int:
-        """Of one answer: the LLM's, and the judge's where one reads it."""
+        """Number of requests for one answer: the LLM's, and the judge's if one reads it."""
         return 2 if self.rubric else 1
 
     @property
@@ -174,7 +174,7 @@ class ScoredTask:
 
 
 def read_task(pool: str, summary: str, metric_of: MetricOf) -> ScoredTask:
-    """From the files of these artifacts.
+    """Read a task from the files of these artifacts.
 
     Raises:
         ConfigError: when a file of metric or requirement is not the one that the data was made with.
@@ -328,7 +328,7 @@ class SearchTask:
 def read_search_task(
     pool: str, validation: str, summary: str, instructions: str, embeddings: str, metric_of: MetricOf
 ) -> SearchTask:
-    """From the files of these artifacts; raises what `read_task` does."""
+    """Read a search task from the files of these artifacts; raises the errors of `read_task`."""
     asked = read_task(pool, summary, metric_of)
     rows = read_exemplars(Path(validation), contracts.VALIDATION_SET)
     texts = read_instructions(Path(instructions))

@@ -24,7 +24,7 @@ MOST_WIDTH = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """None: the source is named by parameters."""
+    """Inputs of the stage, which has none: parameters name the source."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ def _as_time(text: str) -> str:
 
 
 def named(parameters: Parameters, run_name: str) -> Parameters:
-    """With the run's name in the dashboard, unless its placeholder was left as it is."""
+    """The parameters with the run's name in the dashboard, unless its placeholder was not replaced."""
     name = "" if run_name.startswith("{{") else run_name
     return replace(parameters, lineage=replace(parameters.lineage, run_name=name or parameters.lineage.run_name))
 

@@ -45,7 +45,7 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
 
 MIDDLE = 0.5
-"""Of a judge's scale."""
+"""Middle of a judge's scale."""
 BEST = "best"
 RIVALS = RANDOM, ZERO_SHOT, BASELINE = "random", "zero_shot", "baseline"
 """What the winner is compared with."""
@@ -160,7 +160,7 @@ def _evaluated(
 def _questions(
     task: ScoredTask, best: Mapping[str, Any], test: Sequence[Exemplar], seed: int, account: str
 ) -> dict[str, Question]:
-    """By name, the winner first."""
+    """Prompts by name, the winner first."""
     pool = {row.exemplar_id: row for row in task.pool}
     winner = Question(
         exemplars=[pool[number] for number in best["exemplar_ids"]],
@@ -256,7 +256,7 @@ def _less(evaluations: Mapping[str, Evaluation], rival: str) -> dict[str, Any]:
 def _judge(
     judge: LLMIdentity, rubric: Rubric, matches: Sequence[float], scores: Sequence[float | None]
 ) -> dict[str, Any]:
-    """Who judged, and how often it agrees with the expected outputs about the winner's answers.
+    """The judge, and how often it agrees with the expected outputs about the winner's answers.
 
     Args:
         matches: 1 where the answer is an expected output as it stands, which no judge should find wrong.

@@ -215,7 +215,7 @@ def _problem(
 
 @contextmanager
 def _journal(run: Run, key: str, answers: int | None) -> Iterator[Journal]:
-    """In the run's store; without one in a folder that is gone at the end, of which nothing is noted."""
+    """Open the journal in the run's store; without a store, in a temporary folder that is not noted."""
     if run.store:
         with open_journal(run.store, key, run.notes, answers=answers) as journal:
             yield journal

@@ -92,7 +92,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
 
 @dataclass(frozen=True, kw_only=True)
 class _UnderWay:
-    """This attempt, its input `results`, and the chain behind that."""
+    """This attempt, its input `results`, and the chain behind them."""
 
     attempt: Attempt
     results: Record
@@ -145,7 +145,8 @@ def _publish(inputs: Inputs, config: Config, key: Signer | None, work: _UnderWay
 
 
 def _version_name(chain: Chain) -> str:
-    """By the start of the run and its id: the same for every attempt, also where report and test were made again."""
+    """Name of the version, from the start of the run and its id: equal for every attempt, even if report and test were
+    repeated."""
     run = chain.head.record["run"]["id"]
     started = min(step.record["started"] for step in chain.everything if step.record["run"]["id"] == run)
     return f"{started[:19].replace('-', '').replace(':', '')}{version_suffix(run)}"

@@ -38,7 +38,7 @@ from ease_lib.running.stage import (
 )
 
 MOST_NAMED = 5
-"""Of cells that left nothing."""
+"""Largest number of cells named that left nothing."""
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 

@@ -1,1 +1,1 @@
-"""From files and generators to exemplar pool, validation set and test set."""
+"""Build exemplar pool, validation set and test set from files and generators."""

@@ -66,7 +66,7 @@ class Exemplar:
 
     @property
     def named(self) -> str:
-        """For messages: `row 8 (tickets.csv, line 3)`."""
+        """Name of the row in messages: `row 8 (tickets.csv, line 3)`."""
         return f"row {self.exemplar_id}" + (f" ({self.origin})" if self.origin else "")
 
     def with_output(self, output: str, *, is_noisy: bool) -> Exemplar:

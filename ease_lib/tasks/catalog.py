@@ -1,4 +1,4 @@
-"""From a task's configuration to its three sets: the one place that knows every kind of task."""
+"""Build the three sets from a task's configuration: the one place that knows every kind of task."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ease_lib.tasks.splits import (
 GENERATED = ("lr", "lp_variant")
 """Tasks that make as many rows as are asked for."""
 HEAD_ROWS = 100
-"""Of a large file, looked at before a run."""
+"""Number of rows of a large file that are checked before a run."""
 LocateFile = Callable[[str], Readable]
 """Gives a file below `task_uri`."""
 F = TypeVar("F", bound=Readable)
@@ -97,7 +97,7 @@ def _accepted(value: Any) -> list[str]:
 
 
 def _with_own_outputs(data: TaskData, column: str) -> TaskData:
-    """With the output of each exemplar in its column too, where it was renamed or corrupted: a program reads that.
+    """Write the output of each renamed or corrupted exemplar into its column too, since a program reads that column.
 
     An output of another row is there what it is in that one: a number is no text.
     """
@@ -225,7 +225,7 @@ def task_tables(
 
 
 def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
-    """Of a table. Where nothing says what the input is made of, it is what the prompt names."""
+    """Columns of a table. If nothing says what the input is made of, it is the columns that the prompt names."""
     given = config.input_columns
     inputs = joined_names(fields) if fields and given == TaskConfig.input_columns else given
     return Columns.parse(

@@ -1,4 +1,4 @@
-"""From the record of a table to a row: which columns make the input and the output, and which the splits."""
+"""Turn the record of a table into a row: which columns make the input, the output and the splits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Columns:
         group: str = "",
         time: str = "",
     ) -> Columns:
-        """From the two parameters: a value with `{` is a template, another names columns.
+        """Parse the two parameters: a value with `{` is a template; any other names columns.
 
         Several input columns become one text, a line `column: value` each; several output columns a JSON object.
 
@@ -125,7 +125,7 @@ class Columns:
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
-        """Of a record with all its cells filled."""
+        """Make a row from a record with all its cells filled."""
         if self.keeps_all:
             fields = tuple((str(column), json_text(_with_base64(value))) for column, value in record.items())
         else:
@@ -225,7 +225,8 @@ def _timestamp(text: str) -> float:
 
 
 def trimmed(text: str) -> str:
-    """Without blanks around it, which would make another label of it; the indentation of several lines is kept."""
+    """The text without blanks around it, which would make another label of it; the indentation of several lines is
+    kept."""
     text = text.strip("\r\n").rstrip()
     return text if "\n" in text else text.strip()
 

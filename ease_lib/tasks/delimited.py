@@ -27,11 +27,11 @@ DELIMITERS = (",", ";", "\t", "|")
 OF_DATABASES = ("\t", "|")
 """Delimiters of files that may quote nothing."""
 HEAD_LINES = 20
-"""Of a file, by which its delimiter is known."""
+"""Number of lines from which the delimiter of a file is recognised."""
 NULL = "\\N"
 """The cell of MySQL and PostgreSQL that is missing."""
 FEW_LINES = 4
-"""From so many lines on, text does not look like rows by chance."""
+"""Number of lines from which on text does not look like rows by chance."""
 LONG_CELL = 10
 """Lines of a cell that is odd where others have one."""
 RARE = 1 / 100

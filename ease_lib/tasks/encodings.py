@@ -19,7 +19,7 @@ _MARKS = (
 _LOOKED_AT = 4096
 """Bytes of a file without a mark."""
 _LAST_PLANE = 0x10
-"""Of Unicode: the second byte of a character in UTF-32 is no larger."""
+"""Last plane of Unicode: the second byte of a UTF-32 character is no larger."""
 _FEWEST_ZEROS = 1 / 20
 """Share of bytes; UTF-16 has a zero in each delimiter and line break, other text has none."""
 _OF_EITHER_ORDER = ("utf-16", "utf-32")

@@ -37,7 +37,7 @@ def linear_rule(*, rows: int, seed: int) -> TaskSource:
 _WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
 _ONSET = re.compile(r"[^aeiou]+", re.IGNORECASE)
 MOST_SENTENCES = 100_000
-"""Of the millions that there are, of which some are drawn often."""
+"""Number of sentences used of the millions that exist, some of which are drawn often."""
 
 
 def pig_latin_variant(*, rows: int, seed: int) -> TaskSource:

@@ -176,7 +176,7 @@ def _read_as(name: str, quoting: Quoting, problem: Misquoted) -> str:
 
 @contextmanager
 def _opened(file: Readable) -> Iterator[IO[bytes]]:
-    """Its content, uncompressed.
+    """Open the file's content, uncompressed.
 
     Raises:
         DataError: when the first bytes say that it is something else than its name says.

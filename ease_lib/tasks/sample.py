@@ -19,9 +19,10 @@ LARGEST_SAMPLE = 100_000
 """Rows of a file that are kept to draw from, unless a run needs more than a tenth of them."""
 ROWS_PER_ROW_NEEDED = 10
 KEPT_BYTES = 2**30
-"""Of rows in memory, of the 4 GiB that the stage has: splits, labels and files of the pool take as much again."""
+"""Bytes of rows kept in memory, of the 4 GiB that the stage has: splits, labels and files of the pool take as much
+again."""
 ROW_BYTES = 400
-"""Of a row beside its texts: objects, and its places in lists."""
+"""Bytes of a row besides its texts: objects, and its places in lists."""
 DRAWN_AT_ONCE = 65536
 
 
@@ -91,7 +92,7 @@ class Sample:
         return len(self._kept)
 
     def rows(self) -> list[Row]:
-        """Those kept, in the order of the file."""
+        """Rows kept, in the order of the file."""
         return [row for _, _, row in sorted(self._kept, key=lambda entry: entry[1])]
 
 

@@ -188,7 +188,7 @@ class _Groups:
         return sum(len(group.rows) for group in self._left)
 
     def take(self, size: int, *, leave: int = 0) -> list[Row]:
-        """So many rows, fewer if there are no more; of the last group the rest is left out for good.
+        """Take `size` rows, or fewer if there are no more; the rest of the last group is left out for good.
 
         Rows that a column groups are taken by whole groups where these fit in, so that a large one does not fill a set;
         where all are too large, rows of several.
@@ -214,7 +214,8 @@ class _Groups:
         return taken
 
     def take_newest(self, size: int, *, leave: int = 0) -> list[Row]:
-        """So many rows of the latest groups; a group is as new as its newest row, of the last one its newest go.
+        """Take `size` rows of the latest groups; a group is as new as its newest row, and the last group gives its
+        newest rows.
 
         What is equally new comes in random order.
         """
@@ -231,7 +232,7 @@ class _Groups:
         return taken
 
     def take_last(self, size: int, *, leave: int = 0) -> list[Row]:
-        """So many rows from the end; of the group that has more than are wanted the rest is left out for good."""
+        """Take `size` rows from the end; the rest of a group that is taken in part is left out for good."""
         taken: list[list[Row]] = []
         missing = size
         while missing > 0 and len(self._left) > leave:

@@ -25,7 +25,8 @@ CALCULATED = ("str", "e")
 _DIGITS = re.compile(r'(?:0|"[^"]*"|\\.|[-/ ()])+')
 """A number format of digits that are always shown, and of text: `000`, `000-00-0000`, `"ID-"0000`."""
 _UNSEEN_FORM = re.compile(r";.*|\[[^\]]*\]|_.")
-"""Of a number format: that of other numbers, colours and places, and room as wide as a bracket."""
+"""Parts of a number format that do not belong to the number: sections for other numbers, colours and places, and
+padding as wide as a bracket."""
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 """A character that Excel writes by its code, mostly a carriage return."""
 _DIGIT = re.compile(r'"([^"]*)"|\\(.)|(.)')

@@ -31,7 +31,7 @@ SPLIT_NAMES = {
     "test": ("test", "execute"),
 }
 ROWS = "rows"
-"""Of no split."""
+"""Rows that belong to no split."""
 Limits = Callable[[str], Limit]
 """How much of a split's rows is kept."""
 
@@ -105,7 +105,7 @@ class _Table:
     first_moment: tuple[str, str] | None = None
 
     def filled(self, records: Records, columns: Columns) -> Iterator[tuple[Place, Record]]:
-        """Those without an empty cell in a column that is needed; the others are counted.
+        """Yield the records without an empty cell in a required column; the others are counted.
 
         Raises:
             DataError: on a missing column.

@@ -139,7 +139,7 @@ def kept() -> list[Run]:
 
 
 def keep(name: str, found: Sequence[Run]) -> None:
-    """In the place of what is kept of this set."""
+    """Replace what is kept of this set."""
     others = [run for run in kept() if run.set != name]
     ordered = sorted([*others, *found], key=lambda run: SETS.index(run.set))
     with RESULTS.open("w", encoding="utf-8", newline="") as file:
@@ -187,7 +187,7 @@ class Table2:
             yield f"| {self.methods[place]} | {' | '.join(form.format(each[place]) for each in made)} |"
 
     def change(self, scores: np.ndarray) -> np.ndarray:
-        """From the clean cells to those with 90 % noise, in points."""
+        """Change from the clean cells to those with 90 % noise, in points."""
         clean, noisy = ([at for at, task in enumerate(self.tasks) if f"_{ratio}_" in task] for ratio in (0, 90))
         return np.asarray(100 * (scores[noisy].mean(0) - scores[clean].mean(0)))
 
@@ -241,12 +241,12 @@ def tau_table(found: Table2) -> Iterator[str]:
 
 
 def kind_of(task: str) -> str:
-    """Of `linear_4_10_noisy` linear_4."""
+    """Kind of a task: `linear_4` for `linear_4_10_noisy`."""
     return task.rsplit("_", 2)[0]
 
 
 def wins(scores: np.ndarray) -> np.ndarray:
-    """In how many cells a method is the best, ties too."""
+    """Number of cells in which a method is the best, ties included."""
     return np.asarray((scores >= scores.max(1, keepdims=True) - 1e-9).sum(0))
 
 
@@ -369,7 +369,7 @@ TABLES: dict[str, Callable[[str, Sequence[Run]], Iterator[str]]] = {
 
 
 def gains(runs: Sequence[Run], one: str, other: str, split: str = TEST) -> list[float]:
-    """Of each pair of a cell and a repeat that both methods have, how much higher the first one's score is."""
+    """Differences in score, one for each pair of a cell and a repeat that both methods have."""
     scores = {(run.method, run.pair): score_of(run, split) for run in runs}
     pairs = unique(run.pair for run in runs if run.method == one)
     return [scores[one, pair] - scores[other, pair] for pair in pairs if (other, pair) in scores]

@@ -78,7 +78,7 @@ async def gathered(ask: Ask, prompts: list[str]) -> None:
 
 
 def bounded(ask: Ask, in_flight: int) -> Ask:
-    """For clients that leave it to their callers how much is in flight."""
+    """Limit the requests in flight, for clients that leave this to their callers."""
     slots = asyncio.Semaphore(in_flight)
 
     async def in_turn(prompt: str) -> object:

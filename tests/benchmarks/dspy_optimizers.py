@@ -55,11 +55,11 @@ from tests.support.openai_routes import OpenAIRoutesHandler, OpenAIRoutesServer,
 
 RESULTS = Path(__file__).parent / "results" / "dspy_optimizers.csv"
 TASKS = {"customer_feedback": (70, 70, 90), "lr": (100, 100, 200), "lp_variant": (100, 100, 200)}
-"""With the rows of pool, validation and test set; the first has 230 in all."""
+"""Rows of pool, validation and test set by task; the first task has 230 rows in all."""
 NOISE = 0.3
 K, BOOTSTRAPPED = 5, 4
 MINIBATCH = 35
-"""As MIPROv2 has it."""
+"""Size of a minibatch, as in MIPROv2."""
 NEAR = 0.9
 """Share of the calls from which on a second run is not worth while."""
 MODEL = "in-context-learner"
@@ -209,7 +209,7 @@ class Run:
 
     @property
     def few_rows(self) -> list[Any]:
-        """As many validation rows as candidates, about, at equal calls."""
+        """Validation rows: about as many as candidates, at equal calls."""
         return self.validation[: round(1.3 * math.sqrt(self.calls))]
 
 

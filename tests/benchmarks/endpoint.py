@@ -98,7 +98,7 @@ async def serve(mean: float, spread: float) -> None:
 
 @dataclass
 class Endpoint:
-    """Its base URL and, once it has ended, how many requests it had under way from the first to the last."""
+    """Base URL of an endpoint and, once it has ended, how many requests it had in flight over time."""
 
     url: str
     mean_under_way: float = 0.0
@@ -106,7 +106,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(mean_seconds: float = 0.0, spread_seconds: float = 0.0) -> Iterator[Endpoint]:
-    """In a process of its own, as any endpoint."""
+    """Run an endpoint in its own process."""
     command = [sys.executable, "-m", "tests.benchmarks.endpoint", str(mean_seconds), str(spread_seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None

@@ -81,7 +81,7 @@ def line(
 
 
 def embedder_on(device: str, precision: str = BFLOAT16) -> SentenceEmbedder:
-    """In float32 on the CPU, whose own bfloat16 `tests.benchmarks.embedding` measures."""
+    """Embedder in float32 on the CPU, whose own bfloat16 `tests.benchmarks.embedding` measures."""
     return load_embedder(BUNDLED, device, precision if device == "cuda" else FLOAT32)
 
 
@@ -127,7 +127,7 @@ def valued(networks: Mapping[str, ScoreNetwork], seen: np.ndarray, candidates: n
 
 
 def iteration(task: Task, device: str) -> np.ndarray:
-    """At 100 observations: shortlist, training, NeuralUCB; the values of the shortlisted."""
+    """Compute shortlist, training and NeuralUCB at 100 observations; returns the values of the shortlist."""
     kept = task.sampled[shortlist(task.sampled, task.cost, KEPT).positions]
     return valued_by(PositionalRepresentation(task.pool, task.outputs), task, kept, device)
 

@@ -21,7 +21,7 @@ from ease_lib.tasks.base import Exemplar
 from tests.simulation.in_context_learner import answer
 
 TASKS = {"larger_animal_v1": 0.3}
-"""With the share of the pool that is corrupted; most others have too few validation rows."""
+"""Share of corrupted pool rows by task; most other tasks have too few validation rows."""
 SEQUENCES, K, ROWS = 50, 5, 100
 
 

@@ -99,7 +99,7 @@ def artifacts_of(component):
 
 
 def doubled(passed):
-    """As kfp.local carries a struct."""
+    """The struct as kfp.local carries it."""
     return {name: float(value) if type(value) is int else value for name, value in passed.items()}
 
 

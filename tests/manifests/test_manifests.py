@@ -63,7 +63,7 @@ def in_its_namespace(*names):
 
 
 def beside_kubeflow(*names):
-    """As the local overlay, with these components before and behind its own."""
+    """Render the local overlay with these components before and behind its own."""
     ours = yaml.safe_load((MANIFESTS / "overlays/local/kustomization.yaml").read_text())
     before, behind = ([f"../../components/{name}"] for name in names)
     return {**ours, "components": list(dict.fromkeys([*before, *ours["components"], *behind]))}
@@ -271,6 +271,6 @@ def test_the_read_only_root_is_for_our_stages_wherever_they_run(tmp_path):
 
 
 def test_kubeflow_makes_what_its_pods_need_in_the_namespace():
-    """Its controller looks for this label (`sync.py` of the profile controller)."""
+    """Kubeflow's controller looks for this label (`sync.py` of the profile controller)."""
     labels = named(built(MANIFESTS / "base"), "Namespace")["ease"]["metadata"]["labels"]
     assert labels["pipelines.kubeflow.org/enabled"] == "true"

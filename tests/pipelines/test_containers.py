@@ -59,7 +59,7 @@ def test_every_file_that_the_task_names_is_taken_into_the_containers(tmp_path, m
 
 
 def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):
-    """Without network, without rights, with a read-only root file system."""
+    """The image runs without network and rights, with a read-only root file system."""
     output = docker.from_env().containers.run(
         cpu_image,
         ["python", "/opt/smoke.py"],
@@ -75,7 +75,7 @@ def test_the_image_holds_what_a_stage_needs_and_nothing_more(cpu_image):
 
 @pytest.fixture(scope="module")
 def options():
-    """Of a short run whose endpoint is slow enough to be interrupted."""
+    """Options of a short run whose endpoint is slow enough to be interrupted."""
     with faulty_endpoint(lambda prompt: "praise" if len(prompt) % 3 else "question", latency_seconds=0.5) as server:
         yield (*QUICK, "--llm-base-url", server.base_url)
 

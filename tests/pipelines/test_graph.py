@@ -64,7 +64,7 @@ def test_the_run_form_has_25_fields_with_their_help(spec):
 
 
 def test_the_form_offers_the_values_of_fields_that_have_a_few(spec, comparison_spec):
-    """And no server of 2.17 takes another one, so free text such as `metric` has none."""
+    """No server of 2.17 accepts a value outside the list, so free text such as `metric` has no list."""
     inputs = spec["root"]["inputDefinitions"]["parameters"]
     offered = {name: each["literals"] for name, each in inputs.items() if "literals" in each}
     assert offered == {name: list(declared_parameters()[name].choices) for name in ("task", "prefilter", "method")}
@@ -147,7 +147,7 @@ def layers(spec):
 
 
 MOST_NODES = 26
-"""Of one layer: more do not fit on a screen."""
+"""Largest number of nodes in one layer: more do not fit on a screen."""
 
 
 def test_no_layer_of_the_graph_has_more_nodes_than_a_screen_holds(spec, comparison_spec):
@@ -211,7 +211,7 @@ def test_defaults_of_an_installation_are_those_of_its_form(tmp_path):
 
 
 def test_no_stage_is_taken_from_kubeflows_step_cache(spec):
-    """Its key holds the ids of the input artifacts, which every run makes anew, so it would never hit."""
+    """Kubeflow's key holds the ids of the input artifacts, which every run makes anew, so it would never hit."""
     dags = [spec["root"]["dag"], *(body["dag"] for body in spec["components"].values() if "dag" in body)]
     tasks = {name: task for dag in dags for name, task in dag["tasks"].items()}
     assert [name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")] == []

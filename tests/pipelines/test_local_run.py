@@ -28,7 +28,7 @@ QUICK_EASE = (
 
 
 def command(*options):
-    """As the script `ease` starts it: without the working folder among the places of modules."""
+    """The command as the script `ease` starts it: the working folder is not searched for modules."""
     return [sys.executable, "-P", "-m", "ease_lib.cli", "run", "--runner", "process", *map(str, options)]
 
 
@@ -49,7 +49,8 @@ def ease_run(*options, cwd=None, **environment):
     *("ease_lib/black_box/local_llm.py", "ease_lib/black_box/child.py"),
 )
 def test_smoke_run_from_data_to_report(tmp_path):
-    """In a folder with a module named like one of Python's, which is not run; it leaves no temporary file behind."""
+    """The run starts in a folder with a module named like one of Python's, which is not run; no temporary file is
+    left."""
     folder, temporary = tmp_path / "work", tmp_path / "tmp"
     folder.mkdir()
     temporary.mkdir()
@@ -211,7 +212,7 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
     ],
 )
 def test_bad_parameters_end_with_one_clear_message(tmp_path, capsys, options, message):
-    """Before a stage is started, so it can be tried in this process."""
+    """Parameters are checked before a stage starts, so this can be tried in this process."""
     assert cli.main(["run", *map(str, (*QUICK, "--output-dir", tmp_path / "out", *options))]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out/report.json").exists()

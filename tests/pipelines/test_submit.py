@@ -51,7 +51,7 @@ def submitted(server, *options):
 
 
 def in_one_line(message):
-    """As it was raised: shown, its remedy has a line of its own."""
+    """The message as it was raised: when shown, its remedy has a line of its own."""
     return message.replace("\n  ", "; ")
 
 
@@ -263,7 +263,7 @@ def test_a_session_that_ends_meanwhile_is_said_and_the_run_goes_on(server, capsy
 
 
 def test_a_login_page_in_place_of_the_run_is_said_and_the_run_goes_on(server, capsys):
-    """Not a run without a state, which would be followed for ever."""
+    """A login page is not a run without a state, which would be followed for ever."""
     server.script.login_page = "/runs/"
     assert submitted(server, "--wait") == 2
     err = capsys.readouterr().err

@@ -39,7 +39,7 @@ PARAMETERS = {
     },
     **{"k_min": 2, "baseline": "s3://mlpipeline/private/ease/data/baseline.yaml"},
 }
-"""Of a run that sets much."""
+"""Parameters of a run that sets many of them."""
 OLD = {"contract": "exemplar_pool/3", "sha256": "a" * 64, "bytes": 12345, "schema_sha256": "b" * 64, "rows": 500}
 OLD |= {"record": RECORD, "record_sha256": "c" * 64, "image": "ease-pipelines-gpu:0.4.0"}
 """An artifact's metadata as it was when the cluster was measured."""

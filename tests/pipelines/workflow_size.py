@@ -56,13 +56,13 @@ SCRATCH = (
 
 
 def go_json(value: object) -> str:
-    """As Go's encoding/json writes it: without spaces, keys sorted, `<`, `>` and `&` as numbers."""
+    """Encode a value like Go's encoding/json: without spaces, keys sorted, `<`, `>` and `&` as numbers."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def proto_json(value: object) -> str:
-    """As protobuf's protojson writes it: with a space after each comma."""
+    """Encode a value like protobuf's protojson: with a space after each comma."""
     return json.dumps(value, separators=(", ", ":"), ensure_ascii=False)
 
 
@@ -256,7 +256,7 @@ class _Building:
         self.parameters.setdefault(f"implementations-{self._hash(called)}", go_json(self.package.containers[label]))
 
     def _hash(self, called: str) -> str:
-        """Of its container; a graph has none and keeps its name."""
+        """Hash of a task's container; a graph has none and keeps its name."""
         component = self.package.components[called]
         if "dag" in component:
             return called
@@ -587,7 +587,7 @@ class _Building:
         return go_json(self._settled(component["executorLabel"], main))
 
     def _settled(self, executor: str, main: dict[str, Any]) -> dict[str, Any]:
-        """With what the platform specification says of the pod."""
+        """The template with what the platform specification says about the pod."""
         settings = self.package.kubernetes.get(executor, {})
         env: list[Any] = []
         for kind, field in (("secret", "secretKeyRef"), ("configMap", "configMapKeyRef")):

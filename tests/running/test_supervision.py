@@ -95,7 +95,7 @@ def test_a_stop_is_passed_on_and_ends_it(stage, tmp_path, number):
 
 
 def test_a_signal_to_the_whole_process_group_reaches_the_stage_once(tmp_path, stage):
-    """As Argo sends it; what the stage does then is done to its end."""
+    """Argo sends it this way; the stage finishes what it does then."""
     work = (
         "told = Path('told'); signal.signal(signal.SIGTERM, lambda *_: told.open('a').write('x'))\n"
         "Path('ready').touch(); time.sleep(1); time.sleep(1)"

@@ -162,7 +162,7 @@ class Line:
     """Weighted share of the exemplars on it, less that of the rival: the line that explains most of the others."""
     explained: NDArray[np.bool_]
     rival: tuple[float, float]
-    """Its slope and intercept; without one, of any line."""
+    """Slope and intercept of the rival line; without one, of any line."""
     rival_share: float
 
     def at(self, x: float) -> float:

@@ -215,7 +215,7 @@ def test_three_versions_by_turns_are_beside_the_runs_own(notes):
 
 
 def test_an_answer_without_a_name_is_of_the_last_that_was_named(notes):
-    """It was taken for the first model's coming back."""
+    """The answer was once taken for the first model's coming back."""
     versions = Versions(notes, notes_identity())
     assert versions.generation_of("a") == FIRST
     assert [versions.generation_of(name) for name in ["b", "m", "b", "m", "b", "m", "b"]] == ["b"] * 7

@@ -145,7 +145,7 @@ def table_of(path, texts, label="label"):
 
 
 def test_validation_and_test_rows_come_from_files_apart_and_are_noted(s3, s3_prefix, tmp_path):
-    """Of the same name in another folder, and on a store."""
+    """The files have the same name in another folder, and on a store."""
     (tmp_path / "apart").mkdir()
     files = {
         "task_uri": table_of(tmp_path / "t.csv", [f"pool {n}" for n in range(50)]),

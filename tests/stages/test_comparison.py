@@ -20,7 +20,7 @@ SMALL = {"pool_size": 12, "validation_size": 8, "test_size": 4, "budget": 3, "k"
 
 
 class Comparison:
-    """Its tasks one after another, as Kubeflow would call them."""
+    """Run the tasks of a comparison one after another, as Kubeflow would call them."""
 
     def __init__(self, folder, url, **form):
         self.folder = folder

@@ -74,7 +74,7 @@ def test_what_is_known_is_neither_asked_nor_computed_and_little_is_loaded(finish
 
 
 def test_a_method_without_a_surrogate_represents_no_sequences(finished, monkeypatch):
-    """That decomposes the vectors of the pool, which took a second and a half twice on two busy cores."""
+    """Representing them decomposes the vectors of the pool, which took a second and a half twice on two busy cores."""
     _, folder, values = finished
     monkeypatch.setattr(SearchTask, "representation", lambda *given: pytest.fail("sequences were represented"))
     run_stages(Workspace(folder), parse_parameters(values), optimize)

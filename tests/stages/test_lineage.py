@@ -80,7 +80,7 @@ def published_in(folder):
 
 
 class Killed(BaseException):
-    """As a kill, nothing catches it."""
+    """Raised like a kill: nothing catches it."""
 
 
 def kill(*_):
@@ -1033,5 +1033,5 @@ def test_killed_at_any_write_the_next_attempt_publishes_one_version_that_holds(s
 
 
 def killed_when(left, real):
-    """As the real one, until nothing is left."""
+    """Act like the real function until nothing is left."""
     return lambda *arguments: kill() if next(left, None) is None else real(*arguments)

@@ -59,7 +59,7 @@ def test_a_run_whose_artifacts_are_gone_is_listed_without_scores(runs, tmp_path)
 
 
 def result_folder(run, folder):
-    """As `ease run` leaves it: results and the last record, with the store somewhere else."""
+    """The folder as `ease run` leaves it: results and the last record, with the store somewhere else."""
     shutil.copytree(run / "evaluate" / "result" / "report", folder)
     shutil.copyfile(run / "evaluate" / "lineage" / "publish.json", folder / "lineage.json")
     return folder

@@ -149,7 +149,7 @@ def test_evaluations_of_a_method_of_the_paper_ask_the_same_part_of_the_validatio
 
 
 def test_no_prompt_is_longer_than_max_prompt_tokens(finished, prepared):
-    """Of five exemplars in the mean about 90 tokens stand before the query; the ones here fit into 60 with it."""
+    """Five exemplars average about 90 tokens before the query; the ones here fit into 60 with it."""
     prepared.place(test=finished.test)
     run(prepared, optimize, *modules_between("optimize", "publish"), method="adaptive", max_prompt_tokens=60)
     pool = {row.exemplar_id: row for row in read_exemplars(Path(prepared.kept), contracts.EXEMPLAR_POOL)}

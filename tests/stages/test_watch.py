@@ -37,7 +37,7 @@ def journal_of(folder):
 
 @pytest.fixture
 def under_way(run, tmp_path):
-    """As a search looks in the middle of a write: half of its journal, and half a line more."""
+    """A search read in the middle of a write: half of its journal, and half a line more."""
     lines = journal_of(run.folder).read_bytes().splitlines(keepends=True)
     half = len(lines) // 2
     copy = tmp_path / "store" / "journals" / journal_of(run.folder).parent.name / journal_of(run.folder).name

@@ -21,7 +21,7 @@ from ease_lib.running.task_data import load_data
 from ease_lib.search.mislabelled import checked_labels
 
 MOST_ROWS = 2_000
-"""Of a table, drawn at random."""
+"""Number of rows drawn at random from a table."""
 
 
 def shipped_rows() -> list[tuple[str, str]]:

@@ -184,7 +184,7 @@ def prepared(parameters: Parameters, run: Run) -> Data:
 
 
 def _representations(parameters: Parameters, data: Data, space: SequenceSpace, run: Run) -> dict[str, Representation]:
-    """By the name that tables show."""
+    """Representations by the name that tables show."""
     embedder = open_embedder(parameters.embedding, parameters.hardware, notes=run.notes)
     whole = SequenceRepresentation(embedder, [exemplar_text(row) for row in data.pool], [instruction_text("")])
     precomputed = {

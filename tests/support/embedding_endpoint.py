@@ -45,5 +45,5 @@ def embedding_server(*faults, vector_of=vector_of):
 
 
 def options(server):
-    """Of a command that embeds there."""
+    """Options of a command that embeds there."""
     return ["--embedder", f"openai:{MODEL}", "--embedder-base-url", server.base_url]

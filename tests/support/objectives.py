@@ -80,12 +80,12 @@ class OrderedSum:
         )
 
     def of(self, candidate: Candidate) -> Evaluation:
-        """Of the rows that it names, or of one."""
+        """Evaluate the rows that the candidate names, or one."""
         return self(candidate.sequence, candidate.rows or (0,))
 
     @property
     def at_once(self) -> AtOnce:
-        """As `study.loop.search` wants it."""
+        """The objective as `study.loop.search` wants it."""
         return AtOnce(lambda iteration, candidate: self.of(candidate))
 
     def raw(self, sequence: Positions) -> float:

@@ -111,7 +111,7 @@ class OpenAIRoutesHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def served(server: ThreadingHTTPServer) -> Iterator[None]:
-    """For as long as the context lasts."""
+    """Serve for as long as the context lasts."""
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield

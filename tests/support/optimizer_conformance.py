@@ -47,7 +47,7 @@ from tests.support.objectives import ANSWERS, ROWS, AtOnce, OrderedSum, ordered_
 
 BUDGET = 14
 KILLED_BUDGET = 9
-"""Of searches that are killed: a process for each evaluation."""
+"""Budget of searches that are killed: a process for each evaluation."""
 MOST_ATTEMPTS = 4 * KILLED_BUDGET
 KEY = "key"
 ASKED = LLMIdentity(endpoint="test", model="test", api="completions", sampling=Sampling(max_tokens=8, stop="\n"))
@@ -252,7 +252,7 @@ class RowAllocatingConformance(OptimizerConformance):
 
     @pytest.mark.parametrize("parallel", [1, 4, 50])
     def test_budget_is_kept_and_no_sequence_is_evaluated_twice(self, tmp_path: Path, parallel: int) -> None:
-        """Its budget are answers, and no row is asked twice of a sequence."""
+        """The budget is one of answers, and no row is asked twice of a sequence."""
         study = self.run(ordered_sum(), tmp_path, budget=ANSWERS, parallel=parallel)
         asked = _asked(study)
         assert len(asked) == len(set(asked)) == ANSWERS

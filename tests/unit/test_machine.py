@@ -122,7 +122,7 @@ def test_collections_are_rare_inside_and_as_before_afterwards():
 
 
 def threads():
-    """Of BLAS, and of torch."""
+    """Threads of BLAS and of torch."""
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}, torch.get_num_threads()
 
 

@@ -156,7 +156,7 @@ def test_a_folder_without_a_result_is_named(tmp_path):
 
 
 def what_it_was(folder):
-    """Of a run: its id, its result, and of every record what does not differ between two runs of the same."""
+    """What identifies a run: its id, its result, and what two equal runs record alike."""
     chain = follow(str(folder))
     (run_id,) = {step.record["run"]["id"] for step in chain.everything}
     records = [
@@ -180,7 +180,8 @@ SAME_BYTES = ("pool", "validation", "test", "summary", "tops", "instructions", "
 
 
 def test_two_searches_at_once_give_each_what_it_gives_alone(tmp_path):
-    """With other functions, metrics and stores: neither answers, scores, notes or names anything of the other."""
+    """The two have other functions, metrics and stores: neither answers, scores, notes or names anything of the
+    other."""
     at_once = threading.Barrier(2, timeout=60)
     asked_by = {"a": set(), "b": set()}
 
@@ -217,7 +218,7 @@ def test_two_searches_at_once_give_each_what_it_gives_alone(tmp_path):
 
 
 def test_a_client_made_outside_lives_through_the_whole_search():
-    """Its connections belong to one event loop, which is that of all stages."""
+    """The client's connections belong to one event loop, which all stages share."""
     with faulty_endpoint(lambda prompt: learner([{"content": prompt}])) as server:
 
         async def llm(messages):

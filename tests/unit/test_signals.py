@@ -64,7 +64,7 @@ def test_a_second_sigterm_does_not_break_off_what_the_first_one_began(depth, mon
 
 
 def test_a_later_sigterm_is_heeded_where_the_first_was_lost(monkeypatch):
-    """As in a finaliser, whose exceptions Python drops."""
+    """Python drops the exceptions of a finaliser."""
     monkeypatch.setattr(signals, "_told", -signals.SAME_STOP_SECONDS)
     monkeypatch.setattr(signals, "SAME_STOP_SECONDS", 0.2)
 

@@ -27,9 +27,9 @@ from tests.worlds.world import World, normals, prompt_codes, unit
 POOL, ROWS, K, TEXT, STYLES = 50, 160, 5, 8, 5
 LEAST, MOST = 0.03, 0.97
 EASE = (0.7, 1.0)
-"""Of rows, at least and at most."""
+"""Ease of rows, at least and at most."""
 REMEMBERED = 0.93
-"""Of an exemplar, for each that follows it."""
+"""Share of an exemplar's effect that remains after each one that follows it."""
 FIRST = 0.8
 """What is understood of the first, with nothing before it."""
 

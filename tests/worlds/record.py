@@ -45,7 +45,7 @@ RANDOM, RANDOM_ROWS = 200, 20
 BEST, BEST_ROWS = 12, 32
 """Sequences whose neighbours are asked, and the rows of each of them."""
 DIMENSIONS = 32
-"""Of the embeddings that are saved."""
+"""Dimensions of the embeddings that are saved."""
 
 Answer = tuple[Positions, list[int], list[float | None]]
 
@@ -147,7 +147,7 @@ CHANGES: dict[str, Change] = {
 
 
 def reduced(pool: NDArray[np.floating], validation: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Their coordinates along the directions in which both together have most of their length; of unit length."""
+    """Coordinates along the directions in which both sets have most of their length; of unit length."""
     both = np.concatenate([pool, validation]).astype(np.float64)
     *_, directions = np.linalg.svd(both, full_matrices=False)
     coordinates = both @ directions[:DIMENSIONS].T

@@ -96,12 +96,12 @@ class World(ABC):
 
     @property
     def random_score(self) -> float:
-        """Their mean."""
+        """Mean score of random prompts."""
         return float(self.random_scores.mean())
 
     @property
     def variance(self) -> float:
-        """Of their scores."""
+        """Variance of the scores of random prompts."""
         return float(self.random_scores.var())
 
     @cached_property
@@ -118,7 +118,7 @@ class World(ABC):
 
     @property
     def own_share(self) -> float:
-        """Of the variance, what is a prompt's own and tells nothing of any other prompt."""
+        """Share of the variance that is a prompt's own and tells nothing about other prompts."""
         return 0.0
 
 

@@ -107,7 +107,7 @@ def _with_fields(result: Result, fields: list[str]) -> list[dict[str, Any]]:
 
 
 def _promptfoo(result: Result) -> dict[str, str]:
-    """Its configuration, with the test rows as test cases."""
+    """Configuration for promptfoo, with the test rows as test cases."""
     document = prompt_document(result)
     if not result.test_rows:
         raise ConfigError("the test rows of this run cannot be found any more; export it where its artifacts are")

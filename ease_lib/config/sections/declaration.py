@@ -10,7 +10,8 @@ from typing import Any, Literal
 AS_PUBLISHED = "instruction_induction"
 """The metric that scores as the authors of Instruction Induction do; the task says by which of its rules."""
 EVALUATIONS_UNDER_WAY = 8
-"""Of methods that choose rows, unless `parallel` says otherwise: each is a few requests only."""
+"""Number of evaluations at once for methods that choose rows, unless `parallel` is set: each takes only a few
+requests."""
 METRIC_NAMES = (
     *("exact_match", "case_sensitive_match", "label", "exact_set", "contains", "token_f1", "rouge_l"),
     "edit_similarity",
@@ -22,13 +23,13 @@ ROWS, EVALUATED = "rows", "evaluate"
 """Values of `prompt` and `metric` where `evaluate` names a program: it is given rows, and says their scores itself."""
 FOLLOW_FROM_EVALUATE: Mapping[str, Any] = {"metric": EVALUATED, "prompt": ROWS}
 PYTHON = "python:"
-"""Before a function that `llm_base_url` or `evaluate` names."""
+"""Prefix of a function that `llm_base_url` or `evaluate` names."""
 FUNCTION = "function"
-"""In the place of an endpoint, a program or the module of a metric: one of the caller's of `ease_lib.optimize`."""
+"""Stands for an endpoint, a program or a metric that the caller of `ease_lib.optimize` passes as a function."""
 S3_SCHEMES = ("s3", "minio")
 """Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
-"""Before the name of an embedder behind an endpoint."""
+"""Prefix of an embedder behind an endpoint."""
 FILE_ORDER, KEEP_LEAKS, FIXED_DATA, DRAWN_OUTPUTS, LATEST = "file", "keep", "fixed", "drawn", "latest"
 """Values of parameters that are the paper's, or its authors' code's, and not the default."""
 INSTRUCTION_SOURCES = ("instructions", "instructions_uri")

@@ -31,7 +31,7 @@ class JudgeConfig(Section):
 
     @property
     def prices(self) -> dict[str, float]:
-        """As `EndpointConfig.prices`, the judge's."""
+        """Prices of the judge, in the form of `EndpointConfig.prices`."""
         return {"judge_prompt_usd": self.judge_prompt_usd, "judge_completion_usd": self.judge_completion_usd}
 
     def endpoint(self, llm: EndpointConfig) -> EndpointConfig:

@@ -81,7 +81,7 @@ class RunAt:
         return str(self.chain.head.record["run"]["id"])
 
     def outputs(self, names: Collection[str]) -> list[Record]:
-        """Its artifacts with these names, as the records of their stages name them."""
+        """Artifacts of the run with these names, as the records of the stages name them."""
         outputs = (part for step in self.chain.everything for part in step.record["outputs"])
         return [part for part in outputs if part["name"] in names]
 

@@ -48,7 +48,7 @@ class RowQuery:
 
     @property
     def quotable(self) -> list[str]:
-        """Its texts that are long enough to be looked for within others, composed and decomposed too."""
+        """Texts of the row that are long enough to be searched for within other text, composed and decomposed."""
         forms = (form(text) for text in self.texts for form in (str, _composed, _decomposed))
         return [text for text in dict.fromkeys(forms) if len(text) >= LEAST_CHARACTERS]
 

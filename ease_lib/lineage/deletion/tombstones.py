@@ -134,7 +134,8 @@ class Tombstones:
         keys: Sequence[PublicKey] = (),
         moved_from: Sequence[str] = (),
     ) -> Tombstones:
-        """Those in the roots that the records of a chain lie in, in the place that it was followed from, and in others.
+        """Collect the tombstones in the roots that a chain's records lie in, in the place that it was followed from,
+        and in others.
 
         Args:
             others: more lineage roots, and folders of published prompts.

@@ -17,7 +17,7 @@ VERSION = "http://mlcommons.org/croissant/1.1"
 STAGE = "build_dataset"
 PARTS = {"pool": EXEMPLAR_POOL, "validation": VALIDATION_SET, "test": TEST_SET}
 PARQUET = "application/x-parquet"
-"""As Croissant's own loader knows it."""
+"""Media type of Parquet as Croissant's own loader knows it."""
 _TERMS = (
     "annotation arrayShape citeAs column containedIn equivalentProperty excludes extract field fileObject fileProperty "
     "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path readLines recordSet references "

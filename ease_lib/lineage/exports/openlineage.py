@@ -50,7 +50,7 @@ from ease_lib.notes import PACKAGE
 
 PRODUCER = "urn:ease-pipelines:openlineage"
 NAMESPACE, PIPELINE = "ease-pipelines", "ease"
-"""Of the jobs: PIPELINE is the run as a whole, PIPELINE.STAGE one of its stages."""
+"""Namespace and name of the jobs: PIPELINE is the whole run, PIPELINE.STAGE one of its stages."""
 LLM_SCHEMA = "urn:ease-pipelines:openlineage:1-0-0:EaseLlmRunFacet"
 LAST_EVENTS = {"complete": RunState.COMPLETE, "failed": RunState.FAIL, "stopped": RunState.ABORT}
 TIMEOUT_SECONDS = 5.0
@@ -191,7 +191,7 @@ _OF_LLM = (
 
 
 def _in_camel_case(fields: Record, names: Iterable[str]) -> Record:
-    """Of a record, these fields by the names that OpenLineage's have."""
+    """The named fields of a record, renamed as OpenLineage has them."""
     return {re.sub("_(.)", lambda found: found[1].upper(), name): fields[name] for name in names}
 
 

@@ -102,7 +102,7 @@ def provenance_statement(chain: Chain, files: Record) -> Record:
 
 
 def resource(name: str, uri: str, sha256: str, **more: Any) -> Record:
-    """As in-toto describes a file."""
+    """A file as in-toto describes it."""
     return {"name": name, "uri": resource_uri(uri), "digest": {"sha256": sha256}, **more}
 
 
@@ -117,7 +117,7 @@ def _attempts(chain: Chain, steps: list[Step]) -> list[Step]:
 
 
 def _parameters(steps: list[Step], attempts: list[Step]) -> Record:
-    """Those of the whole run, which `check_prerequisites` saw; without its record, all that the stages saw."""
+    """Parameters of the whole run, which `check_prerequisites` saw; without its record, all that the stages saw."""
     checks = [step for step in attempts if step.stage == CHECK and step.record["state"] == "complete"]
     values: Record = {}
     defaults: set[str] = set()
@@ -197,7 +197,7 @@ def _source(revision: str) -> Record:
 
 
 def _metadata(last: Record, attempts: list[Step]) -> Record:
-    """Of this run alone: stages that a cache answered for ran earlier, in another one."""
+    """Metadata of this run alone: stages answered from a cache ran earlier, in another run."""
     run, ended = last["run"]["id"], last["ended"]
     own = [step.record["started"] for step in attempts if step.record["run"]["id"] == run]
     return {

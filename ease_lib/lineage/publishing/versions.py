@@ -311,7 +311,7 @@ def move_latest(store: Store, rows: Collection[str], losing: Collection[str] = (
 
 
 def _candidates(store: Store, manifest: Record) -> Iterator[str]:
-    """Those that were the latest before a version, the last first; then all there are, the newest first."""
+    """Yield the versions that were the latest before a given one, the last first; then all others, the newest first."""
     seen = {manifest["version"]}
     while manifest["previous"] and manifest["previous"]["version"] not in seen:
         version = str(manifest["previous"]["version"])

@@ -43,15 +43,15 @@ logger = logging.getLogger("ease")
 
 FOLDER = "cells"
 IN_USE_SECONDS = 5.0, 15.0
-"""After which a search that another process has is tried again."""
+"""Times after which a search that another process holds is tried again."""
 STILL_SECONDS = 600.0
-"""Without any change of its journal, after which it is not waited for any longer."""
+"""Time without any change of the journal after which the cell stops waiting."""
 
 
 def attempted(
     cell: Cell, at: Workspace, host: Host, *, notes: Notes | None = None, is_last: bool = True
 ) -> tuple[dict[str, Any], bool]:
-    """As `run_cell`; a failure is a result that says why, unless another attempt may cure it.
+    """Run a cell like `run_cell`; a failure becomes a result that says why, unless another attempt may cure it.
 
     Another comparison may have the same search: it is waited for as long as that gets on, and what it was answered is
     known then.
@@ -144,7 +144,7 @@ def _key(cell: Cell, at: Workspace, sources: Sources) -> str:
 
 @functools.cache
 def _code_sha256() -> str:
-    """Of this package's sources: a version of ours may have had many."""
+    """Digest of this package's sources, since one version number may cover several states of them."""
     package = Path(__file__).parents[2]
     return sha256_of_files(sorted(package.rglob("*.py")))
 

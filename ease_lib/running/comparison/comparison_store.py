@@ -31,7 +31,7 @@ PLAN, CLAIMS, WORKERS, RESULTS, FINISHED = "plan.json", "claims", "workers", "re
 BEAT_SECONDS = 30.0
 """Between two signs of life of a worker."""
 STILL_SECONDS = 150.0
-"""Without one, after which a worker is taken for dead by whoever waits for it."""
+"""Time without a sign of life after which other workers take a worker for dead."""
 MOST_LOST = 2
 """Workers that a cell may cost: a third one leaves a failure, for the next cells need workers too."""
 
@@ -80,7 +80,7 @@ class ComparisonPlan:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ComparisonPlan:
-        """Of a document under `COMPARISON_PLAN`."""
+        """Read a plan from a document under `COMPARISON_PLAN`."""
         return cls(
             cells=[Cell.of(each) for each in document["cells"]],
             started=datetime.fromisoformat(document["started"]),
@@ -89,7 +89,7 @@ class ComparisonPlan:
 
 
 class ComparisonStore:
-    """At the place of a comparison.
+    """Store of one comparison.
 
     Args:
         store: there.
@@ -104,7 +104,7 @@ class ComparisonStore:
 
     @classmethod
     def at(cls, place: str) -> ComparisonStore:
-        """At a place that `place_of` gave; a store that is away is waited for."""
+        """Open the store at a place that `place_of` returned; waits for a store that cannot be reached."""
         return cls(open_store(place, patience_seconds=PATIENCE_SECONDS))
 
     def keep_plan(self, document: Mapping[str, Any]) -> None:
@@ -197,7 +197,7 @@ class ComparisonStore:
             self.store.swap(place, encoded, before)
 
     def finished_numbers(self) -> set[int]:
-        """Of all cells that have a result."""
+        """Numbers of all cells that have a result."""
         return {int(name.removesuffix(".json")) for name in self.store.find_names(FINISHED)}
 
     def finished(self) -> dict[int, Finished]:

@@ -46,7 +46,7 @@ LOST = 255
 AGAIN = DEADLY | {EXIT_STOPPED, LOST}
 """Exit codes after which another process may end better."""
 CELL_SECONDS = 48 * 3600.0
-"""After which a cell that has no result has failed."""
+"""Time after which a cell without a result has failed."""
 LOOK_SECONDS = 1.0
 """Between two looks whether a process is to end."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
@@ -190,7 +190,7 @@ class _Queue:
         return untouched[turn:] + untouched[:turn] + [rest[-1:] for rest in sorted(begun, key=len, reverse=True)]
 
     def _searched(self, numbers: Sequence[int]) -> set[int]:
-        """Those of these cells whose search another cell has now, by which it is known when that one has ended."""
+        """Numbers of those cells whose search another cell runs now, so that its end can be noticed."""
         shared = {number for number in numbers if self._searches[self._cells[number].search] > 1}
         if not shared:
             return set()

@@ -17,7 +17,7 @@ from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.candidates.sampling import SequenceSpace, as_rows
 
 MOST_STEPS = 50
-"""Of one climb; it ends before where no step is better."""
+"""Largest number of steps in one climb, which ends earlier if no step improves."""
 
 
 def neighbours(

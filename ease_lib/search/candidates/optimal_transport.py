@@ -30,7 +30,7 @@ DUAL_STEPS = 12
 SETS_PER_BLOCK = 512
 EXEMPLARS_PER_BLOCK = 65_536
 NUMBERS_PER_BLOCK = 2**20
-"""Of temporary arrays, so that memory is bounded whatever q and the validation set are."""
+"""Size of temporary arrays, which bounds the memory whatever q and the size of the validation set."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LISTABLE_SEQUENCES = 20_000
 """Spaces up to this size are enumerated to find the last unseen sequences."""
 REJECTION_TRIES = 1_000
 REDRAWS = 100
-"""Of sequences with too many tokens."""
+"""Number of redraws for a sequence with too many tokens."""
 
 
 @dataclass(frozen=True)

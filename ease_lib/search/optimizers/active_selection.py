@@ -40,7 +40,7 @@ FIRST_EPSILON, LAST_EPSILON = 0.99, 0.2
 CONSERVATIVE_WEIGHT = 0.2
 HIDDEN_WIDTH = 16
 UPDATES = 2_000
-"""With 300, greedy sequences of a toy problem were no better than random ones."""
+"""Number of updates: with 300, greedy sequences of a toy problem were no better than random ones."""
 BATCH = 16
 TARGET_EVERY = 50
 LEARNING_RATE = 3e-3
@@ -49,7 +49,7 @@ LARGEST_GRADIENT = 1.0
 PRINCIPAL_DIRECTIONS = 8
 """Dimensions of the embeddings that the features keep: there are only some 160 steps to learn from."""
 MOST_ACTIONS = 128
-"""Of a larger pool so many exemplars are drawn for each training (Zhang et al.: 100)."""
+"""Number of exemplars drawn for each training from a larger pool (Zhang et al.: 100)."""
 
 Step = tuple[Positions, int, float]
 """The sequence before, the exemplar added, the change of the score."""

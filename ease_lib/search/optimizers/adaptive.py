@@ -271,7 +271,7 @@ class _Choice:
         return self._confirmed_finalist() or self._contender()
 
     def first_look(self) -> Candidate | None:
-        """At a random prompt, whatever the answers are; None when enough were made."""
+        """Ask a random prompt, whatever the answers are; None when enough were asked."""
         return self._random() if self._spent < self._rungs.first_looks else None
 
     def _random(self) -> Candidate | None:
@@ -294,7 +294,7 @@ class _Choice:
         return next((prompt for prompt in found if self._unasked(prompt, self._search.order)), None)
 
     def _contender(self) -> Candidate | None:
-        """Of the best, the one that least is known of; a random one while no answer is told."""
+        """Of the best prompts, return the least known one; a random one while there are no answers."""
         if not len(self._answers):
             return self._random()
         model = self._search.fitted()

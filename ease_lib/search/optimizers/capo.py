@@ -42,7 +42,7 @@ POPULATION, BLOCK_ROWS = 10, 30
 ENOUGH_ANSWERS = 2_000
 """Half of both where fewer are paid for, or a block would be more than half of the rows: one race takes some 1 500."""
 TRIES = 100
-"""To make a child that is new."""
+"""Number of tries to make a new child."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,8 @@ class Capo:
         return any(score is not None for score in self._answers.of(prompt)[1])
 
     def _on(self, prompt: Prompt, among: Sequence[Prompt]) -> list[float]:
-        """Its scores on the rows that all of these have answered, or on all of its own where there are none."""
+        """Scores of the prompt on the rows that all of these prompts have answered; if there are none, on all of its
+        own rows."""
         common = set.intersection(*({*self._scores[each]} for each in among))
         return [self._scores[prompt][row] for row in common or self._scores[prompt]]
 
@@ -169,7 +170,7 @@ class Capo:
             self._go_on()
 
     def _go_on(self) -> None:
-        """To the first heat that needs an answer which is not known, or to the last."""
+        """Advance to the first heat that needs an unknown answer, or to the last one."""
         while self._heat and self._heat.racing and self._next(()) is None:
             self._heat = next(self._heats)
 
@@ -191,7 +192,7 @@ class Capo:
             population = self._survivors(racing)
 
     def _left_in_race(self, racing: Sequence[Prompt], blocks: Sequence[Sequence[int]]) -> list[Prompt]:
-        """Those that fewer than mu others beat on these blocks."""
+        """Prompts that fewer than mu others beat on these blocks."""
         rows = [row for block in blocks for row in block]
         scores = np.array([[self._scores[prompt][row] for row in rows] for prompt in racing])
         scores -= LENGTH_PENALTY * np.array([self._length(prompt) / self._longest for prompt in racing])[:, None]

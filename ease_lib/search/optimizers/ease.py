@@ -123,7 +123,7 @@ class Ease:
         return candidates.without({candidate.prompt for candidate in pending})
 
     def _candidates(self, iteration: int, proposed: Collection[Prompt]) -> Prompts:
-        """At most q' prompts that are not proposed yet, their sequences most like the validation set of q sampled."""
+        """Up to q' prompts not proposed yet: those of q sampled whose sequences are most like the validation set."""
         instructions = self._drawn_instructions(iteration)
         used_up = set.intersection(
             *({sequence for given, sequence in proposed if given == instruction} for instruction in instructions)

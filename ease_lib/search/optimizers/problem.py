@@ -93,7 +93,7 @@ class RowAllocating(Protocol):
     """An optimizer that chooses the rows of its candidates, keeps to a number of them, and names the winner."""
 
     def tell(self, observation: Observation) -> None:
-        """As every optimizer."""
+        """Learn an observation, as every optimizer does."""
         ...
 
     def left(self, pending: Sequence[Candidate]) -> int:
@@ -159,7 +159,7 @@ class Problem:
 
     @property
     def evaluated_inputs(self) -> list[str]:
-        """Their input texts."""
+        """Input texts of the evaluated rows."""
         rows = range(len(self.validation_inputs)) if self.evaluated is None else sorted(self.evaluated)
         return [self.validation_inputs[row] for row in rows]
 

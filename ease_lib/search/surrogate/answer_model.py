@@ -34,15 +34,16 @@ LEAST_VARIANCE = 1e-7
 NEGLIGIBLE = 1e-6
 """Variance of a component that is left out where functions are climbed: a tenth of a point."""
 LEAST_OWN, LEAST_OWN_SHARE = 0.001, 0.3
-"""Of the variance that is the sequences' own, and as a share of what the components explain: from few answers it would
-be estimated as nothing, and the model believed more than sequences' own answers (CONTRIBUTING.md, Decisions)."""
+"""Lower bounds of the variance that is the sequences' own, absolute and as a share of what the components explain: few
+answers would estimate it as zero, and the model would be believed more than a sequence's own answers (CONTRIBUTING.md,
+Decisions)."""
 ROUNDS, MORE_ROUNDS = 15, 5
-"""Of the estimation of variances; of one that begins with those of fewer answers."""
+"""Number of rounds for estimating variances, and for one that starts from an earlier estimate."""
 
 
 @dataclass(kw_only=True)
 class Variances:
-    """Of the components of f by name (each of features of mean square 1), of rows, and of the noise."""
+    """Variances of the components of f by name (each of features of mean square 1), of rows, and of the noise."""
 
     components: dict[str, float]
     rows: float
@@ -50,7 +51,7 @@ class Variances:
 
     @property
     def sequences(self) -> float:
-        """Of f."""
+        """Variance of f."""
         return sum(self.components.values())
 
 
@@ -109,7 +110,7 @@ class AnswerTable:
 
 @dataclass(frozen=True)
 class _Posterior:
-    """Of f at s prompts, less its level."""
+    """Posterior of f at s prompts, without its level."""
 
     mean: Floats
     covariance: Floats
@@ -118,8 +119,8 @@ class _Posterior:
 
     @classmethod
     def of(cls, prior: Floats, table: AnswerTable, variances: Variances) -> _Posterior:
-        """With K the prior and W the precision that answers give f once rows are eliminated,
-        (K + W^-1)^-1 = L (I + L^T K L)^-1 L^T, W = L L^T.
+        """Posterior from K, the prior, and W, the precision that answers give f once rows are eliminated: (K + W^-1)^-1
+        = L (I + L^T K L)^-1 L^T, W = L L^T.
         """
         precision, target = table.without_rows(variances)
         size = len(target)
@@ -140,7 +141,7 @@ def estimated_variances(
     least_noise: float,
     start: Variances | None,
 ) -> Variances:
-    """By maximising the marginal likelihood of the answers.
+    """Estimate the variances by maximising the marginal likelihood of the answers.
 
     Args:
         kernels: (s, s) by component, `own` not among them.
@@ -271,7 +272,7 @@ class AnswerModel:
         return self._known_rows
 
     def place(self, prompt: Prompt) -> int:
-        """Its place among the prompts."""
+        """Place of a prompt among the prompts."""
         return self._places[prompt]
 
     def __contains__(self, prompt: object) -> bool:
@@ -501,7 +502,7 @@ class _GrowingRoot:
         self._room = self._with_room(root)
 
     def solved(self, values: Floats, *, transposed: bool = False) -> Floats:
-        """As `_solved`."""
+        """Solve the system like `_solved`."""
         padded = np.zeros((len(self._room), *values.shape[1:]), order="F")
         padded[: self._size] = values
         return _solved(self._room, padded, transposed=transposed)[: self._size]

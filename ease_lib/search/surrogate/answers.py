@@ -20,7 +20,7 @@ from ease_lib.search.surrogate.components import Components
 MOST_SEQUENCES = 800
 """Sequences that a model is fitted to at most: a fit takes the cube of their number."""
 MOST_ESTIMATED = 400
-"""Of those, that variances are estimated from."""
+"""Number of those prompts from which variances are estimated."""
 PRIOR_ANSWERS = 4.0
 """Answers of the mean of all, by which the mean of few answers is shrunk before sequences are ranked by it."""
 
@@ -37,7 +37,7 @@ class Answers:
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []
         self.sums: list[float] = []
-        """Of the scores of each prompt."""
+        """Sum of the scores of each prompt."""
         self._rows_of: list[list[int]] = []
         self._scores_of: list[list[float | None]] = []
         self._numbers: dict[Prompt, int] = {}
@@ -169,7 +169,7 @@ def _kernels(components: Components, prompts: Sequence[Prompt], before: AnswerMo
 
 
 def _promising(there: Ints, table: tuple[Ints, Ints, Floats], named: Collection[int]) -> Ints:
-    """Those of the prompts that a model is fitted to, as `fitted_model` says; all ascending."""
+    """Numbers of the prompts that a model is fitted to, as `fitted_model` describes; ascending."""
     prompt, _, score = table
     counts, sums = np.bincount(prompt), np.bincount(prompt, score)
     shrunk = (sums[there] + PRIOR_ANSWERS * score.mean()) / (counts[there] + PRIOR_ANSWERS)
@@ -179,7 +179,7 @@ def _promising(there: Ints, table: tuple[Ints, Ints, Floats], named: Collection[
 
 
 def _spread(numbers: Ints, count: int) -> Ints:
-    """So many of them, evenly."""
+    """Pick `count` of the numbers, evenly spaced."""
     return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(np.int64)]
 
 

@@ -38,7 +38,7 @@ PLACED = (
 KINDS = ("present", "late", "share", "first", "last")
 CODED = ("pair", "set", "pattern")
 NUMBERS_PER_BLOCK = 2**21
-"""Of comparisons of exemplars, that are in memory at once."""
+"""Number of comparisons of exemplars that are in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,12 @@ class Components:
         return 0 if self.labels is None else int(self.labels.max()) + 1
 
     def without_components(self) -> Components:
-        """For a model that knows of no sequence but by its own answers."""
+        """Components for a model that knows a sequence only by its own answers."""
         return replace(self, left_out=self.names)
 
     @cached_property
     def names(self) -> list[str]:
-        """Of all that are used, apart from `own`."""
+        """Names of all components in use except `own`."""
         known = {"exemplar": True, "text": bool(self.pool.shape[1]), "label": bool(self.classes)}
         names = [f"{kind} {base}" for kind, base in PLACED if known[base]]
         names += ["length", "none", "pair", "set"]
@@ -96,7 +96,7 @@ class Components:
 
     @cached_property
     def place_weights(self) -> dict[str, Floats]:
-        """By kind: (k + 1, k) weight of the j-th exemplar from the end of a sequence of each length."""
+        """Weights by kind: (k + 1, k), of the j-th exemplar from the end of a sequence of each length."""
         weights = {kind: np.zeros((self.k + 1, self.k)) for kind in KINDS}
         for length in range(1, self.k + 1):
             late = 1 / np.arange(1, length + 1)
@@ -220,7 +220,7 @@ class Described:
         return cls(from_end=from_end, lengths=lengths, sums=sums, numbers=used)
 
     def with_more(self, more: Described) -> Described:
-        """These and others behind them."""
+        """The sequences described here, followed by others."""
         return Described(
             from_end=np.concatenate([self.from_end, more.from_end]),
             lengths=np.concatenate([self.lengths, more.lengths]),
@@ -249,7 +249,7 @@ class Coded:
     effects: Floats
 
     def __call__(self, codes: Ints) -> Floats:
-        """Of any codes; those that are not known have none."""
+        """Values for any codes; 0 for codes that are not known."""
         if not len(self.codes):
             return np.zeros(codes.shape)
         places = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)

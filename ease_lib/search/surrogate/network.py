@@ -32,7 +32,7 @@ MOST_DIRECTIONS = 100
 TRAINING_STEPS = 1_000
 LEARNING_RATE = 1e-3
 FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8
-"""Of Adam."""
+"""Constants of Adam."""
 LEAST_SPREAD = 1e-5
 """Directions with a smaller share of the largest one's spread count as not spanned."""
 

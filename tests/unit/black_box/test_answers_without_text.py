@@ -218,7 +218,7 @@ def test_a_request_that_is_refused_as_such_is_about_its_row(code):
 
 @pytest.mark.parametrize("said", ["", "\n", "<think>Hm.</think>"])
 def test_a_function_that_says_nothing_is_asked_once_more_too(said, tmp_path):
-    """As `choices[0].message.content or ""` is, of a model that refuses."""
+    """Code such as `choices[0].message.content or ""` returns this for a model that refuses."""
     asked = []
 
     def llm(messages):

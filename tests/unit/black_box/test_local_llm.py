@@ -105,7 +105,7 @@ def asked(base_url, prompt, **more):
 
 
 def prompts(sequences, queries, seed=0):
-    """Of feedback that an exemplar each is shown for."""
+    """Prompts of feedback, one exemplar each."""
     draw = random.Random(seed)
     rows = [
         line.rsplit(",", 1)
@@ -118,7 +118,7 @@ def prompts(sequences, queries, seed=0):
 
 
 class ClosesWithoutAWord(BaseHTTPRequestHandler):
-    """As llama.cpp closes a connection that was idle for five seconds."""
+    """Close the connection as llama.cpp does after five idle seconds."""
 
     protocol_version = "HTTP/1.1"
 

@@ -103,7 +103,7 @@ def test_less_than_one_request_in_a_stretch_waits_for_its_time():
 
 
 def test_tokens_count_as_the_endpoint_counts_them():
-    """Of 100 expected tokens 10 came: what was held back too much is made good by those that follow."""
+    """Ten tokens come of 100 expected; the requests that follow make good what was held back too much."""
     expected_right = sent_at(100, tokens=6000, expected=100, prompt_tokens=60, completion_tokens=40)
     assert expected_right[-1] == pytest.approx(99, abs=2)
     fewer = sent_at(100, tokens=6000, expected=100, prompt_tokens=6, completion_tokens=4)

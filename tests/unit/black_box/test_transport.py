@@ -83,7 +83,7 @@ def test_a_proxy_that_is_no_url_is_named(proxy, monkeypatch, without_proxies):
 
 
 def test_no_proxy_leads_to_this_machine(monkeypatch, without_proxies):
-    """Of `localhost` it would be another one."""
+    """A proxy's `localhost` is another machine."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with faulty_endpoint(lambda prompt: "directly") as server:
         assert posted(server.base_url) == "directly"
@@ -273,7 +273,7 @@ def test_an_endpoint_with_a_private_authority_is_asked_once_that_is_trusted(tmp_
     ],
 )
 def test_a_certificate_that_does_not_hold_says_why(made, words, tmp_path, monkeypatch):
-    """To set `SSL_CERT_FILE` would not help."""
+    """Setting `SSL_CERT_FILE` would not help."""
     with private_endpoint(tmp_path, **made) as (url, certificate):
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         with pytest.raises(AuthenticationFailed, match=words):

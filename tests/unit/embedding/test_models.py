@@ -117,7 +117,8 @@ def test_short_work_logs_no_progress(caplog):
 
 @pytest.mark.parametrize("where", ["cpu", "cuda"])
 def test_half_precision_vectors_are_the_same_but_for_rounding(where):
-    """On a CPU the products are of it, on a GPU the weights too; unit length all the same."""
+    """A CPU computes products in half precision, a GPU stores the weights in it too; vectors have unit length all the
+    same."""
     full = load_embedder(BUNDLED)
     of_gpu = SentenceEmbedder("half", copy.deepcopy(full._model).bfloat16())
     half = of_gpu if where == "cuda" else load_embedder(BUNDLED, "cpu", BFLOAT16)

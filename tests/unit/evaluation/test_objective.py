@@ -214,7 +214,7 @@ def test_a_permanent_failure_stops_the_queue():
 
 
 def test_the_row_that_was_refused_is_named_and_not_one_that_waited_behind_it():
-    """Of two evaluations under way the other one ends first, with nothing but rows that were not asked."""
+    """Two evaluations run; the other one ends first, with nothing but rows that were not asked."""
     with faulty_endpoint(query_number, status(400)) as server, objective_on(server, concurrency=1) as objective:
         for number in range(2):
             objective.start(number, Question(exemplars=SEQUENCE[number:], rows=range(len(ROWS)), whole=True))

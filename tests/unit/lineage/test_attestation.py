@@ -61,7 +61,7 @@ def test_a_signature_holds_and_says_who_signed_what_when(pair):
 
 
 def test_securesystemslib_verifies_the_same_envelope_and_refuses_what_was_changed(pair):
-    """As in-toto's own tools verify, by keyid and with a threshold."""
+    """The envelope is verified as in-toto's own tools do it, by keyid and with a threshold."""
     public = serialization.load_pem_public_key(pair.public.encode())
     key = SSlibKey.from_crypto(public, keyid=signer().public.keyid)
     envelope = Envelope.from_dict(json.loads(signed_files()))

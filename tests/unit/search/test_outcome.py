@@ -96,7 +96,7 @@ def true_share(score, winner, seed):
 
 @pytest.mark.parametrize("world", [by_chance(0.1), additive()], ids=["by chance", "additive"])
 def test_how_rare_a_winner_is_is_said_rightly_in_the_mean(world):
-    """Of Best-of-N here; of the default method in `optimizers/test_adaptive.py`."""
+    """Best-of-N is tested here; the default method in `optimizers/test_adaptive.py`."""
     said, true = [], []
     for seed in range(8):
         found = outcome(searched(world, seed=seed))
@@ -121,7 +121,8 @@ def test_orders_are_scored_on_rows_that_did_not_choose_the_winner(rows):
 
 @pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_rows_of_the_confirmation_score_orders_where_all_others_chose_the_winner():
-    """In a world of chance: the third of the rows that is kept from the choice says so, its other answers do not."""
+    """The world is pure chance: the third of the rows that is kept from the choice shows it, the other answers do
+    not."""
     kept, own = [], []
     for seed in range(10):
         history = History()

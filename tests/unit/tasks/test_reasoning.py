@@ -98,7 +98,7 @@ def test_all_letters_of_aqua_are_read_and_its_development_rows_are_dealt(real_da
 
 
 def test_math_is_read_as_published_a_file_a_problem(tmp_path, s3_prefix):
-    """From the folder of splits and subjects, and from a bucket; every file that was read is noted."""
+    """It is read from the folder of splits and subjects and from a bucket; every file that was read is noted."""
     for split, count in (("train", 6), ("test", 3)):
         for number in range(count):
             folder = tmp_path / "MATH" / split / ("algebra" if number % 2 else "geometry")

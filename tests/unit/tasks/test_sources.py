@@ -45,7 +45,7 @@ def test_pig_latin_equals_the_published_translations(real_data):
 
 
 def test_the_sentences_are_as_long_and_nearly_as_varied_as_the_published_ones():
-    """Those have 7.2 words and 712 different ones in 300 rows."""
+    """The published sentences have 7.2 words and 712 different ones in 300 rows."""
     rows = pig_latin_variant(rows=300, seed=0).rows
     words = [word for row in rows for word in re.findall("[a-z]+", row.input.lower())]
     assert 7 < len(words) / len(rows) < 8.5

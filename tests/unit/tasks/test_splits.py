@@ -157,7 +157,7 @@ def test_every_class_is_in_every_split_in_its_proportion(seed):
 
 
 def test_a_class_of_too_few_rows_for_every_split_is_left_to_the_pool():
-    """In the test set alone it could only be answered wrongly."""
+    """A row of it in the test set alone could only be answered wrongly."""
     data = deal(labelled(a=100, b=90, slip=1, rare=2), pool_size=0, validation_size=20, test_size=50, seed=0)
     assert data.classes["slip"] == (1, 0, 0)
     assert data.classes["rare"] == (1, 1, 0)
@@ -398,7 +398,7 @@ def test_of_groups_that_are_all_large_several_are_in_each_split():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_groups_that_hold_a_class_each_fill_the_sets_all_the_same(seed):
-    """Of c0 the rows of `a` come first, the others have no other class: proportions cannot be had."""
+    """The rows of `a` with c0 come first, the others have no other class: proportions cannot be had."""
     rows = [Row(f"row {n}", ("ab"[n >= 50],), group="c0") for n in range(100)]
     rows += [Row(f"other {n}", ("a",), group=f"c{1 + n % 3}") for n in range(300)]
     data = deal(

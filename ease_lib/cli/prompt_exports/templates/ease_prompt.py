@@ -35,7 +35,7 @@ def answer(client, **fields):
 
 
 def answer_of(text):
-    """Without what a model thinks aloud before it answers."""
+    """The answer without what a model thinks aloud before it."""
     text = re.sub(r"(?si)<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", "", text)
     return re.sub(r"(?si)\A.*</(?:think|thinking|reasoning)>", "", text)
 

@@ -36,5 +36,5 @@ def model(**settings):
 
 
 def chain(**settings):
-    """From the fields of a query to the answer's text."""
+    """A chain from the fields of a query to the text of the answer."""
     return prompt | model(**settings) | StrOutputParser() | answer_of

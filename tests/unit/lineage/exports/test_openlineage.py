@@ -34,7 +34,7 @@ def events(request):
 
 
 def events_of(record):
-    """As JSON values."""
+    """The events as JSON values."""
     return [Serde.to_dict(event) for event in openlineage_events(record)]
 
 
@@ -266,7 +266,7 @@ def test_a_key_that_cannot_be_a_header_is_a_problem_and_not_shown(catalogue):
 
 
 def test_without_an_address_openlineages_own_variables_say_where_events_go(catalogue, monkeypatch, tmp_path):
-    """By any of its transports; the address and the key of its simple variables among them."""
+    """Any of its transports counts, and the address and key of its simple variables."""
     events = openlineage_events(RecordedRun().record("embed"))
     monkeypatch.setattr(os, "environ", {**os.environ, "OPENLINEAGE_URL": catalogue.url.removesuffix("/api/v1/lineage")})
     monkeypatch.setitem(os.environ, "OPENLINEAGE_API_KEY", KEY)

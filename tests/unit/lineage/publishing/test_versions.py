@@ -21,7 +21,7 @@ from ease_lib.tasks.base import row_hash
 
 
 class Killed(BaseException):
-    """As a kill, nothing catches it."""
+    """Raised like a kill: nothing catches it."""
 
 
 class KillingStore(FileStore):

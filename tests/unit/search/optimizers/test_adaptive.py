@@ -96,7 +96,8 @@ def recommended(method, world, seed):
 
 
 def true_scores(method, world, seeds=range(6)):
-    """Of what it recommends, less what it thinks of it, over seeds."""
+    """Mean true score of the recommended prompts, how far their estimates exceed it, and how often the interval holds
+    it."""
     scores, thought, errors = np.transpose([recommended(method, world, seed) for seed in seeds])
     return np.mean(scores), np.mean(thought - scores), np.mean(np.abs(thought - scores) < 1.96 * errors)
 
@@ -125,7 +126,7 @@ def test_where_exemplars_add_up_the_model_finds_what_chance_does_not():
 
 @pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 def test_the_estimate_is_no_luckiest_score():
-    """Of ten searches by Best-of-N the winner's validation score is 15 points too good here."""
+    """The winner of Best-of-N has a validation score 15 points too high here, on average over ten searches."""
     found = [true_scores("adaptive", world, seeds=range(8)) for world in (all_by_chance, additive)]
     assert abs(np.mean([error for _, error, _ in found])) < 0.05
     assert np.mean([inside for _, _, inside in found]) >= 0.75
@@ -210,7 +211,7 @@ def test_it_ends_when_a_prompt_answers_every_row_rightly():
 
 
 def test_a_few_right_answers_are_not_believed_to_be_all_there_is():
-    """Of 20 rows seven are for confirmation, and forty finalists answer all seven rightly."""
+    """Seven of 20 rows are for confirmation, and forty finalists answer all seven correctly."""
     few = replace(problem(answers=2000), validation_outputs=[str(row) for row in range(20)])
     optimizer = Halving(few, challenged=True)
     for number in range(40):

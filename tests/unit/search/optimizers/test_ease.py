@@ -139,7 +139,7 @@ def test_a_range_of_lengths_is_searched(method):
 
 
 def test_the_shortlist_keeps_every_length():
-    """By transport cost alone the longest would fill it: they lie nearest to the validation set."""
+    """The longest sequences lie nearest to the validation set, so transport cost alone would choose only them."""
     objective = ordered_sum(n=20, k=5)
     problem = replace(objective.problem, space=SequenceSpace(20, 5, 2))
     lengths = lengths_of(Ease(problem, **QUICK)._candidates(10, set()).sequences)

@@ -33,7 +33,7 @@ TASKS = tuple(
     for task in ({"task": "lr", "noise_ratio": 0.1}, {"task": "lp_variant"}, {"task": "customer_feedback"})
 )
 ROUNDING = 1e-6
-"""Of a value, after a thousand steps of training."""
+"""Rounding error of a value after a thousand training steps."""
 
 
 @pytest.mark.parametrize("values", TASKS, ids=lambda values: values["task"])

@@ -56,7 +56,7 @@ def test_acquisition_equals_a_gradient_per_sample(trained):
 
 
 def test_every_tensor_is_made_on_the_device_asked_for():
-    """On another default device, a tensor whose device nobody stated would not meet the rest."""
+    """A tensor without a stated device would be created on another default device and not meet the rest."""
     draw = rng(0, "device")
     features, scores = draw.normal(size=(20, 5)), draw.random(20)
     values = []
