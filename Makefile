@@ -39,7 +39,7 @@ install: .venv/installed  ## make .venv with the locked dependencies
 	@if [ -n "$$PYTHONDONTWRITEBYTECODE" ]; then env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c '$(IMPORT_ALL)'; fi
 	@touch $@
 
-# uv compiles no modules, and with that variable nobody would: each process would take 7 s more to import the embedder
+# uv compiles no modules, and with that variable they would stay uncompiled: each process would take 7 s more to import the embedder
 IMPORT_ALL = import docker, kfp.compiler, kfp.kubernetes, ot; \
 	from ease_lib.embedding.models import load_embedder; load_embedder("bundled-minilm").embed([""])
 
@@ -86,7 +86,7 @@ images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=n
 	  echo ease-pipelines-$$image:$(VERSION); \
 	done
 
-sbom: install  ## write what the images hold beside their base to build/sbom/, as CycloneDX
+sbom: install  ## write what the images hold besides their base to build/sbom/, as CycloneDX
 	@mkdir -p build/sbom
 	@$(READ_PIP_SETTINGS); cd images && for image in "cpu torch-cpu runtime kfp" "gpu torch-cuda runtime kfp" "local-llm build local-llm"; do \
 	  set -- $$image; name=$$1; shift; for lock in "$$@"; do cat $$lock.lock; done | \

@@ -1,8 +1,8 @@
 """EASE Pipelines: one ordered sequence of exemplars that works for every query of a task (Wu et al., NeurIPS 2024).
 
 `optimize` searches from a program or a notebook, and `optimize_async` from one that is async; `Result` is what they
-find, and reads what `ease run` or the pipeline found. `Search` proposes exemplars to whoever evaluates them himself.
-`Evaluated` is what an evaluation of one's own may return in place of a score. `errors` are what all raise. They are
+find, and reads what `ease run` or the pipeline found. `Search` proposes exemplars to callers that evaluate them
+themselves. `Evaluated` is what a custom evaluation may return instead of a score. `errors` are what all raise. They are
 loaded when they are first used.
 """
 

@@ -1,6 +1,6 @@
 """Every error a user can cause or meet, by kind. The message names the value, the limit and the remedy.
 
-Anything else that is raised is a bug of ours and keeps its traceback.
+Anything else that is raised is a bug in EASE and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def _is_open(part: str) -> bool:
 class EaseError(Exception):
     """Base of all errors that are shown as one message, without a traceback.
 
-    `time_may_cure`: the same work, done again, may end well. Else another attempt meets it again until somebody changes
+    `time_may_cure`: the same work, done again, may end well. Otherwise every attempt fails the same way until a person
+        changes
     parameters, data, keys or the store.
     """
 

@@ -28,8 +28,8 @@ def endpoint_key(url: str, variable: str) -> str:
 
     Args:
         url: of the endpoint; empty is where the OpenAI library goes by itself.
-        variable: the environment variable that was set for this endpoint, wherever it is. `OPENAI_API_KEY`, which may
-            be set for other programs, is sent to OpenAI's own hosts over TLS and to nobody else.
+        variable: the environment variable that was set for this endpoint, whatever its host. `OPENAI_API_KEY`, which
+            may be set for other programs, is sent to OpenAI's own hosts over TLS and to no other host.
 
     Raises:
         ConfigError: on what no header can hold as a key.

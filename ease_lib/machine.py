@@ -80,7 +80,7 @@ def computes_in_bfloat16(cpus: Path = CPUS) -> bool:
 def limit_threads() -> None:
     """Where a CPU quota grants less than the machine shows, keep this process and those it starts within it.
 
-    That is torch, OpenMP and BLAS, loaded or yet to be. Whoever set one of `THREAD_VARIABLES` is obeyed.
+    That is torch, OpenMP and BLAS, loaded or yet to be. A value already set in one of `THREAD_VARIABLES` is kept.
     """
     cores = available_cores()
     if cores >= _shown_cores() or any(name in os.environ for name in THREAD_VARIABLES):
@@ -95,7 +95,7 @@ def limit_threads() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, BLAS, OpenMP and torch compute on one thread, whoever else of the process computes then.
+    """Limit BLAS, OpenMP and torch to one thread, for the whole process, while the context is open.
 
     For thousands of small steps: a second thread makes them slower on an idle machine (a search by `adaptive` took 2.5
     times as long on two cores), costs up to a hundredfold on a busy one, and would make results depend on the cores.

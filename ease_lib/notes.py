@@ -1,7 +1,7 @@
-"""What a stage meets beside its artifacts, for its lineage record: files read, answers, the journal, the embedder.
+"""What a stage meets besides its artifacts, for its lineage record: files read, answers, the journal, the embedder.
 
-Whoever meets something is given the notes of the stage; nobody finds them by himself. What is tried before a run, and
-what no record is written of, is noted in notes that nobody reads.
+A stage passes its `Notes` to everything it calls; nothing looks them up globally. Pre-flight checks and work without a
+record get `Notes` that are thrown away.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Notes:
         files_read: SHA-256 and bytes of files read from stores, by URI.
         entries: SHA-256 of the parts of the journal, of the response cache and of the kept embeddings that the stage
             wrote or relied on, by name in the folder or file that holds them.
-        written: SHA-256 of objects that the stage wrote beside its artifacts, in the same form.
+        written: SHA-256 of objects that the stage wrote besides its artifacts, in the same form.
         models: answers by model and fingerprint, as the endpoint named them.
         prompt_tokens, completion_tokens: of new answers, and of those without text.
         left_out: parameters that the endpoint refuses, so that answers were drawn without them.

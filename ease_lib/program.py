@@ -158,7 +158,7 @@ async def optimize_async(rows: Rows | None = None, llm: str | Function = "local"
 
 
 def _in_loop(function: Any, loop: asyncio.AbstractEventLoop) -> Any:
-    """A coroutine function that is awaited in this loop, whoever awaits it; anything else as it is."""
+    """A coroutine function that is awaited in this loop, from any loop; anything else unchanged."""
     if not inspect.iscoroutinefunction(function):
         return function
 

@@ -1,4 +1,4 @@
-"""How far work is whose parts are counted: a line in the log every few seconds, and whoever draws it is told."""
+"""Progress of work in countable parts: a line in the log every few seconds, and calls to what draws it."""
 
 from __future__ import annotations
 

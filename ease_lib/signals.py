@@ -1,4 +1,4 @@
-"""How a process of ours notices that it is told to stop, by SIGTERM (an evicted pod) or Ctrl-C."""
+"""How a process of EASE notices that it should stop: SIGTERM (an evicted pod) or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         for task in asyncio.all_tasks(loop):
             task.cancel()
 
-    with suppress(RuntimeError):  # it ended meanwhile
+    with suppress(RuntimeError):  # it has ended
         loop.call_soon_threadsafe(cancel)

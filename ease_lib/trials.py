@@ -1,4 +1,4 @@
-"""The search for whoever evaluates himself: it proposes ordered exemplars, and is told how good they are.
+"""The search for callers that evaluate themselves: it proposes ordered exemplars and is told their scores.
 
 Any program that takes examples can be searched for: all that is needed is a score from 0 to 1 of the answer to a row.
 `Search` is the same search as a run's (`search/ask_tell.py`), without endpoint, prompt, metric and test set.
@@ -311,7 +311,7 @@ class Search(Generic[Item, Row]):
             raise ValueError("this Search is closed; open it again with its journal")
 
     def _propose(self, trials: int) -> None:
-        """Tell what is scored, and have so many trials for whoever asks.
+        """Tell what is scored, and have trials ready for the caller.
 
         With `parallel` they are proposed as soon as the scores are told that are needed for them, and before any other:
         what is proposed does then not depend on who asks when.

@@ -115,7 +115,7 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
             figures_of(merged)
         fields, runs = _comparison_fields(merged), [parse_parameters(cell.parameters) for cell in cells]
     else:
-        from ease_lib.running.planning import check_cap  # likewise
+        from ease_lib.running.planning import check_cap  # slow to import
 
         runs = [parse_parameters(merged)]
         check_cap(runs[0])

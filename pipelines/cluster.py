@@ -204,7 +204,7 @@ class Cluster:
             pipeline_id=pipeline_id,
             version_id=found[0].pipeline_version_id,
             name=name,
-            spec=spec.get("pipeline_spec", spec),  # beside it stands platform_spec, where there is one
+            spec=spec.get("pipeline_spec", spec),  # next to it stands platform_spec, where there is one
         )
 
     def uploaded_version(self, package: Package) -> UploadedVersion:
@@ -405,7 +405,7 @@ class _Client(kfp_client.Client):
         return config
 
     def get_kfp_healthz(self, sleep_duration: int = 0) -> V2beta1GetHealthzResponse:
-        """Ask once; what is no JSON comes from somebody else."""
+        """Ask once; an answer that is not JSON comes from another server."""
         answer = self._healthz_api.healthz_service_get_healthz(_request_timeout=FIRST_ANSWER_SECONDS)
         kind = self._healthz_api.api_client.last_response.getheader("content-type") or "of no type"
         if "json" not in kind:

@@ -41,7 +41,7 @@ def compile_pipelines(arguments: argparse.Namespace) -> int:
     folder, objects = arguments.output_dir, arguments.native_objects
     values = given_values(arguments.params, assignments(arguments.set))
     if values and folder == FOLDER:
-        raise ConfigError(f"{FOLDER.name}/ is committed and has no defaults of one's own; give another --output-dir")
+        raise ConfigError(f"{FOLDER.name}/ is committed and must not hold custom defaults; pass another --output-dir")
     placement = placement_of(arguments)
     print(f"compiling into {folder} ...", flush=True)
     compile_all(folder, placement, values)
@@ -77,7 +77,11 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--cpu-image", default=default.cpu_image, help="with registry and digest (default: %(default)s)"
     )
-    options.add_argument("--gpu-image", default=default.gpu_image, help="likewise (default: %(default)s)")
+    options.add_argument(
+        "--gpu-image",
+        default=default.gpu_image,
+        help="image of the GPU components, with tag or digest (default: %(default)s)",
+    )
     options.add_argument(
         "--shards",
         type=int,

@@ -78,7 +78,7 @@ def _runner(name: str, parameters: Parameters, output_dir: Path) -> Iterator[tup
     if name == "process":
         yield local.SubprocessRunner(use_venv=False), parameters
         return
-    from pipelines import containers  # needs the package docker, which nobody else does
+    from pipelines import containers  # needs the package docker, which nothing else does
 
     mine = containers.containers_for(output_dir, parameters)
     parameters = containers.with_absolute_paths(parameters)
@@ -152,11 +152,11 @@ def _is_shell(process: int) -> bool:
 
 
 def _children(process: int) -> list[int]:
-    """Children of all threads of a process; Linux only. Elsewhere a stage notices by itself when nobody reads its
+    """Children of all threads of a process; Linux only. Elsewhere a stage notices by itself when no one reads its
     output."""
     found: list[int] = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # it has ended
             found += map(int, listed.read_text().split())
     return found
 

@@ -30,7 +30,7 @@ parameters: they are read from the environment only.
 
 ## What a comparison varies
 
-Of `ease compare` and the comparison pipeline, beside the parameters of every run:
+`ease compare` and the comparison pipeline have these in addition to the parameters of every run:
 
 {axes}
 """

@@ -91,7 +91,7 @@ NETWORK_SETTINGS = {
     "object-store-ca-file": "AWS_CA_BUNDLE",
 }
 AUTHORITIES, AUTHORITIES_FOLDER = "ease-authorities", "/etc/ease/authorities"
-"""Certificate authorities of one's own, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
+"""Custom certificate authorities, as files of a ConfigMap; `NETWORK_SETTINGS` says which of them to trust."""
 MOST_SHARDS = 3
 """Largest number of shards: with more, the workflow of a run would exceed 1 MiB and Kubeflow would lose sight of its
 tasks (`tests/pipelines/test_workflow_size.py`)."""
@@ -103,7 +103,7 @@ RUN_FIELDS = {
     run_context.RUN_ID: "metadata.labels['pipeline/runid']",
     run_context.IMAGE: f"metadata.annotations['{IMAGE_ANNOTATION}']",
 }
-"""A label of Kubeflow's and an annotation of ours on a pod, that tell a stage its run and image."""
+"""Label by Kubeflow and annotation by EASE on a pod, which tell a stage its run and image."""
 ENDPOINT_LABEL = "ease/reaches-endpoint"
 """Label of pods that may reach the endpoint; the network policy selects by it."""
 
@@ -123,7 +123,7 @@ class Placement:
         run_days: after so many days a run is ended, from its first start on, retries or not: a pod that finds no node
             would wait for ever. The default leaves each task of a run all of its tries; a comparison may need more.
         on_cluster: have Kubeflow try again a task whose pod was lost, and ask it for the run's name and time. On one
-            machine whoever started the run sees what failed and starts it again, and `kfp.local` knows no schedules.
+            machine the user sees what failed and starts it again, and `kfp.local` knows no schedules.
     """
 
     cpu_image: str = images.CPU
@@ -275,13 +275,13 @@ def _pass_secrets(task: dsl.PipelineTask, needs: Needs) -> None:
 
 
 def _pass_network(task: dsl.PipelineTask) -> None:
-    """Proxies and authorities of the cluster's network, where somebody made these ConfigMaps."""
+    """Proxies and authorities of the cluster's network, if these ConfigMaps exist."""
     kubernetes.use_config_map_as_env(task, NETWORK_CONFIG, NETWORK_SETTINGS, optional=True)
     kubernetes.use_config_map_as_volume(task, AUTHORITIES, AUTHORITIES_FOLDER, optional=True)
 
 
 def _tell_run(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
-    """What a stage records of where it ran; through the pod, not as parameters that somebody chose."""
+    """What a stage records of where it ran; through the pod, not as parameters that a user chose."""
     image = placement.gpu_image if placement.gives_gpu(needs) else placement.cpu_image
     kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)
     for variable, field_path in RUN_FIELDS.items():

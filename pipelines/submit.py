@@ -39,7 +39,7 @@ PACKAGE, COMPARISON_PACKAGE = COMPILED / "ease_pipeline.yaml", COMPILED / "compa
 EXPERIMENT = "ease"
 POLL_SECONDS = 5.0
 PATIENCE_SECONDS = 300.0
-"""How long `--wait` bears an API that cannot be reached; the run goes on without us."""
+"""How long `--wait` tolerates an unreachable API; the run itself continues."""
 EXIT_FAILED = 1
 NOT_FOUND = 404
 ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
@@ -426,7 +426,7 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
         found.setdefault(pod.title, []).append(said)
         failed.discard(pod.task)
     first = {title: said[0]._replace(text=said[0].text + _more(len(said) - 1)) for title, said in found.items()}
-    without = sorted(failed & messages.keys() if first else failed)  # a loop says nothing beside what is in it
+    without = sorted(failed & messages.keys() if first else failed)  # a loop prints only what its tasks print
     return {name: Failure(messages.get(name, _NO_MESSAGE)) for name in without} | first
 
 

@@ -111,7 +111,8 @@ class Workflow:
 
 
 def last_failures(pods: Sequence[Pod]) -> list[Pod]:
-    """The last try of each place in the graph that has failed; what another try has mended, or mends, is left out."""
+    """The last try of each place in the graph that has failed; what another try has repaired or may repair is left
+    out."""
     latest = {pod.place: pod for pod in pods}
     return [pod for pod in latest.values() if pod.has_failed]
 

@@ -38,7 +38,7 @@ class TableContract:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentContract:
-    """A JSON file with the fields of a `TypedDict`; others may stand beside them."""
+    """A JSON file with the fields of a `TypedDict`; others may stand next to them."""
 
     name: str
     version: int

@@ -14,7 +14,7 @@ IN_THE_MAKING = re.compile(r"\.[0-9a-f]{32}\.partial$")
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[Path]:
-    """Path beside a file, to be written and then given its name by `os.replace` or `os.link`; removed afterwards.
+    """Path next to a file, to be written and then given its name by `os.replace` or `os.link`; removed afterwards.
 
     Each writer has a path of its own, so two at once do not meet. The folder is made.
 

@@ -1,4 +1,4 @@
-"""What parameters name by its address: files of a task, a prompt, a metric; wherever they lie."""
+"""What parameters name by its address: files of a task, a prompt, a metric; wherever they are stored."""
 
 from __future__ import annotations
 
@@ -128,4 +128,4 @@ def _on_one_line(uri: str, content: bytes) -> bytes:
     try:
         return json.dumps(json.loads(content)).encode()
     except ValueError as error:
-        raise DataError(f"{uri} is no JSON: {error}; mend or remove it") from error
+        raise DataError(f"{uri} is not valid JSON: {error}; correct or remove it") from error

@@ -105,7 +105,7 @@ class Store(Protocol):
         ...
 
     def drop_earlier(self, name: str) -> None:
-        """Remove what a versioned bucket keeps of an object beside its current version."""
+        """Remove what a versioned bucket keeps of an object next to its current version."""
         ...
 
 
@@ -156,7 +156,7 @@ def is_s3(uri: str) -> bool:
 class FileStore:
     """A local folder, on a file system with hard links and locks.
 
-    Nobody sees half a file: content is written beside it and then gets its name.
+    Nobody sees half a file: content is written next to it and then gets its name.
     """
 
     def __init__(self, path: str) -> None:
@@ -211,7 +211,7 @@ class FileStore:
 
     @contextmanager
     def _partial(self, name: str, content: bytes) -> Iterator[Path]:
-        """The content in a file of its own beside the one that it shall become; afterwards it is gone."""
+        """The content in a separate file next to the one that it will become; afterwards it is gone."""
         path = self._path / name
         with named_os_errors(path, "cannot be written"), partial_file(path) as partial:
             partial.write_bytes(content)

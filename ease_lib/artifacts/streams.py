@@ -76,7 +76,7 @@ class RemoteFile:
 
     def _part(self, start: int, end: int) -> bytes:
         content = self._read(start, end)
-        if start <= self._digested < end:  # whoever reads on to the end has the digest for nothing
+        if start <= self._digested < end:  # reading on to the end gives the digest for free
             self._digest.update(content[self._digested - start :])
             self._digested = end
         return content

@@ -196,5 +196,5 @@ def _check(table: pa.Table, contract: TableContract, path: Path) -> None:
 
 
 def stamp_of(table: pa.Table) -> str:
-    """The name of the contract that a table of ours was written by; empty for any other table."""
+    """Name of the contract by which EASE wrote a table; empty for any other table."""
     return str((table.schema.metadata or {}).get(STAMP.encode(), b"").decode().partition("/")[0])

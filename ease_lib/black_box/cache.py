@@ -58,7 +58,7 @@ def open_cache(store: Store) -> Iterator[ResponseCache]:
     """Open or create the cache in a run's store.
 
     Raises:
-        StoreError: when it cannot be opened, or is no cache of ours.
+        StoreError: when it cannot be opened, or is not a cache of EASE.
     """
     opened = ObjectCache(store.below(FOLDER)) if store.folder is None else SqliteCache(store.folder / FILE)
     with closing(opened) as cache:
@@ -184,7 +184,7 @@ class CachingClient:
     """Answers from the cache, and asks the wrapped client for the rest; equal questions at once are asked once.
 
     Args:
-        asked: all that decides an answer beside the prompt.
+        asked: all that decides an answer besides the prompt.
         notes: of the stage that asks.
         left_out: parameters that the endpoint is known to refuse by now; part of the identity too.
         versions: of the model behind the name, each of which has answers of its own; None where there is one only.
@@ -219,13 +219,13 @@ class CachingClient:
             completion = await self._find_or_ask(key, prompt, account)
         except Exception as error:
             asked.set_exception(error)
-            asked.exception()  # taken note of, should nobody else ask the same
+            asked.exception()  # mark it as seen, in case no other caller asks the same
             raise
         else:
             asked.set_result(completion)
             return completion
         finally:
-            asked.cancel()  # where neither is so: whoever waits for it asks himself
+            asked.cancel()  # otherwise callers that wait for it ask themselves
             del self._under_way[key]
 
     async def _find_or_ask(self, key: str, prompt: str, account: str) -> Completion:
@@ -303,7 +303,9 @@ def remove_entries(path: Path, keys: Iterable[str]) -> None:
                     return
                 time.sleep(1)
     except sqlite3.Error as error:
-        raise StoreError(f"{path} may still hold what was to be deleted: {error}; mend that, and try again") from error
+        raise StoreError(
+            f"{path} may still hold what was to be deleted: {error}; correct that, and try again"
+        ) from error
     raise StoreError(f"{path}-wal may still hold what was deleted: another process uses it; stop that, and try again")
 
 

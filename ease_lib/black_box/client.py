@@ -118,7 +118,7 @@ class Completion:
             answers without text before it.
         retries: failed requests before it.
         cut: the limit of tokens ended it (`finish_reason` is `length`).
-        cached: paid for by somebody else, or earlier for another purpose.
+        cached: paid for by another caller, or earlier for another purpose.
         account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
             the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
         answered_at: when the endpoint gave it (ISO 8601, UTC), wherever it was kept since.
@@ -181,7 +181,7 @@ class InnermostClient(LLMClient, Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a request says beside its prompt."""
+        """What a request says besides its prompt."""
         ...
 
     async def close(self) -> None: ...
@@ -349,7 +349,8 @@ class OpenAIClient:
         )
 
     def _silent(self, prompt: str, ending: str) -> errors.EndpointError | None:
-        """An answer without a message: of the prompt, once the endpoint has answered others; before, it may be none."""
+        """An answer without a message: blamed on the prompt once the endpoint has answered others; before that, the
+        endpoint may be at fault."""
         if ending == REFUSED:
             return self._filtered()
         return self._empty.failure(prompt, self._shown_url) if self.answered else None

@@ -5,9 +5,9 @@ name the model may change: then another generation is used, and when it changes 
 ask for a new one of the same revision. Older generations stay where they are, for the lineage of the runs that rest on
 them.
 
-A run keeps the generation that it began with. Answers that another revision gives it meanwhile are kept under that
-one's, and found by whatever continues the run. Where both answer by turns (a balancer in front of two versions), each
-finds what the other was asked since, so that nothing is paid twice.
+A run keeps the generation that it began with. Answers that another revision gives it in the meantime are kept under
+that one's, and found by whatever continues the run. Where both answer by turns (a balancer in front of two versions),
+each finds what the other was asked since, so that nothing is paid twice.
 
 A note carries its own digest, so who changed one by hand is told of it, by the next run and by `lineage verify`. Later
 runs change it by right.
@@ -192,7 +192,8 @@ class EndpointNotes:
             raise self._damaged(str(error)) from None
         if "digest" not in found:
             logger.info(
-                "notice: %s in store_uri has no digest: an older version of EASE wrote it, or somebody", self._name
+                "notice: %s in store_uri has no digest: an older version of EASE, or another program, wrote it",
+                self._name,
             )
         elif not is_whole(content):
             raise self._damaged("it does not have the digest that it carries")
@@ -210,7 +211,7 @@ class EndpointNotes:
         )
 
     def _change(self, change: Callable[[EndpointKnowledge], EndpointKnowledge]) -> EndpointKnowledge:
-        """Change what is there now, whoever else changes it at the same time."""
+        """Change what is there now, even if other processes change it at the same time."""
         for _ in range(MOST_TRIES):
             notes, before = self._read()
             changed = change(notes)

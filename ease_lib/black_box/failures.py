@@ -17,7 +17,7 @@ from ease_lib import errors
 from ease_lib.urls import VERSION_IN_PATH, without_credentials
 
 NO_CREDIT = "insufficient_quota", "billing_error", "credit balance is too low"
-"""How endpoints say so beside HTTP 402: OpenAI, and Anthropic by its type and, with a 400, its words."""
+"""How endpoints say so besides HTTP 402: OpenAI, and Anthropic by its type and, with a 400, its words."""
 NO_KEY = "no-key"
 """Sent where no key is configured; servers without authentication ignore it."""
 _TOO_LONG = re.compile(
@@ -129,7 +129,7 @@ class Refusal(Exception):
 
     @classmethod
     def within(cls, answer: Any, headers: Mapping[str, str]) -> Refusal | None:
-        """The error in an answer with a status of success, beside its choices or in one, as its code were the status;
+        """The error in an answer with a status of success, next to its choices or in one, as its code were the status;
         None where there is none."""
         fields = next((fields for place in _places_of_errors(answer) if (fields := _fields_of_error(place))), None)
         if fields is None:
@@ -154,13 +154,13 @@ class Refusal(Exception):
             return None
         try:
             body = response.content
-        except Exception:  # of a stream that nobody has read
+        except Exception:  # of a stream that was not read
             body = b""
         return cls.of_response(status, response.headers, body)
 
 
 def _places_of_errors(answer: Any) -> Iterator[Any]:
-    """Where an answer with a status of success may say that it is none."""
+    """Fields in which an answer with a status of success may carry an error."""
     if isinstance(answer, list):  # Gemini's
         answer = answer[0] if answer else None
     if not isinstance(answer, dict):
@@ -178,7 +178,7 @@ def _places_of_errors(answer: Any) -> Iterator[Any]:
 
 
 def _fields_of_error(content: Any) -> dict[str, Any]:
-    """Message, code, type and parameter, wherever the endpoints that we know write them; empty where it is no error."""
+    """Message, code, type and parameter, wherever known endpoints write them; empty if it is not an error."""
     if isinstance(content, list):
         content = content[0] if content else None
     if not isinstance(content, dict):

@@ -46,13 +46,13 @@ class OwnFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation of one's own says of a row, beside its score.
+    """What a custom evaluation reports about a row besides its score.
 
     Args:
         score: 0 (wrong) to 1 (right).
         answer: what was answered, for the page and for those who look for mistakes.
         prompt_tokens, completion_tokens: of all that was asked for it.
-        cost_usd: likewise, beside what these tokens cost at `llm_prompt_usd` and `llm_completion_usd`.
+        cost_usd: its cost, on top of what these tokens cost at `llm_prompt_usd` and `llm_completion_usd`.
     """
 
     score: float
@@ -232,7 +232,7 @@ def _number(field: str, value: object, name: str, *, most: float = math.inf, who
     """A number that a program returned, from 0 on.
 
     Raises:
-        EndpointError: where it is none; no other row helps.
+        EndpointError: when it is not one; no other row helps.
     """
     what = "a score from 0 (wrong) to 1 (right), or ease_lib.Evaluated" if field == "score" else f"{field} from 0 on"
     try:

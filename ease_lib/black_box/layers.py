@@ -123,11 +123,11 @@ class LLMEnvironment:
 
     Args:
         loop: the event loop that its clients live in.
-        serve: gives the base URL of an endpoint of ours by its name, started if it is not up; a path takes its log.
+        serve: returns the base URL of a built-in endpoint by its name, started if it is not up; a path takes its log.
         store: the run's, where what is known of endpoints and the schedules lie; None keeps nothing.
         cache: kept answers; None keeps none.
         sources: files that parameters name, and the notes of the stage that asks.
-        own: the caller's function, where it is asked; program: likewise in the place of endpoint, prompt and metric.
+        own: the caller's function to ask, if any; program: one that replaces endpoint, prompt and metric, if any.
     """
 
     loop: asyncio.Runner
@@ -348,7 +348,7 @@ def _endpoint_url(config: EndpointConfig, around: LLMEnvironment) -> str:
 
 
 def _log_of(name: str, store: Store | None) -> Path | None:
-    """Where an endpoint of ours writes what it prints: beside the answers, where these are kept in a folder."""
+    """Path of a built-in endpoint's log: next to the answers, if these are kept in a folder."""
     if store is None or store.folder is None:
         return None
     store.folder.mkdir(parents=True, exist_ok=True)

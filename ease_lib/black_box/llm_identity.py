@@ -1,4 +1,4 @@
-"""What is sent beside the prompt, and the keys that are made of it: of answers, of what is known of an endpoint, of
+"""What is sent besides the prompt, and the keys that are made of it: of answers, of what is known of an endpoint, of
 schedules. What is not in it decides no answer.
 """
 
@@ -37,7 +37,7 @@ class LLMIdentity:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What every request says beside its prompt, and to whom: the one definition, by which searches are told apart
+        """What every request says besides its prompt, and to whom: the one definition, by which searches are told apart
         and of which the keys of answers are made. What is at its default is left out, so that old keys stay valid.
         """
         return self._identity(self.sampling.as_sent(self.api))
@@ -81,7 +81,7 @@ class LLMIdentity:
 
 @dataclass(frozen=True)
 class AnswerKeys:
-    """Addresses of answers in a cache: SHA-256 of what is sent beside the prompt and of the prompt, as a JSON list.
+    """Addresses of answers in a cache: SHA-256 of what is sent besides the prompt and of the prompt, as a JSON list.
 
     Args:
         sent: what is sent, as JSON.

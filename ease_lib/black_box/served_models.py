@@ -91,7 +91,7 @@ async def asked_model(
 
 
 def own_model(config: EndpointConfig, served: Sequence[str]) -> str:
-    """The model to ask for of an endpoint of ours: the first, or the one that is named."""
+    """Model to ask of a built-in endpoint: the first, or the one that is named."""
     if config.llm_model and config.llm_model not in served:
         raise ModelNotFound(
             f"llm_model={config.llm_model} is not served by {config.llm_base_url}; set one of {', '.join(served)}"

@@ -12,9 +12,10 @@ from ease_lib.black_box.client import Completion, Paid
 class Usage:
     """What answers cost; adds up. `requests` were answered or refused by the endpoint, `cached` are of the cache.
 
-    Those that a judge was sent are among `requests`, and `judge_requests` says how many; its tokens are counted apart.
-    `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the time of the
-    oldest one among them (ISO 8601), empty where none has a time. `usd` is what a program says that its answers cost.
+    Those that a judge was sent are among `requests`, and `judge_requests` counts them; its tokens are counted
+    separately. `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the
+    time of the oldest one among them (ISO 8601), empty where none has a time. `usd` is what a program says that its
+    answers cost.
     """
 
     requests: int = 0

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
         return EXIT_STOPPED
-    except BrokenPipeError:  # whoever read what is printed has gone, as `head` does
+    except BrokenPipeError:  # the reader of the output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
 

@@ -56,7 +56,7 @@ def answer(parsed: argparse.Namespace) -> int:
             planned = plan_comparison.document_of(cells, str(Path(scratch) / "comparison"))
             requests = grouped(planned["requests"])
             runs = "1 run" if len(cells) == 1 else f"{len(cells)} runs, {min(workers, len(cells))} at a time"
-            counted = f"{runs}, at most {requests} LLM requests beside trial questions"
+            counted = f"{runs}, at most {requests} LLM requests besides trial questions"
             print(f"{counted}; output in {folder}", flush=True)
             results = run_cells(planned, run_cell.run, workers=workers, folder=Path(scratch), say=print_line)
     report_comparison.run(results, folder, figures)
@@ -72,5 +72,5 @@ def answer(parsed: argparse.Namespace) -> int:
 
 def print_line(text: str) -> None:
     """Whole, whichever thread prints another one, and without what could steer a terminal."""
-    with suppress(BrokenPipeError):  # nobody reads it any more, and the comparison goes on
+    with suppress(BrokenPipeError):  # its reader has gone, and the comparison goes on
         print(f"{printable(text)}\n", end="", flush=True)

@@ -34,7 +34,9 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     place = "folder, file or s3:// to search, whatever lies there; may be repeated"
     forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
     forget.add_argument(
-        "--remove", action="store_true", help="delete the files of ours that hold it; without this nothing is changed"
+        "--remove",
+        action="store_true",
+        help="delete the files of EASE that hold it; without this option nothing is changed",
     )
     forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
     root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
@@ -64,7 +66,7 @@ def answer(parsed: argparse.Namespace) -> int:
         for tombstone in removal.carry_out(parsed.reason, signer()):
             print(f"deleted; tombstone {tombstone}")
         after = forgetting.plan(parsed.places, rows, root=parsed.root)
-        left = [f"{holder.uri}, written meanwhile; run this again" for holder in after.holders] + after.left
+        left = [f"{holder.uri}, written in the meantime; run this again" for holder in after.holders] + after.left
     else:
         print("nothing had to be deleted")
     for line in left:

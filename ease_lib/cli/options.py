@@ -63,7 +63,7 @@ def shows_all(parser: argparse.ArgumentParser) -> bool:
 
 
 def nearest_option(parser: argparse.ArgumentParser, given: str) -> str:
-    """What an option that is none was probably meant to be, as a question; empty where nothing is like it."""
+    """Ask which option an unknown one was probably meant to be; empty if none is similar."""
     options = [option for action in parser._actions for option in action.option_strings]
     close = difflib.get_close_matches(given.partition("=")[0], options, n=1)
     return f"; did you mean {close[0]}?" if close else ""

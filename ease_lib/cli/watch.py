@@ -1,8 +1,8 @@
 """Watch a search from its journal: answers, contenders with intervals, what is asked now, time left.
 
 It only reads, so it can look at a run of another machine or of a cluster, by the run's store. Sequences are named by
-the positions of their exemplars in the pool that the search chooses from; where the run's artifacts lie beside, as in
-the folder of `ease run`, the texts of the best one are shown until the search is over. The report names the winner.
+the positions of their exemplars in the pool that the search chooses from; if the run's artifacts lie next to them, as
+in the folder of `ease run`, the texts of the best one are shown until the search is over. The report names the winner.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def store_of(place: str) -> Store:
 
 
 def best_of(found: Watched | None, place: str) -> list[Exemplar]:
-    """The exemplars of the best sequence until now; none behind the end, and where no pool lies there."""
+    """Exemplars of the best sequence so far; none after the end of the search, or without a pool there."""
     if not found or not found.contenders or found.is_over:
         return []
     kept = address("prefilter.kept")
@@ -107,7 +107,7 @@ def text_of(found: Watched | None, now: datetime, best: Sequence[Exemplar] = ())
         lines.append(f"  {each.score:.3f} {interval:<28}{_prompt(*each.prompt)}")
     if best:
         shown = (f"  {number}. {_short(row.input)} → {_short(row.output)}" for number, row in enumerate(best, 1))
-        lines += ["the best until now:", *shown]
+        lines += ["the best so far:", *shown]
     if found.under_way and not found.is_over:
         asked = "; ".join(f"{_prompt(*prompt)} on {rows or 'all'} rows" for prompt, rows in found.under_way[:3])
         more = f"; and {len(found.under_way) - 3} more" if len(found.under_way) > 3 else ""

@@ -113,7 +113,7 @@ def check_for_cluster(cells: Sequence[Cell]) -> None:
 
 
 def figures_named(values: Mapping[str, object]) -> str:
-    """The published scores beside which a comparison shows its own: a file, or tables with commas between them."""
+    """The published scores next to which a comparison shows its own: a file, or tables with commas between them."""
     named = values.get(FIGURES) or ""
     return ", ".join(map(str, named)) if isinstance(named, list) else str(named)
 

@@ -97,7 +97,8 @@ def _declared(config: type) -> dict[str, Parameter]:
 
 
 def parameters_of(*roles: Role, internal: bool = False) -> frozenset[str]:
-    """Names of the parameters of a run with one of these roles; with `internal` those too that nobody sets by hand."""
+    """Names of the parameters of a run with one of these roles; with `internal`, also those that are not set by
+    hand."""
     declared = declared_parameters().values()
     return frozenset(each.name for each in declared if each.role in roles or (internal and each.internal))
 
@@ -154,7 +155,7 @@ def read_by(configs: Iterable[type], parameters: Parameters) -> dict[str, Value]
 
 
 def checked_values(values: Mapping[str, object]) -> dict[str, object]:
-    """What a component is given, whoever wrote it, with the place of its records.
+    """What a component of any author is given, with the place of its records.
 
     Raises:
         ConfigError: on names that are no parameters.

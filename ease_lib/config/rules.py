@@ -187,7 +187,7 @@ def _problems_of_endpoint(endpoint: EndpointConfig) -> Iterator[str]:
             yield "llm_headers is a list of HEADER=VARIABLE, of names of environment variables, not their values"
             break
     if not re.fullmatch(r"never|always|probe|[1-9]\d*", endpoint.llm_refresh):
-        yield f"llm_refresh={endpoint.llm_refresh} is none of never, always, probe, or a number of days like 7"
+        yield f"llm_refresh={endpoint.llm_refresh} must be never, always, probe, or a number of days like 7"
 
 
 @problems_of.register
@@ -278,7 +278,7 @@ def _problems_of_program(parameters: Parameters) -> Iterator[str]:
     for name in OF_LLMS:
         value, default = given[name]
         if value not in (default, FOLLOW_FROM_EVALUATE.get(name, default)):
-            yield f"{name} is not read beside evaluate, which replaces endpoint, prompt and metric; leave it out"
+            yield f"{name} has no effect with evaluate, which replaces endpoint, prompt and metric; remove it"
     task = parameters.task
     if task.task == "table" and (task.noise_ratio or task.label_remapping) and set("{,") & set(task.output_column):
         yield (

@@ -69,7 +69,7 @@ class Question:
     """A sequence to be evaluated.
 
     Args:
-        account: whom its answers are paid for (`Completion.account`).
+        account: what its answers are paid for (`Completion.account`).
         rows: positions of the rows to ask.
         whole: these are all rows there are; else it is the sum over evaluations that must be answered.
         own: by position, the exemplars of rows that are asked with others than `exemplars`.
@@ -212,7 +212,8 @@ class Evaluator:
     def _scored(
         self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]
     ) -> _AskedRow:
-        """The row with its score, unless the verdict that it needs is missing: what nobody approved is not kept."""
+        """The row with its score, unless the verdict that it needs is missing: an answer without a verdict is not
+        kept."""
         judged = verdict.score if verdict else None
         is_kept = self._requirement is None or self._requirement.is_approved(judged)
         if verdict and judged is None:
@@ -265,7 +266,7 @@ class Evaluator:
             logger.info("one of %d rows that all score 0, behind the exemplars:\n\n%s", len(self._zeros), shown)
             raise errors.DataError(
                 f"the first {len(self._zeros)} scores that evaluate returned are all 0: most likely it is at fault. "
-                "Look above at what it was given; then mend it, or set max_zero_answers=0 to go on"
+                "See above what it was given; then correct it, or set max_zero_answers=0 to go on"
             )
         answers = list(dict.fromkeys(zero.answer for zero, _ in self._zeros))
         if any(self._metric(each, other.outputs) for each in answers for other in self._rows):

@@ -45,7 +45,7 @@ _OTHER_SCALE = re.compile(r"(?<!\d )\b\d+(?:\.\d+)?\s*/\s*\d+")
 """A score by another scale than the rubric's, or a count: `7/8 facts`."""
 _NO = r"(?:\b(?:not(?!\s+(?:only|just|merely))|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)"
 _NOT = rf"{_NO}(?:\s+(?!but\b)\w+){{0,4}}\s+"
-"""A negation, with some words between: `not quite right`, `isn't at all the right`; `not only right` is none."""
+"""A negation, with some words between: `not quite right`, `isn't at all the right`; `not only right` is not one."""
 QUESTION = """<task>
 {input}
 </task>

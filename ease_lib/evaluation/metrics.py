@@ -96,7 +96,7 @@ def exact_match(answer: str, outputs: Sequence[str]) -> float:
 
 
 def exact_set(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the answer has the same words as an output, in any order; "and" is none of them."""
+    """1 when the answer has the same words as an output, in any order; "and" is ignored."""
     return float(any(_word_set(given) == _word_set(wanted) for given, wanted in _pairs(answer, outputs)))
 
 
@@ -109,7 +109,7 @@ def regex(answer: str, outputs: Sequence[str]) -> float:
     """1 when an output, read as a regular expression, is found in the answer as a reader sees it; case counts.
 
     Raises:
-        DataError: on an output that is none.
+        DataError: on an output that is not one.
     """
     text = without_reasoning(answer)
     try:
@@ -119,7 +119,7 @@ def regex(answer: str, outputs: Sequence[str]) -> float:
 
 
 def _is_found(output: str, text: str) -> bool:
-    """Whether a pattern is in a text as it is written, but for what nobody sees, or in its compatible form."""
+    """Whether a pattern is in a text as it is written, apart from invisible characters, or in its compatible form."""
     written, compatible = _patterns(output)
     if text.isascii() and text.isprintable():
         return bool(compatible.search(text))
@@ -280,7 +280,7 @@ _OPTION_MARKS = (
 
 
 def final_option(text: str) -> str | None:
-    """The option an answer names, as a capital letter; the words "A" and "I" of a sentence are none."""
+    """The option an answer names, as a capital letter; the words "A" and "I" of a sentence do not count."""
     text = visible(without_reasoning(text)).strip()
     found = next((named for mark in _OPTION_MARKS if (named := mark.findall(text))), [])
     return str(found[-1]).upper() if found else None
@@ -348,7 +348,7 @@ def final_json(text: str, kind: tuple[type, ...] = ()) -> tuple[Any] | None:
 
     The whole answer if it is a value; else of the objects and lists in it those of the kind that is expected, if there
     are any, and of these those in a code block or on lines of their own: neither the `[3]` of "As in [3], it is
-    {...}" nor that of "{...}, as in [3]" is the value. A value of more than `MOST_NESTED` levels is none.
+    {...}" nor that of "{...}, as in [3]" is the value. A value of more than `MOST_NESTED` levels does not count.
 
     Args:
         kind: what `_kind` says of the output.
@@ -403,7 +403,7 @@ def _flat_enough(value: Any) -> tuple[Any] | None:
 
 @lru_cache(KEPT_TEXTS)
 def _wanted(output: str) -> Any:
-    """The value of an output, which nobody changes.
+    """Value of an output, which must not be changed.
 
     Raises:
         DataError: on an output that is no JSON, or too deep.

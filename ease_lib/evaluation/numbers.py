@@ -75,7 +75,7 @@ _PART = re.compile(
 )
 _JOINT = re.compile(_BETWEEN)
 MOST_DIGITS = 400
-"""Largest number of digits, and largest power of ten; nobody means more, and Python refuses to read 4 300 digits."""
+"""Largest number of digits, and largest power of ten; more is never meant, and Python refuses to read 4 300 digits."""
 _GROUPS = re.compile(r"(?!0)(?:\d{1,3}(?:[,'. ]\d{3})+|\d{1,2}(?:[,' ]\d{2})+[,' ]\d{3}|\d{1,4}(?:[,']\d{4})+)")
 """Digits grouped by thousands, as in India, as in China; of one separator."""
 _SIGNS = str.maketrans("٫٬،٪⁄∕〜‒", ".',%//~-")
@@ -182,7 +182,8 @@ def _begins_line(match: re.Match[str]) -> bool:
 
 
 def _parts(run: str) -> tuple[list[Quantity | None], list[str]]:
-    """The values of a run, None of what is none, and what stands between them; a size behind a range is of all."""
+    """Values of a run, None for what is not a number, and what stands between them; a size after a range applies to
+    all."""
     found = [_PART.match(run)]
     joints = []
     while (part := found[-1]) and part.end() < len(run):
@@ -210,7 +211,7 @@ def _value(part: re.Match[str], common_size: str | None) -> Quantity | None:
 
 
 def _figure(text: str) -> Quantity | None:
-    """The number that digits and separators are; where they are none, their parts."""
+    """The number that digits and separators form; if they form none, their parts."""
     if "/" in text:
         whole, _, over = text.partition("/")[0].strip().rpartition(" ")
         under = int(text.partition("/")[2])

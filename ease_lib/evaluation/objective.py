@@ -107,7 +107,7 @@ class Objective:
         return self._runner.run(result())
 
     def stop(self) -> Usage:
-        """End the evaluations under way; what all of those have cost that nobody has waited for to their end."""
+        """End the evaluations under way; and return what all of those cost that were not awaited to their end."""
         self._runner.run(cancelled(self._under_way))
         ended = (task for task in self._under_way if not task.cancelled() and task.exception() is None)
         unseen = sum((task.result().usage for task in ended), start=Usage())
@@ -127,7 +127,7 @@ def estimated_usage(
 
     Args:
         rubric: of a judge that scores it.
-        thinking_tokens: of each answer, beside what is expected of it.
+        thinking_tokens: of each answer, besides what is expected of it.
     """
     if template.of_program:
         return Usage(requests=len(rows))  # what a program asks is not known

@@ -1,4 +1,4 @@
-"""A metric of one's own: `metric: path/to/metric.py:score`, the same on s3://, or `installed.module:score`.
+"""A custom metric: `metric: path/to/metric.py:score`, the same on s3://, or `installed.module:score`.
 
     def score(answer: str, outputs: list[str]) -> float:      # 0 is wrong, 1 is right
         ...
@@ -35,12 +35,12 @@ from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 OwnMetric = Callable[[str, list[str]], float]
 MATRIX, OTHERS = ".csv", "*"
 WITHOUT_JUDGE = "exact_match"
-"""What stands for `metric=judge`, and for a program, where nobody is asked: what noise is, whether an answer fits any
+"""What stands for `metric=judge`, and for a program, where nothing is asked: what noise is, whether an answer fits any
 row."""
 
 
 class LoadedMetric(NamedTuple):
-    """A metric, and the SHA-256 of the file that it was read from; empty of one of ours."""
+    """A metric, and the SHA-256 of the file that it was read from; empty for a built-in metric."""
 
     score: Metric
     sha256: str = ""

@@ -10,7 +10,7 @@ envelope over it covers all of them; it also names the versions before, with the
 gets an envelope of the same kind, `signatures/NAME` in the lineage root for the file `NAME` there: the record of the
 stage that publishes, which ends after the version is the latest, with all other records of the run; and each tombstone.
 
-The time in a statement is what the signer says; nobody else stamps it.
+The time in a statement is the signer's own; no third party stamps it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # takes 0.1 s to import, and few commands sign or verify
 SECRET = "ease-signing"  # noqa: S105
 """The Kubernetes Secret whose entry `private-key` the stage that publishes gets, and `public-key` the first task."""
 ENVELOPE_FILE = "version.dsse.json"
-"""The envelope over the `version.json` beside it."""
+"""The envelope over the `version.json` next to it."""
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 PREDICATE_TYPE = "urn:ease-pipelines:signed-files:v1"
 SCHEMES = ("ed25519", "ecdsa-sha2-nistp256")
@@ -138,7 +138,7 @@ class Signed:
 
         Args:
             name: of the file in the folder that it was signed in.
-            moved_from: folders whose content may have been moved, to wherever its files lie now.
+            moved_from: folders whose content may have been moved, each with the place of its files now.
 
         Raises:
             WrongSignature: when it names no such file, or one in another folder.
@@ -188,7 +188,7 @@ def read_public_key(text: str) -> PublicKey:
     """A key as `FILE` or `FILE@SINCE..UNTIL`; either time may be left out. A day begins at midnight UTC.
 
     Raises:
-        ConfigError: when the file holds no public key, or the times are none.
+        ConfigError: when the file holds no public key, or the times are not valid.
     """
     path, _, window = text.rpartition("@")
     if ".." not in window or not path:
@@ -226,7 +226,7 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
     try:
         signed = _signed(json.loads(envelope.payload), envelope.payload_type, made[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WrongSignature("signed, and no statement of ours") from error
+        raise WrongSignature("signed, but not a statement by EASE") from error
     valid = [key for key in made if key.accepts(signed.at)]
     if not valid:
         raise WrongSignature(f"by {made[0].name} at {_shown(signed.at)}, when that key was not valid")
@@ -239,7 +239,7 @@ def _signed(statement: Record, payload_type: str, key: PublicKey) -> Signed:
     if statement["predicateType"] != PREDICATE_TYPE:
         raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
     if not all(each.keys() >= {"name", "uri"} and "sha256" in each["digest"] for each in statement["subject"]):
-        raise WrongSignature("signed, and no statement of ours")
+        raise WrongSignature("signed, but not a statement by EASE")
     return Signed(statement=statement, key=key, at=datetime.fromisoformat(statement["predicate"]["signed_at"]))
 
 

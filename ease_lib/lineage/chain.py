@@ -1,4 +1,4 @@
-"""Follow records from a prompt back to the raw data, wherever they lie now.
+"""Follow records from a prompt back to the raw data, wherever they are stored now.
 
 A record links to those of its inputs by URI and SHA-256, and says where it lay itself. Where a record with its content
 lies elsewhere now, below the place that was asked for, what lay around it is looked for there too; anything else that
@@ -37,7 +37,7 @@ def same_place(uri: str) -> str:
 
 
 def shipped(uri: str) -> bytes | None:
-    """The content of a file that a package of ours carries; None for any other. Nothing is imported for it."""
+    """Content of a file in one of EASE's packages; None for any other. Nothing is imported for it."""
     package, _, path = uri.removeprefix(PACKAGE).partition("/")
     root = Path(str(resources.files("ease_lib"))).resolve()
     file = root.parent.joinpath(*package.split("."), path).resolve()
@@ -51,7 +51,7 @@ ARTIFACT = "lineage"
 MANIFEST_CONTRACT = "published_prompt/1"
 VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
 WITHDRAWN = b'{"version": null}\n'
-"""What latest.json says for the moment in which it is removed, so that nobody makes another version the latest then."""
+"""Content of latest.json while it is being removed, so that no other process makes another version the latest then."""
 LAST_STAGES = ("publish", "report")
 
 
@@ -85,7 +85,7 @@ def step_of(uri: str, content: bytes | None) -> Step:
     """The record with this content.
 
     Raises:
-        LineageError: when it is none, or not as it was written.
+        LineageError: when it is not a record, or not as it was written.
     """
     return Step(uri=uri, content=content or b"", record=decode(content or b"", uri))
 
@@ -331,7 +331,7 @@ def record_copies(records: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _copies(uri: str) -> dict[str, bytes]:
-    """Records that lie beside a published version, by SHA-256."""
+    """Records that lie next to a published version, by SHA-256."""
     try:
         store = open_store(uri)
         contents = read_all(store, [f"{COPIES}/{name}" for name in store.find_names(COPIES)])
@@ -410,7 +410,7 @@ def _published_head(version: str, chain: Chain, copies: dict[str, bytes]) -> Ste
 
 
 def _copied(copies: dict[str, bytes]) -> Iterator[Step]:
-    """Records from copies beside a published version."""
+    """Records from copies next to a published version."""
     for content in copies.values():
         with suppress(LineageError):
             record = decode(content, COPIES)

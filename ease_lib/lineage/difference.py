@@ -86,7 +86,7 @@ def difference_text(found: Difference) -> str:
 
 
 def paragraphs_of(before: str, after: str) -> Iterator[tuple[list[str] | None, list[str] | None]]:
-    """Lines of the paragraphs of two prompts beside each other, mostly exemplars; None where one has none there."""
+    """Lines of the paragraphs of two prompts next to each other, mostly exemplars; None where one has none there."""
     first, second = before.split("\n\n"), after.split("\n\n")
     for _, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         for one, other in itertools.zip_longest(first[a:b], second[c:d]):

@@ -21,9 +21,9 @@ UNPUBLISHED = "publication unfinished"
 class Fault:
     """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
 
-    `UNFINISHED` is one, of a tombstone: what it says should be gone may still be there. `UNSIGNED` is none, nobody with
-    a key says anything of it; `MISSIGNED` is one, a signature is there and does not hold. `UNPUBLISHED` is none, a run
-    that was killed for good left files of a version that never became one.
+    `UNFINISHED` is a fault of a tombstone: what it lists may still be there. `UNSIGNED` does not count as a fault: no
+    signature covers the file. `MISSIGNED` does: a signature is present but invalid. `UNPUBLISHED` does not: a run that
+    was killed left files of a version that was never published.
 
     Args:
         reason: the same in a sentence, of a record that cannot be followed.

@@ -1,7 +1,7 @@
 """The lineage record of one attempt at a stage: a JSON document that carries its own digest.
 
 Each input names the record of the stage that made it, by URI and SHA-256, so records form a chain from the prompt back
-to the raw data, and whoever changes one of them breaks the links of those behind it. README.md has all fields.
+to the raw data, and a change to one of them breaks the links of those that follow. README.md has all fields.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     """Read a record back.
 
     Raises:
-        LineageError: when it is none, or not as it was written.
+        LineageError: when it is not a record, or not as it was written.
     """
     try:
         record: Record = json.loads(content)

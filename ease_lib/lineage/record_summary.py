@@ -1,4 +1,4 @@
-"""A record for people: the Markdown that the dashboard shows beside a stage's artifacts."""
+"""A record for people: the Markdown that the dashboard shows next to a stage's artifacts."""
 
 from __future__ import annotations
 

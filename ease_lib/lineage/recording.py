@@ -59,7 +59,7 @@ class RunContext:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedArtifact:
-    """An input or output of a stage, and for an input the record of whoever made it."""
+    """An input or output of a stage, and for an input the record of the stage that made it."""
 
     name: str
     contract: str
@@ -98,7 +98,7 @@ class Attempt:
 
     Args:
         link: URI of the record in the root, or empty without a root.
-        notes: what the stage meets beside its artifacts.
+        notes: what the stage meets besides its artifacts.
         found: what the run or comparison found, of the stage that ends it: sentences `said` and `scores` by name, for
             people.
         sign: signs the record when the stage has ended well, by its name in the root, its address and its content; of
@@ -226,7 +226,7 @@ def _versions() -> dict[str, str]:
 
 
 def _met(observed: Notes) -> Record:
-    """What the stage met beside its artifacts."""
+    """What the stage met besides its artifacts."""
     counts = ("new_answers", "cached_answers", "prompt_tokens", "completion_tokens")
     llm: Record = {**observed.endpoint, "answered_by": answered_by(observed.models)}
     llm |= {name: getattr(observed, name) for name in counts}

@@ -1,6 +1,7 @@
 """Take secrets out of text that is kept: records, published files, error messages.
 
-Addresses must stay what they are, or nobody finds again what a record names. So what goes is what is nothing but a
+Addresses must stay what they are, or what a record names could not be found again. So what goes is what is nothing but
+a
 secret: users and queries of URLs, authorisation headers, values of secret variables, and keys of known shapes; the last
 two only where they are long and random enough. `ollama` as a key, a folder `hf_datasets` and "basic training" stay.
 """
@@ -87,7 +88,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without these secrets, users and queries of URLs (signed ones), authorisation headers and known keys.
 
     Args:
-        secrets: a long random one goes wherever it stands, another where it is no part of a longer word.
+        secrets: a long random one is removed everywhere, another one where it is not part of a longer word.
     """
     for secret in secrets:
         text = _without(text, secret)

@@ -1,7 +1,7 @@
 """The runs and comparisons below a place: what they were of, what they found, and how far they are.
 
 Runs are found by the records of their stages (`lineage/runs/RUN/STAGE-ATTEMPT.json`) and by folders of results, which
-hold `report.json` beside the record of the last stage; comparisons by their tables. What lies below the place is taken
+hold `report.json` next to the record of the last stage; comparisons by their tables. What lies below the place is taken
 first, so what was moved or copied is found where it is now.
 """
 
@@ -221,7 +221,7 @@ def _measured(report: bytes | None) -> dict[str, Any]:
 def _number(value: Any) -> float:
     """
     Raises:
-        ValueError: when it is none, or not a finite one.
+        ValueError: when it is not a number, or not a finite one.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(value)

@@ -199,9 +199,9 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
     followed = {str((manifest.get("previous") or {}).get("version")) for manifest, _ in manifests.values()}
     for version in gone:
         if only or version in marked | followed | {_named_latest(store)}:
-            yield _of_version(store, version, MISSING, "without it the version is none")
+            yield _of_version(store, version, MISSING, "without it there is no version")
         else:
-            why = "nothing says that it was one: a run was killed there, or somebody removed all that did"
+            why = "nothing shows that it was a version: a run was killed there, or someone removed everything that did"
             yield _of_version(store, version, UNPUBLISHED, why)
     if versions:
         yield from _latest_faults(store, manifests)
@@ -256,7 +256,7 @@ def verify_place(
 
     Args:
         run: id of the run, where there are several; else the newest.
-        all_versions: compare every version that was published beside it, not only its own and the latest.
+        all_versions: compare every version that was published next to it, not only its own and the latest.
         keys: public keys to check signatures by; none given, signatures are not looked at.
         moved_from: folders whose content was moved to this place; records and signatures say where it lay.
 

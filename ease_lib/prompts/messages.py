@@ -20,7 +20,7 @@ class Chat(str):
 
 
 class Handed(str):
-    """Exemplars and a row that a program is given. As a text it is their JSON, likewise."""
+    """Exemplars and a row that a program is given. As a text it is their JSON."""
 
     @property
     def given(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:

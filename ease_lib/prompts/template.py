@@ -103,7 +103,7 @@ class PromptTemplate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the row that are named beside input and output, in the order of their names' first places."""
+        """Columns of the row that are named besides input and output, in the order of their names' first places."""
         named = [field for name in ("query", "answer") for _, field in self._parts[name] if field]
         return tuple(dict.fromkeys(field for field in named if field not in (INPUT, OUTPUT, INSTRUCTION)))
 

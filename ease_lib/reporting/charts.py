@@ -1,4 +1,4 @@
-"""Charts of the report page as inline SVG: no script, no font, no file beside the page."""
+"""Charts of the report page as inline SVG: no script, no font, no file next to the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ease_lib.search.mean_scores import MeanScores, prompt_of
 
 WIDTH, HEIGHT = 860, 300
 SMALL = 400, 220
-"""Width and height of one of several charts beside each other."""
+"""Width and height of one of several charts next to each other."""
 COLORS = (
     *("#1f6feb", "#c2410c", "#15803d", "#9333ea", "#64748b", "#0891b2", "#db2777", "#65a30d", "#94a3b8", "#ca8a04"),
     *("#7f1d1d", "#134e4a", "#f97316", "#818cf8"),
@@ -92,7 +92,7 @@ def curves_chart(curves: Mapping[str, Curve], *, thick: str, step: int, is_small
     Args:
         thick: label of the line that is drawn thicker.
         step: answers between two points.
-        is_small: one of several beside each other, which have one key (`curves_key`) together.
+        is_small: one of several next to each other, which have one key (`curves_key`) together.
     """
     size = SMALL if is_small else (WIDTH, HEIGHT)
     plot = _Plot(0, step * max(len(curve.means) for curve in curves.values()), *size)

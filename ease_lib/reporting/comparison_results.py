@@ -245,7 +245,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
 
 
 def headline(found: Sequence[ScoreDifference]) -> str:
-    """Which method to take, in a sentence: whom it beats beyond luck, and against whom there is no evidence.
+    """Sentence that names the method to take, which ones it beats beyond luck, and for which there is no evidence.
 
     Empty where there is no other method.
     """
@@ -340,7 +340,7 @@ def render_markdown(cells: Cells, figures: Figures | None = None) -> str:
     """Both tables of scores and the table of methods, and what failed.
 
     Args:
-        figures: published scores, which stand in brackets beside ours.
+        figures: published scores, which stand in brackets next to ours.
     """
     shown = _shown(cells, figures, between=" ")
     counts = [len(own) for row in shown["rows"] for own in row.cells.values()]
@@ -414,7 +414,7 @@ def _shown(cells: Cells, figures: Figures | None, *, between: str) -> dict[str, 
     """What both templates show.
 
     Args:
-        between: a score of ours and a published one.
+        between: our score and a published one.
     """
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)

@@ -1,7 +1,7 @@
-"""Scores that others published, beside which a comparison shows its own; those of the paper are shipped.
+"""Scores that others published, next to which a comparison shows its own; those of the paper are shipped.
 
 `paper_figures.csv` has every figure of the tables of Wu et al., "Prompt Optimization with EASE?" (NeurIPS 2024, arXiv
-2405.16122), as their authors published them: facts, which nobody has a licence to. Each row has its `table`; `split` is
+2405.16122), as their authors published them: facts, which need no licence. Each row has its `table`; `split` is
 `validation` (the paper's main figures: the best score on 20 validation rows) or `test` (its appendix, 100 rows), and
 for 20 rows, which no comparison shows, another thing that was measured. Task and method are called as in our sets
 (`--params paper-table-1`, ...), where there is one; score and standard error are of three trials. The LLM was
@@ -45,7 +45,7 @@ class Figure:
     error: float | None = None
 
     def is_beyond(self, score: float, error: float | None) -> bool:
-        """Whether a score of ours is further away than both allow; False where one of the errors is not known."""
+        """Whether our score is further away than both errors allow; False if one of the errors is not known."""
         if self.error is None or error is None:
             return False
         return abs(self.score - score) > max(SMALLEST, ERRORS * math.hypot(self.error, error)) + ROUNDING
@@ -102,7 +102,7 @@ class Figures:
         return self.scores.get((task, None, method, split)) if exact is None else exact
 
     def note(self, shown: Iterable[tuple[str, float, str]], split: str) -> str:
-        """What stands in brackets beside scores on a split, and which published ones stand nowhere.
+        """What stands in brackets next to scores on a split, and which published ones stand nowhere.
 
         Args:
             shown: task, noise ratio and method of each score.

@@ -57,7 +57,7 @@ def tree_lines(chain: Chain) -> list[Line]:
 
 
 def show_text(chain: Chain) -> str:
-    """The tree with what stands beside it: other records of the run, and what cannot be followed."""
+    """The tree with what stands next to it: other records of the run, and what cannot be followed."""
     lines = [_title(chain), "", *map(str, tree_lines(chain))]
     if chain.beside:
         lines += ["", "also of this run:"]
@@ -93,7 +93,7 @@ Marked = list[tuple[bool, str]]
 
 
 def _side_by_side(before: str, after: str) -> Iterator[list[tuple[Marked | None, Marked | None]]]:
-    """Paragraphs of two prompts, by their lines beside each other; None where one has none there."""
+    """Paragraphs of two prompts, by their lines next to each other; None where one has none there."""
     for one, other in paragraphs_of(before, after):
         pairs = list(zip_longest(one or (), other or ()))
         yield [([(False, a)], [(False, b)]) for a, b in pairs] if one == other else list(starmap(_marked, pairs))

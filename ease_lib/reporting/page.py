@@ -94,7 +94,7 @@ def render_page(
         query=cost_of_query(report, history),
         forms={"Text": prompt, **(forms or {})},
         winners_labels=winners_labels(report),
-        curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 numbers of ours
+        curve=Markup(search_curve(history, report["random"]["validation_score"])),  # noqa: S704 our own numbers
         marks=marks,
         rows=sorted(
             {row_hash(text) for text in _shown(report["best"], mistakes, [*harmful, *mislabelled]) if text.strip()}
@@ -115,7 +115,7 @@ def render_page(
         origins={number: row.origin for number, row in test.items()},
         wrong=sum(row["score"] < 1 for row in scored),
         refused=refused,
-        front=Markup(front_chart(report["token_front"])),  # noqa: S704 numbers of ours
+        front=Markup(front_chart(report["token_front"])),  # noqa: S704 our own numbers
         version=__version__,
     )
 
@@ -169,7 +169,7 @@ def _mistakes(scored: Rows, predictions: Rows, test: Mapping[int, Exemplar]) -> 
 def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] | None:
     """Mean tokens of a prompt and an answer with the winner, and their price in USD.
 
-    None where nobody counted them: all its answers were kept ones, or a judge's requests are among them.
+    None if they were not counted: all answers were kept ones, or a judge's requests are among them.
     """
     found = report["best"]["found_at_evaluation"]
     if (
@@ -202,7 +202,7 @@ class Script(NamedTuple):
 
 
 def script_of(name: str) -> Script:
-    """A file of ours among the templates."""
+    """File among EASE's templates."""
     text = resources.files("ease_lib.reporting").joinpath(f"templates/{name}").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Script(Markup(text), digest)  # noqa: S704

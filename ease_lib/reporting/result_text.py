@@ -19,7 +19,7 @@ from ease_lib.reporting.summary import (
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
-    """The end of a run as text: the prompt, its scores beside random exemplars, the cost, where everything is."""
+    """The end of a run as text: the prompt, its scores next to random exemplars, the cost, where everything is."""
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]

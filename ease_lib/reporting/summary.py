@@ -23,7 +23,7 @@ def verdict(test: Mapping[str, Any], share_as_good: float | None = None) -> dict
     """What the test set says of the winner.
 
     Args:
-        share_as_good: of random sequences; said where the winner is better than they are in the mean.
+        share_as_good: of random sequences; stated if the winner is better than they are on average.
         test: what the winner gains over `random` exemplars, `zero_shot` and `baseline`, as `evaluate` writes it.
 
     Returns:

@@ -18,9 +18,9 @@ def watch_page(found: Watched | None, place: str, every: float, best: Sequence[E
 
     Args:
         every: so many seconds a browser loads it again, until the search has all its answers.
-        best: exemplars of the best sequence until now.
+        best: exemplars of the best sequence so far.
     """
-    curve = Markup(search_curve(found.history, None)) if found and found.history else ""  # noqa: S704 numbers of ours
+    curve = Markup(search_curve(found.history, None)) if found and found.history else ""  # noqa: S704 our own numbers
     return page_template("watch.html.j2").render(
         found=found, place=place, every=max(1, round(every)), curve=curve, best=best, version=__version__
     )

@@ -49,7 +49,7 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
     """Inside, stages are done; an error of the user's making ends the process with its message and exit code.
 
     Args:
-        parameters: flat, as `build_dataset` passed them or as a pipeline of somebody else's says.
+        parameters: flat, as `build_dataset` passed them or as another pipeline sets them.
         lineage: folder that takes the record of every stage.
 
     Yields:

@@ -50,7 +50,7 @@ class Stage:
 
     @property
     def record(self) -> str:
-        """Where its record lies, likewise."""
+        """Where its record lies, in the same way."""
         return f"{RECORDS}/{self.name}.json"
 
 

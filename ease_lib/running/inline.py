@@ -131,7 +131,7 @@ def run_inline(
     """Run all stages and put their results into `output_dir`; their artifacts stand below `pipeline/`.
 
     Args:
-        lines: takes our lines, beside the log; None for the log alone.
+        lines: takes the lines of EASE, in addition to the log; None for the log alone.
         progress: is told how far the run is, in place of lines that say so.
         caller: functions that answer or score.
         on_host: is given what the process has for this run, by which another thread can cancel it.

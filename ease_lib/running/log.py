@@ -1,6 +1,6 @@
 """The lines of a run: where they go, and which of several runs of one process a line is of.
 
-Every line of ours is logged by the logger `ease`. What a thread logs is of the run that the thread works for, which a
+EASE logs every line with the logger `ease`. What a thread logs belongs to the run that it works for, which a
 context variable says; a line of a thread that does not know is shown by every run of the process.
 """
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("ease")
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
 STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
-"""Begin the lines of a stage in a process of its own, by which whoever reads them knows ours."""
+"""Prefix of the lines of a stage in its own process, by which readers recognise them."""
 RESULT = "result: "
 """Behind it: verdict, scores and cost, for those who follow a run."""
 CELL_DONE = re.compile(r".+, repeat \d+: (\d|FAILED)")

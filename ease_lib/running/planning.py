@@ -63,7 +63,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
     least = least_answers(settings, len(data.validation))
     if affordable < least:
         raise ConfigError(
-            f"max_llm_requests={cap} leaves {affordable * each} requests for the search beside {passes * each} for "
+            f"max_llm_requests={cap} leaves {affordable * each} requests for the search besides {passes * each} for "
             f"the test set{f' and {orders * each} for the order report' * bool(orders)}; set at least "
             f"{others + least * each}, or lower test_size"
         )
@@ -74,12 +74,12 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
     parts[TEST_SET] = typical.usage(passes - len(data.test), space) + typical.usage(len(data.test), None)
     if parameters.publishing.publish_uri and parameters.publishing.publish_if == "better":
         parts[GATE] = typical.usage(len(data.test), space)
-    dear, prices = parameters.caps.max_cost_usd, parameters.endpoint.prices | parameters.judge.prices
+    most, prices = parameters.caps.max_cost_usd, parameters.endpoint.prices | parameters.judge.prices
     fixed = sum(usage.cost_usd(**prices) for part, usage in parts.items() if part not in (TRIALS, SEARCH, GATE))
     wanted = fixed + typical.usage(least, space).cost_usd(**prices)
-    if dear and dear < wanted:
+    if most and most < wanted:
         raise ConfigError(
-            f"max_cost_usd={dear:g} leaves nothing for the search: the test set and what else is asked cost about "
+            f"max_cost_usd={most:g} leaves nothing for the search: the test set and what else is asked cost about "
             f"${fixed:.2g}; set at least {wanted:.2g}, or lower test_size"
         )
     return parts
@@ -87,7 +87,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
 
 @dataclass(frozen=True, kw_only=True)
 class _Beside:
-    """What a run asks beside its search.
+    """What a run asks besides its search.
 
     Args:
         each: requests of an answer.
@@ -121,7 +121,7 @@ class _Beside:
 
 
 def least_requests(run: Parameters) -> tuple[int, int]:
-    """Requests without which a run has no result: for one evaluation, and for what is asked beside the search.
+    """Requests without which a run has no result: for one evaluation, and for what is asked besides the search.
 
     Both are lower bounds, by the parameters alone: rows of a file are not counted.
 

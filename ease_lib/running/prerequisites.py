@@ -39,7 +39,7 @@ logger = logging.getLogger("ease")
 
 TRIAL_DEADLINE_SECONDS = 5.0
 FIRST_SECONDS = 30.0
-"""How long a pod bears that nothing can be reached: the policies that let it out come a moment after it starts."""
+"""How long a pod tolerates that nothing can be reached: its network policies apply a moment after it starts."""
 PROBE_PROMPTS = (
     "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
     "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",
@@ -125,7 +125,7 @@ def check(*runs: Parameters, run: Run) -> Trials:
 def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
     """The generation of kept answers for a run that begins now; by `llm_refresh` a new one, which is said.
 
-    An endpoint of ours changes with our packages only; unless it is to be refreshed the newest is taken as it is.
+    A built-in endpoint changes only with its packages; unless it is to be refreshed, its newest note is used as it is.
     """
     endpoint = parameters.endpoint
     if not is_url(endpoint.llm_base_url) and endpoint.llm_refresh == "never":

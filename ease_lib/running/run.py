@@ -1,6 +1,6 @@
 """What a run has while it lives, opened once and closed by `with` alone.
 
-Host      a process: its event loop, the endpoints of ours that it has started, whom it tells how far it is
+Host      a process: its event loop, the built-in endpoints that it has started, where it reports progress
 Run       a run in it: its store, kept answers, lineage root, and the functions of the caller
   stage      the same with the notes and the record of a stage that is at work
   llm        the black-box, which sends no more than the caps leave
@@ -59,7 +59,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Report nothing."""
 
     def stage(self, name: str) -> None:
         pass
@@ -97,7 +97,7 @@ class Host:
         return self.stack.enter_context(open_event_loop())
 
     def server(self, name: str, log: Path | None) -> str:
-        """The base URL of an endpoint of ours, which stays up until the process ends."""
+        """Base URL of a built-in endpoint, which stays up until the process ends."""
         if name not in self._servers:
             self._servers[name] = self.stack.enter_context(child_endpoint(name, log))
         return self._servers[name]
@@ -148,8 +148,8 @@ class Run:
 
     Args:
         store: `store_uri`: journals, ledgers, schedules, vectors; None where nothing outlives the run.
-        records: the lineage root, likewise.
-        notes: of the stage at work; before the first stage of nobody's.
+        records: the lineage root, or None.
+        notes: of the current stage; before the first stage they are thrown away.
         attempt: the record of the stage at work; None where none is written.
     """
 
@@ -192,7 +192,7 @@ class Run:
 
     @contextmanager
     def llm(self, config: Asks, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
-        """The black-box, which sends no more than the caps leave beside the other parts of the run.
+        """The black-box, which sends no more than the caps leave besides the other parts of the run.
 
         Args:
             part: of the run, as the ledger names it; what it spends is booked by the stage.

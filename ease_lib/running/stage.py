@@ -1,6 +1,6 @@
 """Run a stage: read its configuration, time it, log it, record it, turn errors into one clear line.
 
-Every line of ours starts with `[ease]`, so that they can be told from what other programs print. An error of the user's
+Every line of EASE starts with `[ease]`, which tells it from the output of other programs. An error of the user's
 making ends the process with `EXIT_ERROR` and its message; a bug keeps its traceback. SIGTERM (an evicted pod) and
 Ctrl-C end it with `EXIT_STOPPED`: nothing more is asked, what was answered is kept, a retry of the task continues.
 """

@@ -134,7 +134,7 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
 
 
 def file_trees(store: Store) -> dict[str, FileTree]:
-    """The trees of one JSON file a record below folders that are named by split, by the names of tables; none beside
+    """The trees of one JSON file a record below folders that are named by split, by the names of tables; none besides
     tables."""
     if any(name.lower().endswith(TABLE_NAMES) for name in store.find_names()):
         return {}

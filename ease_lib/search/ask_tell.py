@@ -1,4 +1,4 @@
-"""A search that proposes candidates and is told their scores; whoever asks evaluates them, in whatever way.
+"""A search that proposes candidates and is told their scores; the caller evaluates them in any way.
 
     asked = AskTell(optimizer, journal, plan)
     while not asked.ended:
@@ -62,7 +62,7 @@ class AskTell:
 
     Args:
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
-        parallel: b, evaluations under way at most; None leaves their number to whoever asks.
+        parallel: b, evaluations under way at most; None leaves their number to the caller.
         ahead: the same where no proposal depends on their scores: as many as keep the endpoint busy.
         latest_of_equals: as `History` takes it.
         beside: where optimizer and journal are called.
@@ -134,7 +134,7 @@ class AskTell:
             unknown = {iteration: each for iteration, each in new.items() if iteration not in self._proposed}
             if unknown:
                 self._beside.store("propose", lambda: self._journal.propose(unknown))
-        except BaseException:  # what nobody was given is asked for again
+        except BaseException:  # what was not handed out is asked for again
             for iteration in new:
                 self.under_way.pop(iteration, None)
             self._next = min([self._next, *new])
@@ -238,7 +238,7 @@ class AskTell:
         return not chosen or len(pending) >= self._ahead
 
     def _needed(self, iteration: int) -> float:
-        """Scores that a proposal is made from: all but those of the evaluations that go on meanwhile."""
+        """Scores that a proposal is made from: all but those of the evaluations under way."""
         return iteration // self._group * self._group - self._lag
 
     @property
@@ -317,7 +317,7 @@ class Beside:
     thread.
 
     Args:
-        wait: gives the result of work in another thread; may do other things meanwhile.
+        wait: gives the result of work in another thread; may do other things while it waits.
     """
 
     def __init__(self, optimizer: ExemplarOptimizer, wait: WaitingFor = Future.result) -> None:
@@ -336,7 +336,7 @@ class Beside:
                 self._preparing[1].result()
             return work()
 
-        # others may have computed meanwhile
+        # others may have computed in between
         return self._called(self._computing, kind, prepared, time.thread_time, QUICK_SECONDS["compute"])
 
     def store(self, kind: str, work: Callable[[], Result]) -> Result:

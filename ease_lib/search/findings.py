@@ -1,4 +1,4 @@
-"""What the answers of a search say beside its winner, in four reports, and what the data say of the pool's labels.
+"""What the answers of a search say besides its winner, in four reports, and what the data say of the pool's labels.
 
 rarity              how many random sequences are as good as the winner, by the model of answers
 order report        how much the order of the winner's exemplars matters: it is asked again in other orders
@@ -49,8 +49,8 @@ def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
 
     The winner's score is what its confirmation says, the scores of random sequences of k exemplars are what the model
     of answers expects of each, with the variance that it leaves. A test compares it with the true share in worlds of
-    several kinds: it is right in the mean wherever sequences differ. Where they do not, it says nothing of use, so it
-    stands in results only beside a gain over random exemplars that is beyond luck.
+    several kinds: it is right on average if sequences differ. If they do not, it says nothing of use, so it
+    stands in results only next to a gain over random exemplars that is beyond luck.
 
     Args:
         space: of sequences of k exemplars.
@@ -84,7 +84,7 @@ def ask_orders(
 
     Args:
         most_rows: that each is evaluated on.
-        account: whom the answers are paid for.
+        account: what the answers are paid for.
     """
     instruction, sequence = outcome.candidate.prompt
     if not count or len(sequence) < 2:

@@ -164,7 +164,7 @@ def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
 
 
 def written(store: Store) -> dict[str, Found]:
-    """What journals below a run's store hold now, by their names; nothing is locked, mended or created.
+    """What journals below a run's store hold now, by their names; nothing is locked, repaired or created.
 
     Raises:
         JournalError: when one is damaged.
@@ -485,4 +485,4 @@ def _parsed(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _damaged(where: str) -> JournalError:
-    return JournalError(f"{where} is damaged; it was left as it is: mend or move it away, then run again")
+    return JournalError(f"{where} is damaged and was left as it is; repair or move it, then run again")

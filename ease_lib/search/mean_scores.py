@@ -21,7 +21,7 @@ class MeanScores:
         """Count an evaluation with a mean score over so many rows.
 
         Returns:
-            the prompt's mean score over all of its rows until now, 0 without one, and how many they are.
+            the prompt's mean score over all of its rows so far, 0 without one, and how many they are.
         """
         total, count = self.sums.get(prompt, (0.0, 0))
         total, count = self.sums[prompt] = total + score * rows, count + rows

@@ -73,7 +73,7 @@ class LabelCheck:
 
     @property
     def document(self) -> dict[str, float]:
-        """What is known beside the list."""
+        """What is known besides the list."""
         return {"judged": self.judged, "expected_wrong": self.expected_wrong, "told_apart": self.told_apart}
 
 
@@ -105,7 +105,7 @@ def checked_labels(
     )
     wrong = np.where(is_judged, 1 - of_labels[np.arange(len(given)), given], 0.0)
     order = np.argsort(-wrong, kind="stable")
-    order = order[wrong[order] > 0.5]  # the list has room for a share of right ones, which is none to be filled up
+    order = order[wrong[order] > 0.5]  # the list may hold a share of right ones, but is not filled up with them
     holds = np.flatnonzero(np.cumsum(1 - wrong[order]) <= FALSE_SHARE * np.arange(1, len(order) + 1))
     return LabelCheck(
         listed=[

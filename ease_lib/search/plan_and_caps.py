@@ -150,7 +150,7 @@ class Plan:
         planned = self.chooses_rows and self.budget.requests  # such a method plans by what the cap leaves it
         return ConfigError(
             f"{f'max_llm_requests={self.budget.requests}' if planned else stopped} does not allow a single evaluation "
-            f"of {self.evaluation.requests} requests beside the {self.reserved_requests} for what is asked afterwards; "
+            f"of {self.evaluation.requests} requests besides {self.reserved_requests} for what is asked afterwards; "
             "raise it, or lower validation_size and test_size"
         )
 

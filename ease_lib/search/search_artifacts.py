@@ -82,7 +82,7 @@ def search_summary(
 
     Args:
         labels: what the validation rows say of the pool's; None where nothing can be said.
-        selection: what the method asked beside its evaluations, while it searched.
+        selection: what the method asked besides its evaluations, while it searched.
         orders: what the order report asked after that.
         planned: what search and test set were expected to cost at most.
     """

@@ -84,7 +84,7 @@ class TypicalAnswers:
     Args:
         template: how prompts are written.
         rubric: of a judge that scores answers.
-        thinking_tokens: of each answer, beside what is expected of it.
+        thinking_tokens: of each answer, besides what is expected of it.
     """
 
     template: PromptTemplate

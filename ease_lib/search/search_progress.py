@@ -1,4 +1,4 @@
-"""How far a search is: lines in the log, and a state for whoever draws it."""
+"""Progress of a search: lines in the log, and a state for what draws it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SearchState:
     """How far a search is.
 
     Args:
-        answers: told or evaluated until now, of so many that are planned.
+        answers: told or evaluated so far, of `planned`.
         best: the incumbent's score, once it is known, with its standard deviation where the method says it.
         requests, cost_usd: of the search alone.
     """

@@ -269,7 +269,7 @@ class SearchTask:
         if most < (np.sort(tokens)[: settings.shortest].sum() if settings.shortest else 0):
             raise ConfigError(
                 f"max_prompt_tokens={settings.max_prompt_tokens} leaves {most} tokens for {settings.shortest} "
-                f"exemplars beside a query of {longest}; raise it, or lower k or k_min"
+                f"exemplars next to a query of {longest}; raise it, or lower k or k_min"
             )
         return SequenceSpace(len(self.pool), settings.k, settings.shortest, tokens, most)
 

@@ -98,7 +98,7 @@ class Memory:
 
     Args:
         store: the run's.
-        subject: digest of what answers depend on beside prompts.
+        subject: digest of what answers depend on besides prompts.
     """
 
     def __init__(self, store: Store, subject: str, notes: Notes) -> None:

@@ -1,4 +1,4 @@
-"""A search as whoever looks at its journal sees it, from anywhere."""
+"""A search as seen from its journal, from anywhere."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Watched:
 
     @property
     def failures(self) -> str:
-        """What went wrong until now; empty where nothing did."""
+        """What has gone wrong so far; empty if nothing has."""
         said = [(self.retries, "request", "tried again"), (self.refused, "answer", "refused")]
         return "; ".join(
             f"{count} {noun} was {what}" if count == 1 else f"{count} {noun}s were {what}"

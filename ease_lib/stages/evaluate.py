@@ -90,9 +90,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         if not evaluations[BEST].scored_rows:
             raise CapReached(cap)
         logger.warning("%s left %d of %d answers about the test set unasked; raise it to have all", cap, unasked, every)
-    run.budget(config).book(
-        TEST, _usage(evaluations)
-    )  # until now the search's estimate stands there, for others to see
+    run.budget(config).book(TEST, _usage(evaluations))  # the search's estimate stood there so far, for others to see
     _write_predictions(output_path(outputs.predictions), evaluations, test)
     summary = _summary(evaluations, prices_of(config), seconds=seconds, new_requests=black_box.answered)
     judge_scores, judge = task.summary["metric"] == JUDGE, black_box.judge.asked if black_box.judge else None
@@ -193,7 +191,7 @@ def _questions(
 def _that_fit(
     task: ScoredTask, drawn: Sequence[Exemplar], row: Exemplar, best: Mapping[str, Any]
 ) -> Sequence[Exemplar]:
-    """The first of them, as many as `max_prompt_tokens` allows beside this row."""
+    """The first of them, as many as `max_prompt_tokens` allows next to this row."""
     most = best.get("max_prompt_tokens", 0)
     if not most:
         return drawn

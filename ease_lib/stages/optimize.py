@@ -120,7 +120,7 @@ class _Search:
     Args:
         labels: what the validation rows say of the pool's.
         order: what was asked of the winner's orders.
-        selection: what the method asked beside its evaluations.
+        selection: what the method asked besides its evaluations.
         recalled: answers of an earlier search.
     """
 

@@ -75,7 +75,9 @@ def execute(
             write_document(output_path(planned.path), contracts.COMPARISON_PLAN, document)
             ComparisonStore.at(place).keep_plan(document)
         logger.info(
-            "%d cells to run, at most %s LLM requests beside trial questions", len(cells), grouped(document["requests"])
+            "%d cells to run, at most %s LLM requests besides trial questions",
+            len(cells),
+            grouped(document["requests"]),
         )
         return place
 
@@ -122,7 +124,7 @@ def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
 
 
 def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Caps are of the whole comparison: what one cell took another would lack, and nobody could compare them.
+    """Caps apply to the whole comparison: what one cell took another would lack, so cells could not be compared.
 
     Raises:
         ConfigError: where a share leaves a cell no search, with the least cap that would do.

@@ -113,7 +113,7 @@ def run(cells: Sequence[Mapping[str, Any]], folder: Path, figures: Figures | Non
     """Write the three files into `folder`; cells that failed stand in the page and the Markdown with their reason.
 
     Args:
-        figures: published scores, beside which ours stand.
+        figures: published scores, next to which ours stand.
 
     Raises:
         EaseError: when every cell failed.

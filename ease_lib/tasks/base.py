@@ -13,7 +13,7 @@ from ease_lib.digests import sha256_of_text
 from ease_lib.equality import as_read, same_written, visible
 
 Fields = tuple[tuple[str, str], ...]
-"""Columns of a row that the prompt names beside input and output, with their texts."""
+"""Columns of a row that the prompt names besides input and output, with their texts."""
 Moment = int | float | Decimal
 """What rows are ordered by in time."""
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -78,7 +78,7 @@ class Row:
     """A row as its source gives it, before it is drawn into a split.
 
     Args:
-        group: rows of the same one stay in one split; empty is none.
+        group: rows of the same group stay in one split; empty for no group.
         moment: what a split by time goes by.
         origin: file and place.
     """

@@ -64,7 +64,7 @@ def build_task(
     Args:
         metric_of: a metric by its name; the task's own decides what counts as noise.
         fields: columns that the prompt names.
-        apart: files by split that lie elsewhere than the others.
+        apart: separate files by split.
 
     Raises:
         ConfigError, DataError: on parameters or data that cannot work.
@@ -340,7 +340,7 @@ def customer_feedback() -> TaskSource:
 
 
 def _files(task_uri: str, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]) -> dict[str, F]:
-    """The one table there is, as `rows`, or those named by split; beside them those that lie apart."""
+    """The one table there is, as `rows`, or those named by split; in addition, the separate ones."""
     names = [name for name in list_files("") if name.lower().endswith(TABLE_NAMES)]
     if len(names) == 1:
         return {table.ROWS: locate(names[0]), **apart}

@@ -35,7 +35,7 @@ class Columns:
 
     Args:
         remedy: what a missing column's error advises.
-        fields: columns that the row keeps beside.
+        fields: further columns that the row keeps.
         keeps_all: it keeps every column, as JSON, for a program that is given rows.
         is_object: the output is a JSON object of its columns.
         split, group, time: columns that the splits are made by.

@@ -8,7 +8,7 @@ from operator import methodcaller
 from typing import IO
 
 MARK = "\ufeff"
-"""Byte order mark, as text. It is no text, wherever it stands: files that were joined have it inside."""
+"""Byte order mark as a character. It is never content: joined files have it in the middle."""
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins as that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),

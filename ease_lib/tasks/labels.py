@@ -88,10 +88,11 @@ def value_of(label: str) -> Decimal | None:
 
 
 def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) -> Iterator[str]:
-    """Notices of outputs that the sets write apart (1.0, 1, True), and of labels that no pool row has to show them.
+    """Notices of outputs that the sets write differently (1.0, 1, True), and of labels that no pool row has to show
+    them.
 
     Args:
-        score: the metric; outputs that are right by it are not written apart.
+        score: the metric; outputs that are right by it do not count as different.
     """
     pool = {as_read(output): output for row in data.pool for output in row.outputs}
     values: dict[Decimal, str] = {}
@@ -127,5 +128,5 @@ def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) 
 def _is_right(score: Callable[[str, Sequence[str]], float], answer: str, output: str) -> bool:
     try:
         return score(answer, [output]) == 1
-    except DataError:  # on an output that the metric does not read; it is said where answers are scored
+    except DataError:  # on an output that the metric cannot read; scoring answers reports it
         return False

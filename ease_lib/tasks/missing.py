@@ -11,7 +11,7 @@ CONTENTS = ("as_py", "tolist", "to_list")
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value says that there is none: None, NaN, NaT, `pandas.NA`, a masked value, a null of Arrow.
+    """Return whether a value is missing: None, NaN, NaT, `pandas.NA`, a masked value, a null of Arrow.
 
     Compared with itself, such a value is not equal or cannot tell. Lists and arrays are values, whatever they hold.
     """

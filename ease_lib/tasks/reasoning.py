@@ -5,7 +5,7 @@ r"""Tasks answered by a chain of reasoning: GSM8K, AQuA and MATH as their author
     math    problem -> solution, which holds its result as `\boxed{...}`         scored by what the box holds
 
 Blank lines inside a rationale are left out: a blank line ends an exemplar in the prompt, and an answer. AQuA has no
-training file beside `dev` and `test` in some copies; see `table` for what happens then.
+training file next to `dev` and `test` in some copies; see `table` for what happens then.
 """
 
 from __future__ import annotations

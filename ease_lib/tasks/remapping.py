@@ -67,7 +67,7 @@ def _mapping(spec: str, labels: Sequence[str]) -> dict[str, str]:
         return dict(zip(order, renamed, strict=True))
     pairs = [part.split("=", 1) for part in spec.split(";") if part.strip()]
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise ConfigError(f"label_remapping={spec} is none of shift, reverse, or old=new;old=new")
+        raise ConfigError(f"label_remapping={spec} must be shift, reverse, or old=new;old=new")
     mapping = {old.strip(): new.strip() for old, new in pairs}
     if len(mapping) < len(pairs):
         raise ConfigError(f"label_remapping={spec} renames a label twice; give each label once")

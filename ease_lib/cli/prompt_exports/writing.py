@@ -1,6 +1,6 @@
 """Write a prompt as a folder that another library uses: `prompt.json`, the same for all, and code that needs no more.
 
-Texts of the prompt and fields of the query are kept apart, so no brace in an exemplar is ever taken for a field.
+Texts of the prompt and fields of the query are kept separate, so no brace in an exemplar is ever taken for a field.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Form:
     """What a library takes.
 
     Args:
-        files: of `templates/`, beside `PROMPT`.
+        files: of `templates/`, next to `PROMPT`.
         use: how it is used, for people.
         more: further files by name, made of a result.
     """

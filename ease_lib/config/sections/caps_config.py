@@ -13,7 +13,7 @@ class CapsConfig(Section):
 
     max_llm_requests: int = param(
         0,
-        "LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.",
+        "Most LLM requests of the run, with retries but without trial questions; 0 is no cap.",
         low=0,
         high=10**12,
         form=True,
@@ -21,18 +21,18 @@ class CapsConfig(Section):
     )
     max_cost_usd: float = param(
         0.0,
-        "Cost of the run in USD at most, trial questions aside (needs prices); 0 is no cap.",
+        "Most USD that the run may cost, without trial questions (needs prices); 0 is no cap.",
         low=0,
         high=1e9,
         role="cap",
     )
     max_zero_answers: int = param(
         100,
-        "Answers that may all score 0 and fit no row (mostly it is the format) before the search stops; 0 is no limit.",
+        "Stop after this many answers if all score 0 and match no row (usually a format problem); 0 never stops.",
         low=0,
         high=10**9,
         role="tolerance",
     )
     max_seconds: float = param(
-        0.0, "Duration of the search at most, over all attempts; 0 is no cap.", low=0, high=1e9, role="cap"
+        0.0, "Most seconds that the search may take, over all attempts; 0 is no cap.", low=0, high=1e9, role="cap"
     )

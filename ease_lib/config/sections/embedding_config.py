@@ -18,5 +18,5 @@ class EmbeddingConfig(Section):
     )
     embedder_base_url: str = param(
         "",
-        "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY); empty is OpenAI's (OPENAI_API_KEY).",
+        "OpenAI-compatible URL of openai:MODEL (key: EASE_EMBEDDER_API_KEY); empty: OpenAI (OPENAI_API_KEY).",
     )

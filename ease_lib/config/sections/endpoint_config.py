@@ -15,69 +15,76 @@ class EndpointConfig(Section):
 
     llm_base_url: str = param(
         "local",
-        "OpenAI-compatible URL, local (small LLM shipped), or a function: python:MODULE:NAME or python:FILE.py:NAME.",
+        "OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME, python:FILE.py:NAME.",
         form=True,
     )
-    llm_model: str = param("", "Model name; empty takes the endpoint's only one.", form=True)
+    llm_model: str = param("", "Model name; empty: the endpoint's only model.", form=True)
     evaluate: str = param(
         "",
-        "In place of endpoint, prompt and metric: a function of exemplars and a row that returns a score, FILE.py:NAME "
+        "Function of exemplars and a row that returns a score; replaces endpoint, prompt and metric: FILE.py:NAME "
         "or python:MODULE:NAME.",
     )
     llm_api: str = param(
         "auto",
-        "chat or completions; auto is completions for local, else chat.",
+        "API to use: chat or completions; auto: completions for local, else chat.",
         choices=("auto", "chat", "completions"),
     )
-    llm_concurrency: int = param(20, "Requests in flight at most.", low=1, high=1000, form=True, role="speed")
+    llm_concurrency: int = param(20, "Most requests in flight.", low=1, high=1000, form=True, role="speed")
     llm_requests_per_minute: int = param(
         0,
-        "Requests a minute at most, of all processes with this store_uri; 0 is no limit.",
+        "Most requests per minute, over all processes with this store_uri; 0 is no limit.",
         low=0,
         high=10**7,
         role="speed",
     )
     llm_tokens_per_minute: int = param(
-        0, "Prompt and answer tokens a minute at most, likewise; 0 is no limit.", low=0, high=10**10, role="speed"
+        0,
+        "Most prompt and answer tokens per minute, over all processes with this store_uri; 0 is no limit.",
+        low=0,
+        high=10**10,
+        role="speed",
     )
     llm_max_tokens: int = param(
-        0, "Longest answer in tokens; 0 takes 64, or twice the longest output of the pool.", low=0, high=32_768
+        0,
+        "Most tokens of an answer; 0: 64, or twice the longest output of the pool if that is more.",
+        low=0,
+        high=32_768,
     )
     llm_thinking_tokens: int = param(
         0,
-        "Tokens that a model may think before it answers, on top of the limit of every request.",
+        "Tokens that a model may spend thinking, in addition to llm_max_tokens.",
         low=0,
         high=1_000_000,
     )
     llm_extra: str = param(
-        "", 'JSON that is merged into every request: {"reasoning_effort": "low"}, {"response_format": {...}}, ...'
+        "", 'JSON to merge into every request: {"reasoning_effort": "low"}, {"response_format": {...}}, ...'
     )
     llm_headers: str = param(
-        "", "Headers with values from environment variables: X-Team=TEAM_TOKEN,X-Trace=TRACE; the names alone."
+        "", "Extra headers, each with the environment variable that holds its value: X-Team=TEAM_TOKEN,X-Trace=TRACE."
     )
-    llm_timeout_seconds: float = param(60.0, "Time limit of one request.", low=0.1, high=3600, role="speed")
+    llm_timeout_seconds: float = param(60.0, "Time limit of one request, in seconds.", low=0.1, high=3600, role="speed")
     llm_deadline_seconds: float = param(
-        300.0, "Time limit of one answer, retries included.", low=0, high=86_400, role="speed"
+        300.0, "Time limit of one answer with all retries, in seconds.", low=0, high=86_400, role="speed"
     )
     llm_failures: str = param(
         "stop",
-        "A row that the endpoint refuses or leaves without text: stop the run, skip (no score, counted), zero (wrong).",
+        "If the endpoint refuses a row or returns no text: stop the run, skip the row (counted), or score it zero.",
         choices=("stop", "skip", "zero"),
         role="tolerance",
     )
     llm_coverage: float = param(
         0.9,
-        "Least share of rows that must be answered where llm_failures is skip or zero.",
+        "Least share of rows that must be answered if llm_failures is skip or zero.",
         low=0,
         high=1,
         role="tolerance",
     )
     llm_refresh: str = param(
         "never",
-        "When kept answers are asked anew: never, always, probe (a few fixed prompts get other answers), or days.",
+        "When to ask kept answers again: never, always, probe (if fixed prompts get new answers), or after N days.",
     )
-    llm_prompt_usd: float = param(0.0, "Price of a million prompt tokens in USD.", low=0, high=1e6, role="cap")
-    llm_completion_usd: float = param(0.0, "Price of a million completion tokens in USD.", low=0, high=1e6, role="cap")
+    llm_prompt_usd: float = param(0.0, "USD per million prompt tokens.", low=0, high=1e6, role="cap")
+    llm_completion_usd: float = param(0.0, "USD per million completion tokens.", low=0, high=1e6, role="cap")
 
     @property
     def is_local(self) -> bool:

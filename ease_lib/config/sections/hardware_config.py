@@ -13,11 +13,11 @@ class HardwareConfig(Section):
 
     device: str = param(
         "auto",
-        "Where embedder and surrogate compute: cpu, cuda, or auto, a GPU where there is one.",
+        "Device for embedder and surrogate: cpu, cuda, or auto (a GPU if there is one).",
         choices=("auto", "cpu", "cuda"),
     )
     embedder_precision: str = param(
         "auto",
-        "In which the embedder computes: float32, bfloat16, or auto, bfloat16 on GPUs and CPUs made for it.",
+        "Precision of the embedder: float32, bfloat16, or auto (bfloat16 on GPUs and on CPUs that support it).",
         choices=("auto", "float32", "bfloat16"),
     )

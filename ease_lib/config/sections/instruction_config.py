@@ -12,8 +12,8 @@ class InstructionConfig(Section):
     """Instructions searched together with the exemplars; the empty one is always among them."""
 
     instructions: int = param(
-        0, "Instructions that the LLM proposes from exemplars (|P|); 0 is none.", low=0, high=10_000
+        0, "Number of instructions that the LLM proposes from exemplars (|P|).", low=0, high=10_000
     )
     instructions_uri: str = param(
-        "", "Instructions from a file instead: .txt with one a line, or .json with a list; a path or s3://."
+        "", "File with instructions to use instead: .txt with one per line, or .json with a list; a path or s3://."
     )

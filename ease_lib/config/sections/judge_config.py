@@ -15,18 +15,20 @@ class JudgeConfig(Section):
 
     judge_base_url: str = param(
         "",
-        "OpenAI-compatible URL of the judge (key: EASE_JUDGE_API_KEY); empty is the LLM's own, with its key.",
+        "OpenAI-compatible URL of the judge (key: EASE_JUDGE_API_KEY); empty: the LLM's URL and key.",
         only=JUDGED,
     )
     judge_model: str = param(
-        "", "Its model; empty takes llm_model, of an endpoint of its own the only one.", only=JUDGED
+        "", "Model of the judge; empty: llm_model, or the only model of judge_base_url.", only=JUDGED
     )
-    judge_extra: str = param("", 'JSON that is merged into its requests: {"reasoning_effort": "low"}, ...', only=JUDGED)
+    judge_extra: str = param(
+        "", 'JSON to merge into requests to the judge: {"reasoning_effort": "low"}, ...', only=JUDGED
+    )
     judge_prompt_usd: float = param(
-        0.0, "Price of a million of its prompt tokens in USD.", low=0, high=1e6, role="cap", only=JUDGED
+        0.0, "USD per million prompt tokens of the judge.", low=0, high=1e6, role="cap", only=JUDGED
     )
     judge_completion_usd: float = param(
-        0.0, "Price of a million of its completion tokens in USD.", low=0, high=1e6, role="cap", only=JUDGED
+        0.0, "USD per million completion tokens of the judge.", low=0, high=1e6, role="cap", only=JUDGED
     )
 
     @property

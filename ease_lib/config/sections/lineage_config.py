@@ -13,15 +13,15 @@ class LineageConfig(Section):
 
     lineage_uri: str = param(
         "",
-        "Folder or s3:// for the lineage records; empty is lineage/ in store_uri, else in publish_uri.",
+        "Folder or s3:// for the lineage records; empty: lineage/ in store_uri, else in publish_uri.",
         role="place",
     )
     openlineage_url: str = param(
-        "", "Endpoint that is sent OpenLineage events too; its failures stop nothing.", role="place"
+        "", "Endpoint to send OpenLineage events to; its failures do not stop a run.", role="place"
     )
     run_name: str = param(
         "",
-        "What the run is called in its records; a pipeline sets it to its name in the dashboard.",
+        "Name of the run in its records; a pipeline sets it to its name in the dashboard.",
         role="place",
         internal=True,
     )

@@ -14,54 +14,54 @@ class OptimizerConfig(Section):
 
     method: str = param(
         "adaptive",
-        "adaptive, halving, capo; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, "
-        "dpp, mmd, ot, llm_select or zero_shot.",
+        "Search method: adaptive, halving, capo; from the paper ease, best_of_n, evolution, influence, active, "
+        "cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.",
         choices=tuple(METHODS),
         form=True,
     )
-    k: int = param(5, "Exemplars in the prompt; at most so many where k_min is less.", low=1, high=1000, form=True)
+    k: int = param(5, "Number of exemplars in the prompt; the most if k_min is smaller.", low=1, high=1000, form=True)
     k_min: int = param(
         -1,
-        "Fewest exemplars in the prompt; -1 is 0 for adaptive, halving and capo, and k for all others.",
+        "Fewest exemplars in the prompt; -1: 0 for adaptive, halving and capo, k for all others.",
         low=-1,
         high=1000,
     )
     ties: str = param(
         "earliest",
-        "Of sequences with the best score, which wins: the earliest, or the latest (the authors' code).",
+        "Which sequence wins a tie for the best score: the earliest, or the latest (the authors' code).",
         choices=("earliest", LATEST),
         only=Only("method", tuple(name for name, method in METHODS.items() if not method.chooses_rows)),
     )
     max_prompt_tokens: int = param(
         0,
-        "Longest prompt in tokens, as far as they can be estimated; 0 is no limit.",
+        "Most tokens in a prompt, by estimate; 0 is no limit.",
         low=0,
         high=10_000_000,
         only=Only("method", ("adaptive", "halving", "capo", "ease", "best_of_n", "dpp", "mmd", "ot")),
     )
     budget: int = param(
         165,
-        "Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.",
+        "Number of evaluations (T), each on evaluation_rows rows; 0: as many as max_llm_requests allows.",
         low=0,
         high=100_000,
         form=True,
     )
     evaluation_rows: int = param(
         20,
-        "Validation rows of an evaluation, 0 for all; adaptive, halving and capo spread them as they like.",
+        "Validation rows per evaluation, 0 for all; adaptive, halving and capo distribute budget x rows as they need.",
         low=0,
         high=10_000,
     )
     initial_design: int = param(
         40,
-        "Random sequences before the model guides the search (T_init); fewer for a small budget.",
+        "Random sequences before the surrogate guides the search (T_init); fewer for a small budget.",
         low=1,
         high=100_000,
         only=Only("method", ("ease", "evolution")),
     )
     representation: str = param(
         "auto",
-        "Features of a sequence: sequence (the paper's), average, positional; auto takes positional.",
+        "Features of a sequence: sequence (the paper's), average, positional; auto: positional.",
         choices=("auto", "sequence", "average", "positional"),
         only=EASE,
     )
@@ -77,20 +77,20 @@ class OptimizerConfig(Section):
     )
     shortlist: str = param(
         "ot",
-        "What keeps q' of q: ot, random (ablation: NeuralUCB alone), or none (all q are compared).",
+        "How to choose q' of q: ot (optimal transport), random (ablation: NeuralUCB alone), or none (keep all q).",
         choices=("ot", "random", "none"),
         only=EASE,
     )
     fixed_candidates: int = param(
         0,
-        "Ablation: this many sequences, sampled once for the whole search; 0 samples q anew.",
+        "Ablation: number of sequences sampled once for the whole search; 0: sample q in every iteration.",
         low=0,
         high=10_000_000,
         only=EASE,
     )
     nu: float = param(
         0.1,
-        "Exploration weight of NeuralUCB; the authors' 0.01 under the root is 0.1 here.",
+        "Exploration weight of NeuralUCB; the authors write 0.01 under the root, which is 0.1 here.",
         low=0,
         high=1000,
         only=EASE,
@@ -100,31 +100,31 @@ class OptimizerConfig(Section):
     )
     nearest: int = param(
         10,
-        "Exemplars that sequences are drawn from (R).",
+        "Number of exemplars to draw sequences from (R).",
         low=1,
         high=1_000_000,
         only=Only("method", ("cosine", "bm25")),
     )
     instruction_share: float = param(
         0.1,
-        "Share of the instructions that an iteration pairs with the shortlisted sequences (r).",
+        "Share of the instructions to pair with the shortlist in an iteration (r).",
         low=0,
         high=1,
         only=EASE,
     )
     parallel: int = param(
         0,
-        "Evaluations under way at once (b), against latency; 0 is 8 where the method chooses rows, else 1.",
+        "Evaluations in flight (b), to hide latency; 0: 8 for adaptive, halving and capo, else 1.",
         low=0,
         high=256,
     )
     warm_start: bool = param(
         False,
-        "Begin with what the last search of this task and endpoint in store_uri was answered (where rows are chosen).",
+        "Start from the answers of the last search of this task and endpoint in store_uri (adaptive, halving, capo).",
     )
     order_report: int = param(
         0,
-        "Permutations of the winner that are asked evaluation_rows rows each, to tell how much its order matters.",
+        "Permutations of the winner to score on evaluation_rows rows each, to report how much its order matters.",
         low=0,
         high=1000,
     )

@@ -32,4 +32,4 @@ class ShardConfig(Section):
     """The part of the pool that a container ranks; set by the pipeline, and no parameter of a run."""
 
     shards: int = param(1, "Parts into which the pool is divided.", low=1, high=1000)
-    shard: int = param(0, "Which of them this is, from 0.", low=0, high=999)
+    shard: int = param(0, "Number of this part, from 0.", low=0, high=999)

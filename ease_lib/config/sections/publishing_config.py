@@ -19,8 +19,8 @@ class PublishingConfig(Section):
     )
     publish_if: str = param(
         "always",
-        "When a version becomes the latest: always, or better (it beats the latest on rows neither was chosen by; the "
+        "When a version becomes the latest: always, or better (it beats the latest on rows that chose neither; the "
         "first one, random exemplars on the test set).",
         choices=("always", "better"),
     )
-    publish_signed: bool = param(False, "Refuse to start and to publish without a key that signs (EASE_SIGNING_KEY).")
+    publish_signed: bool = param(False, "Refuse to start or to publish without a signing key (EASE_SIGNING_KEY).")

@@ -12,11 +12,11 @@ class RunConfig(Section):
     """What identifies and carries the run."""
 
     seed: int = param(
-        0, "Seed of every draw: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
+        0, "Seed of all randomness: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
     )
     store_uri: str = param(
         "",
-        "Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.",
+        "Folder or s3:// for journal and answers; a run with the same one continues where a killed run stopped.",
         form=True,
         role="place",
     )
@@ -24,7 +24,7 @@ class RunConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuationConfig(Section):
-    """What the first stage of a run or comparison finds out for those behind it; nobody sets these by hand."""
+    """What the first stage of a run or comparison finds out for the later ones; not set by hand."""
 
     ledger: str = param(
         "",

@@ -29,7 +29,7 @@ class TaskConfig(Section):
 
     task: str = param(
         "customer_feedback",
-        "customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
+        "Task: customer_feedback (included), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.",
         choices=("customer_feedback", "lr", "lp_variant", "instruction_induction", "gsm8k", "aqua", "math", "table"),
         form=True,
     )
@@ -46,33 +46,37 @@ class TaskConfig(Section):
         only=Only("task", ("instruction_induction", "table")),
     )
     input_columns: str = param(
-        "input", "Columns that form the input: a,b or a template like {a} versus {b}.", form=True, only=TABLE
+        "input", "Input columns: a,b or a template such as {a} versus {b}.", form=True, only=TABLE
     )
     output_column: str = param(
         "output",
-        "Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}.",
+        "Output column; a,b for a JSON object; or a template such as {a} The answer is {b}.",
         form=True,
         only=TABLE,
     )
     output_lists: str = param(
         "alternatives",
-        "A list in the output column holds accepted alternatives, or is one answer: a set, as JSON (metric json_set).",
+        "Meaning of a list in the output column: accepted alternatives, or a set as JSON (metric json_set).",
         choices=("alternatives", "set"),
         only=TABLE,
     )
-    validation_uri: str = param("", "Validation rows in a file apart: a path or s3://bucket/key.", only=TABLE)
-    test_uri: str = param("", "Test rows in a file apart: a path or s3://bucket/key.", only=TABLE)
-    split_column: str = param("", "Column that says train, validation or test of each row.", only=TABLE)
-    group_column: str = param("", "Column whose equal values stay in one split, e.g. customer.", only=TABLE)
+    validation_uri: str = param("", "Validation rows in a separate file: a path or s3://bucket/key.", only=TABLE)
+    test_uri: str = param("", "Test rows in a separate file: a path or s3://bucket/key.", only=TABLE)
+    split_column: str = param("", "Column that holds train, validation or test for each row.", only=TABLE)
+    group_column: str = param("", "Column whose equal values must stay in one split, e.g. customer.", only=TABLE)
     time_column: str = param(
-        "", "Column of dates or numbers; the newest rows are the test set, those before them validation.", only=TABLE
+        "",
+        "Column of dates or numbers; the newest rows become the test set, the next newest the validation set.",
+        only=TABLE,
     )
     encoding: str = param(
-        "", "Encoding of the table's text, e.g. cp1252; empty is UTF-8, or what the file's mark says.", only=TABLE
+        "",
+        "Encoding of the table's text, e.g. cp1252; empty: UTF-8, or as the file's byte order mark says.",
+        only=TABLE,
     )
     max_left_out: float = param(
         0.5,
-        "Share of a table's rows that may be left out, for empty cells or quotes that join rows; more stops the run.",
+        "Stop if more than this share of a table's rows must be left out, for empty cells or quotes that join rows.",
         low=0,
         high=1,
         role="tolerance",
@@ -80,69 +84,70 @@ class TaskConfig(Section):
     )
     prompt: str = param(
         "",
-        "How prompts are written: a YAML file, a path or s3://; empty is the paper's template.",
+        "Prompt template: a YAML file, a path or s3://; empty: the paper's template.",
     )
     baseline: str = param(
         "",
-        "The prompt in use now, to be beaten: a text or YAML messages with {column} for the query; a path or s3://.",
+        "Your current prompt, to compare with: text or YAML messages with {column} for the query; a path or s3://.",
     )
     metric: str = param(
         "auto",
-        f"Score of one answer: {', '.join(METRIC_NAMES)}, judge; metric.py:score, costs.csv; auto the task's.",
+        f"Score of an answer: {', '.join(METRIC_NAMES)}, judge; metric.py:score, costs.csv; auto: the task's.",
         form=True,
     )
     judge_rubric: str = param(
         "",
-        "What the judge is asked: a text or YAML with {input}, {output} and {answer}; empty is ours.",
+        "Question to the judge: text or YAML with {input}, {output} and {answer}; empty: the default rubric.",
         only=JUDGED,
     )
     require: str = param(
         "",
-        "What answers must keep, or score 0: characters<=200; json>=1, any metric, FILE.py:NAME, judge; in 95%.",
+        "Conditions that an answer must meet or it scores 0: characters<=200; json>=1; any metric, FILE.py:NAME "
+        "or judge; in 95%.",
     )
     pool_size: int = param(
         -1,
-        "Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.",
+        "Number of exemplars to choose from (n); 0: all; -1: all if there are up to 500, else 100 as in the paper.",
         low=-1,
         high=10_000_000,
         form=True,
     )
     validation_size: int = param(
         -1,
-        "Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.",
+        "Number of rows that guide the search (|D_V|); -1: a third of what the test set leaves, at most 200.",
         low=-1,
         high=10_000,
         form=True,
     )
     test_size: int = param(
-        -1, "Rows that are only reported; -1 takes a third, at most 100.", low=-1, high=100_000, form=True
+        -1, "Number of rows used only for the final score; -1: a third, at most 100.", low=-1, high=100_000, form=True
     )
     split_order: str = param(
         "drawn",
-        "Which rows a split gets: drawn by seed, classes in proportion, or file: the first ones (the paper's).",
+        "How splits are made: drawn by seed with classes in proportion, or file: the first rows (as in the paper).",
         choices=("drawn", FILE_ORDER),
     )
     leaks: str = param(
         "drop",
-        "Rows of a source's own splits whose inputs are drawn for another: drop, or keep (the paper's).",
+        "Rows whose input also occurs in another of the source's splits: drop, or keep (as in the paper).",
         choices=("drop", KEEP_LEAKS),
     )
     repeat_data: str = param(
         "drawn",
-        "Splits and noise: drawn by the run's seed, or fixed: those of seed 0, so repeats differ in the search alone.",
+        "Splits and noise: drawn by the run's seed, or fixed by seed 0, so that repeats differ only in the search.",
         choices=("drawn", FIXED_DATA),
     )
     shown_outputs: str = param(
         "first",
-        "Of several accepted outputs an exemplar shows the first, or one drawn by seed (the paper's).",
+        "Which of several accepted outputs an exemplar shows: the first, or one drawn by seed (as in the paper).",
         choices=("first", DRAWN_OUTPUTS),
     )
     noise_ratio: float = param(
-        0.0, "Share of pool rows whose output is corrupted on purpose.", low=0, high=1, form=True
+        0.0, "Share of pool rows whose output is deliberately corrupted.", low=0, high=1, form=True
     )
     label_remapping: str = param(
         "",
-        "Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
+        "How to rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
         form=True,
     )
     exclude_rows: str = param(

@@ -140,7 +140,7 @@ class Holder:
         return [{"uri": f"{self.uri}#{key}" if key else self.uri, "sha256": self.digests[key]} for key in keys]
 
     def delete(self) -> None:
-        """Delete it if it is still what was found; somebody else may have deleted or replaced it.
+        """Delete it if it is still what was found; another process may have deleted or replaced it.
 
         Raises:
             StoreError: when others keep the text of what was deleted, or a bucket keeps its earlier versions.
@@ -160,7 +160,7 @@ class Removal:
 
     Args:
         rows: their hashes.
-        holders: everything of ours that holds one of them.
+        holders: every file of EASE that holds one of them.
         publications: folders of published prompts whose latest.json has to move, with what it will be.
         roots: where the tombstones go: the lineage roots of the runs that are affected.
         runs: those runs.
@@ -196,7 +196,7 @@ class Removal:
         """Delete it, between the two states of the tombstones.
 
         Args:
-            key: signs the tombstones. It does not sign one that continues an unsigned one, whose list somebody else
+            key: signs the tombstones. It does not sign one that continues an unsigned one, whose list someone else
                 may have written.
 
         Returns:
@@ -285,7 +285,7 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
     begun = [(where, tombstone) for where in roots for row in rows for tombstone in unfinished(where, row)]
     by_digest = _rows_by_digest(runs, begun, rows)
     looked_at = {_key(store, name): (store, name) for store, names in files for name in names}
-    for item in (item for _, tombstone in begun for item in tombstone.removed):  # wherever a killed one meant it
+    for item in (item for _, tombstone in begun for item in tombstone.removed):  # wherever a killed removal meant it
         uri = re.sub(f"(?<=/{re.escape(CACHE_FILE)})#[0-9a-f]+$", "", item["uri"])
         looked_at.setdefault(_key(*open_file(uri)), open_file(uri))
     holders: list[Holder] = []
@@ -293,7 +293,7 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
     for number, (store, name) in enumerate(looked_at.values(), 1):
         progress(number, len(looked_at))
         content = store.read(name)
-        if content is None:  # somebody else deleted it meanwhile
+        if content is None:  # another process has deleted it
             continue
         holder = _holder(store, name, content, rows, by_digest)
         if holder is not None:
@@ -315,7 +315,7 @@ def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", 
 
 
 def _key(store: Store, name: str) -> str:
-    """The same for a file wherever it was found from; another one for a link to it, which is deleted too."""
+    """Identity of a file, however it was found; a link to it has another one and is deleted too."""
     return joined(same_place(store.uri), name)
 
 
@@ -405,7 +405,7 @@ def _rows_by_digest(runs: Sequence[RunAt], begun: Sequence[tuple[str, Tombstone]
 def _holder(
     store: Store, name: str, content: bytes, rows: Rows, by_digest: Mapping[str, Collection[str]]
 ) -> Holder | None:
-    """The file, if it is one of ours that holds one of the rows."""
+    """The file, if EASE wrote it and it holds one of the rows."""
     if isinstance(store, FileStore) and name.endswith(CACHE_FILE):
         contents = {key: (rows_of_answer(entry), sha256_of(entry)) for key, entry in _entries(store, name)}
     else:

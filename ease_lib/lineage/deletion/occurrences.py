@@ -53,11 +53,11 @@ _NUMBERS_NAMES = (LATEST_FILE, PROVENANCE_FILE, EVENTS_FILE, croissant.FILE, ENV
 _NUMBERS_CONTRACTS = frozenset(name.partition("/")[0] for name in (CONTRACT, MANIFEST_CONTRACT, tombstones.CONTRACT))
 _ANSWER = re.compile(rb"[0-9a-f]{64}\n(?=\{)")
 _PAGE_ROWS = re.compile(rb'^\s*<!doctype html>.{,2000}?<meta name="ease-rows" content="([0-9a-f ]*)">', re.DOTALL)
-"""The head of a page of ours names the rows that it shows (`reporting/page.py`); texts in it are escaped."""
+"""The head of a page by EASE names the rows that it shows (`reporting/page.py`); texts in it are escaped."""
 
 
 def has_digests_only(name: str, content: bytes) -> bool:
-    """Whether a file of ours holds digests, numbers and parameters: a record, manifest, mark, journal or export.
+    """Whether a file of EASE holds digests, numbers and parameters: a record, manifest, mark, journal or export.
 
     Args:
         name: its address.
@@ -68,7 +68,7 @@ def has_digests_only(name: str, content: bytes) -> bool:
 
 
 def rows_shown(name: str, content: bytes) -> set[str] | None:
-    """Hashes of all texts that a file of ours shows and that may be rows; None for any other file.
+    """Hashes of all texts that a file of EASE shows and that may be rows; None for any other file.
 
     Args:
         name: its address.

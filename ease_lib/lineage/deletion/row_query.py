@@ -1,4 +1,4 @@
-"""The rows that somebody names, and the texts that show each of them.
+"""Queries that name rows, and the texts that show each row.
 
 A row is named by its input text, by one cell of it, by the SHA-256 of its input text, or by a condition on a column.
 The records of the runs hold which columns make an input, so a row is also found in a raw table that has it in several
@@ -76,7 +76,7 @@ def hashes_of(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class RowName:
-    """How somebody names rows: by a text or its hash, or by a column and its value.
+    """A query that names rows: by a text or its hash, or by a column and its value.
 
     Args:
         row: hash of an input text, or of one cell of a row.

@@ -1,4 +1,4 @@
-"""Tables in whatever form somebody keeps them, read as far as they can be."""
+"""Tables in any form, read as far as they can be."""
 
 from __future__ import annotations
 

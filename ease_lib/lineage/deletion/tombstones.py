@@ -2,7 +2,7 @@
 
 A tombstone is written before anything is deleted, with all that will go and the state `intended`, and again at the
 end, with what went and the state `done`. So a removal that was killed is known and can be finished, and verification
-can tell what is gone because of it. Content is named by digest, wherever it was copied or moved to.
+can tell what is gone because of it. Content is named by digest, so copies and moved files are included.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_tombstone(content: bytes, where: str) -> Tombstone:
     """Read what `write` wrote.
 
     Raises:
-        LineageError: when it is none, or not as it was written.
+        LineageError: when it is not a tombstone, or not as it was written.
     """
     try:
         found = decode(content, where, CONTRACT)

@@ -1,6 +1,6 @@
 """The data set that a search was given, described as Croissant 1.1 (JSON-LD) for those who use it elsewhere.
 
-Pool, validation and test set are one file and one record set each. Its licence is that of the source data, which nobody
+Pool, validation and test set are one file and one record set each. Its licence is that of the source data, which no one
 told us; who passes the data on fills it in.
 """
 

@@ -5,7 +5,7 @@ versions/VERSION/version.dsse.json  with a key: the signature over version.json 
 versions/VERSION/version.json  written last: what is there, with digests; a version without it is not one
 latest.json                    the version to use; moved by a conditional write, so that of two at once one wins
 rows/HASH/VERSION              a mark for every exemplar, so that finding the prompts of a row is one listing
-prompts/SHA256/VERSION         likewise for the prompt itself
+prompts/SHA256/VERSION         the same for the prompt itself
 
 `ease forget` deletes prompts and reports of versions. Manifests and marks stay: they hold digests only, and say which
 versions held the row. A version without its prompt is never the latest again.
@@ -98,7 +98,7 @@ class Version:
         published_by: URI of the record of the attempt that publishes; it is not finished yet.
         rows: hashes of the exemplars.
         validation_rows: hashes of the rows that the search was guided by.
-        facts: what its manifest says beside all this.
+        facts: what its manifest says besides all this.
     """
 
     name: str
@@ -187,8 +187,8 @@ def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key:
         problem = str(error)
     if problem:
         raise LineageError(
-            f"{store.address(f'{VERSIONS}/{version}')} is there already, and its signature is none of this key "
-            f"({problem}): an earlier attempt had no key or another one, or somebody else wrote it; start a new run"
+            f"{store.address(f'{VERSIONS}/{version}')} exists already, and its signature is not by this key "
+            f"({problem}): an earlier attempt had no key or another one, or someone else wrote it; start a new run"
         )
 
 
@@ -218,7 +218,7 @@ def roots_of_versions(store: Store) -> Iterator[str]:
 def newest_versions(store: Store, key: PublicKey) -> list[Record]:
     """Manifests and signatures of the versions that no version signed by this key has before it, to be signed.
 
-    Whoever names these names all there are, for each names those before it. What other keys signed does not count, so
+    These name all versions, for each names those before it. What other keys signed does not count, so
     the first version that a key signs names all.
     """
     versions = versions_in(store.walk_names())
@@ -301,7 +301,7 @@ def move_without(store: Store, rows: Collection[str], losing: Collection[str] = 
 
 
 def move_latest(store: Store, rows: Collection[str], losing: Collection[str] = ()) -> Move | None:
-    """Move latest.json away from rows, whoever else moves it; what was done, or None where nothing had to be."""
+    """Move latest.json away from rows, even if others move it; returns what was done, or None if nothing had to be."""
     while move := move_without(store, rows, losing):
         if store.swap(LATEST_FILE, WITHDRAWN if move.after is None else move.after, move.before):
             if move.after is None:

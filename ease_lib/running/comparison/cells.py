@@ -80,7 +80,7 @@ def attempted(
         if error.time_may_cure and not is_last:
             raise
         failure = str(error)
-    except Exception as error:  # a bug of ours in one cell is no reason to lose the others
+    except Exception as error:  # a bug in one cell is no reason to lose the others
         logger.exception("%s", cell.name)
         failure = f"internal error: {type(error).__name__}: {error}"
     return failed(cell, failure), False

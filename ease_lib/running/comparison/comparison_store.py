@@ -6,8 +6,9 @@ workers/3               changes as long as worker 3 is alive
 results/00012-5f3a....  the result of a cell, from each attempt at it one of its own
 finished/00012.json     which result counts, what it says in short, and the link to its record
 
-A claim is a conditional write, so of several workers one gets the cell. Whoever waits for another looks whether that
-one's sign of life changes: no clocks are compared. Two workers at one cell, where one seemed to be dead, cost requests
+A claim is a conditional write, so of several workers one gets the cell. A worker that waits for another checks whether
+that one's sign of life changes: no clocks are compared. Two workers at one cell, where one seemed to be dead, cost
+requests
 and nothing else: a failure never replaces a result, and a result no other result.
 """
 
@@ -125,7 +126,7 @@ class ComparisonStore:
         return ComparisonPlan.of(json.loads(content))
 
     def claims(self) -> dict[int, int]:
-        """How often each cell was claimed, by its number; those that nobody has are missing."""
+        """How often each cell was claimed, by its number; cells without a claim are missing."""
         found: dict[int, int] = {}
         for name in self.store.find_names(CLAIMS):
             number, _, earlier = name.partition("-")

@@ -161,7 +161,7 @@ class _Queue:
                     if number not in self._searched([number]) and self._left.claim(number, self._worker):
                         yield number, ""
                         wait = FIRST_WAIT_SECONDS
-                break  # others have gone on meanwhile
+                break  # others have gone on
             else:
                 left_over = self._open()
                 if not left_over:
@@ -179,7 +179,7 @@ class _Queue:
         return {number: count for number, count in claims.items() if number not in finished}
 
     def _free(self) -> list[list[int]]:
-        """Cells that nobody has, by their data: first what no worker has begun, for each worker another one first."""
+        """Unclaimed cells, by their data: first what no worker has begun, each worker starting with another one."""
         known = {*self._left.claims(), *self._left.finished_numbers()}
         free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
         searched = self._searched([number for _, rest in free for number in rest])
@@ -311,7 +311,7 @@ class _Folders:
 
 @contextmanager
 def _alive(left: ComparisonStore, worker: str) -> Iterator[None]:
-    """Inside, the worker gives signs of life; a store that fails is noticed by whoever works."""
+    """Send the worker's signs of life while the context is open; a failing store is noticed by the work itself."""
     ended = threading.Event()
 
     def live() -> None:
@@ -357,7 +357,7 @@ def progress_line(plan: ComparisonPlan, finished: Mapping[int, Finished], *, bef
     """`12 of 30 cells, 2 failed; 41 000 of 96 000 requests; since 01:50 UTC; to go about 18 min`.
 
     Args:
-        before, seconds: cells that were finished when somebody began to look, and how long ago that was.
+        before, seconds: cells finished when watching began, and how long ago that was.
     """
     done, total = len(finished), len(plan.cells)
     failed = sum(bool(cell.failure) for cell in finished.values())

@@ -121,7 +121,7 @@ def _solve(chosen: IntArray, sets: IntArray, cost: FloatArray, exact: FloatArray
         for index in chosen:
             exact[index] = transport_cost(cost[sets[index]])
         return
-    from scipy.optimize import linear_sum_assignment  # half a second, likewise
+    from scipy.optimize import linear_sum_assignment  # takes half a second
 
     columns = np.repeat(cost, size // m, axis=1)  # a row of V for each exemplar that it takes a share of
     for index in chosen:

@@ -10,7 +10,7 @@ that
 
 and the one whose posterior is the widest of them is asked rows that it was not asked yet, a quarter more than it was.
 That is successive halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that
-nobody has tried compete by what is predicted of them. All estimates are posteriors of one model
+that were not tried compete by what is predicted of them. All estimates are posteriors of one model
 (`surrogate/answer_model.py`). The methods differ in what the model may see, and in who the challengers are:
 
     adaptive   all components; in turns a local maximum of the posterior mean, climbed from the best sequence, and one

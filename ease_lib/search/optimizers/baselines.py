@@ -1,6 +1,6 @@
 """The baselines of the paper that train no model: random, evolution, influence, retrieval, sets, the LLM's choice.
 
-Differences from the authors' code, beside those said at each class: no sequence is evaluated twice, the incumbent is
+Differences from the authors' code, besides those said at each class: no sequence is evaluated twice, the incumbent is
 the best of all evaluations and never changed in place.
 """
 

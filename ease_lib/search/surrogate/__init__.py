@@ -1,1 +1,1 @@
-"""What predicts the score of a sequence that nobody has tried, and how sure that is."""
+"""Models that predict the score of an untried sequence, and their uncertainty."""

@@ -15,7 +15,7 @@ Three representations, chosen by name:
 
 Sequences are rows of pool positions, shorter ones padded (`candidates/sampling.py`). Where lengths differ, or where an
 instruction stands before the exemplars, `average` and `positional` have the length or the instruction's embedding
-beside them; `sequence` embeds the whole text anyway.
+next to them; `sequence` embeds the whole text anyway.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PositionalRepresentation:
 
 
 class WithLength:
-    """The number of exemplars beside a representation, for sequences of different lengths."""
+    """The number of exemplars next to a representation, for sequences of different lengths."""
 
     def __init__(self, representation: Representation) -> None:
         self._representation = representation
@@ -82,7 +82,7 @@ class WithLength:
 
 
 class WithInstruction:
-    """The instruction's embedding beside a representation.
+    """The instruction's embedding next to a representation.
 
     Args:
         instructions: (p, d) embeddings; row 0 is that of the empty instruction.
@@ -132,7 +132,7 @@ class SequenceRepresentation:
 def precomputed_representation(
     name: str, exemplars: FloatArray, outputs: FloatArray, instructions: FloatArray, *, varies_length: bool
 ) -> Representation:
-    """The features of `average` or, for every other name, `positional`, with what varies beside them.
+    """The features of `average` or, for every other name, `positional`, with what varies next to them.
 
     Args:
         exemplars, outputs: (n, d) embeddings of the pool and of its outputs alone.

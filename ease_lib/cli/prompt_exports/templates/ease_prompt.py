@@ -1,4 +1,4 @@
-"""A prompt that EASE Pipelines found, for any program; needs nothing but prompt.json beside it.
+"""A prompt that EASE Pipelines found, for any program; needs nothing but prompt.json next to it.
 
 messages(...), request(...) and answer(client, ...) take the fields of the query by name: PROMPT["fields"] lists them.
 """

@@ -17,7 +17,7 @@ CONFIG = {"temperature": "temperature", "max_tokens": "max_tokens", "top_p": "to
 def template():
     """Chat messages, or a text, with {{field}} where the query stands.
 
-    Texts with braces of that kind are kept apart by `raw` blocks, which MLflow reads as Jinja.
+    Texts with braces of that kind are protected by `raw` blocks, which MLflow reads as Jinja.
     """
     texts = [part for each in PROMPT["messages"] for part in each["content"] if isinstance(part, str)]
     is_jinja = any(mark in text for text in texts for mark in ("{{", "{%", "{#"))
