@@ -10,16 +10,19 @@ It searches with `ease_lib.Search`. A trial is a copy of the program whose predi
 and it is scored on some rows of the validation set. Rows are evaluated in threads of DSPy's `ParallelExecutor`, so
 `dspy.context(...)` holds in them.
 
-What predictors show of an example. Where the program has one predictor and the examples hold its outputs, the example
-itself. Else what the teacher did for the example: each predictor shows all of its own calls, in order, so a predictor
-that is called in a loop shows several demonstrations of each example. `bootstrap` decides.
+What predictors show of an example. If the program has one predictor and the examples hold all of its fields, the
+example itself. Otherwise what the teacher did for the example: each predictor shows all of its own calls, in order, so
+a predictor that is called in a loop shows several demonstrations of each example. `bootstrap` decides.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import logging
+import numbers
+import os
 import sys
 import threading
 from collections import deque
@@ -40,7 +43,7 @@ from ease_lib.errors import ConfigError, DataError, JournalError
 from ease_lib.search.journal import locked_file
 from ease_lib.search.optimizers.registry import least_answers
 from ease_lib.seeding import rng
-from ease_lib.trials import Best, Search, Trial, checked_parameters, text_of
+from ease_lib.trials import Best, Search, Trial, checked_parameters, journal_path, text_of
 from ease_lib.words import grouped
 
 try:
@@ -71,10 +74,14 @@ ENOUGH = 2
 """Times k examples that have to be accepted; else another round follows."""
 MOST_SHARE = 0.5
 """Share of all calls that bootstrapping may take."""
+WINDOW = 10
+"""Number of recent calls, for each of `max_errors`, among which exceptions are counted."""
+ROUNDING = 1e-9
+"""How far a score may lie outside [0, 1], as sums of weights do."""
 VALIDATION_SHARE = 0.5
 """Share of the training set that becomes the validation set where none is given."""
 POOL_SUFFIX = ".pool.jsonl"
-VERSION = "ease_dspy_pool/1"
+VERSION = "ease_dspy_pool/2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +94,7 @@ class Found:
         exemplars: the examples that are shown, in order; each predictor's `demos` hold what it shows of them.
         calls: of the program, bootstrapping and those of an earlier process included.
         bootstrapping: those of `calls` that made demonstrations.
-        failed: calls of this process that raised an exception and count as 0.
+        failed: calls of this process that raised an exception.
         ended: why the search ended: `budget`, `perfect score` or `every sequence evaluated`.
         history: one mapping for each trial, as `ease_lib.Search.history` has it.
     """
@@ -117,20 +124,23 @@ class EASE(Teleprompter):  # type: ignore[misc]  # DSPy has no types
 
     Args:
         metric: function of (example, prediction) that returns a bool, an int or float from 0 to 1, or an object with
-            such a `score`. While bootstrapping it is called with the trace as third argument, and what it returns is
-            taken as true or false, as by DSPy's other optimizers.
+            such a `score`. While bootstrapping it is called with the trace as third argument, and what it returns, or
+            its `score`, is taken as true or false.
         k: demonstrations at most; `k_min` of `parameters` is the least.
         calls: of the program for one row, in all; those for bootstrapping count. A program of two predictors asks its
             LM about twice as often, and DSPy may ask it again for an answer that it cannot read.
         num_threads: rows evaluated at once; by default `dspy.settings.num_threads`. It also sets how many trials are
             under way, so another number leads to another search; a search that is continued may change it.
         bootstrap: whether demonstrations are what the teacher did, True, or the examples themselves, False; by default
-            True where the program has several predictors or the examples lack outputs of its only one.
-        max_errors: exceptions of program or metric at which compiling ends with the last one; by default
-            `dspy.settings.max_errors`. Rows that fail before count as 0.
+            True if the program has several predictors or the examples lack fields of its only one.
+        max_errors: number of exceptions of program or metric, among the last `10 * max_errors` calls, at which
+            compiling ends with the last one; by default `dspy.settings.max_errors`. Rows that fail otherwise count as
+            0. Rows that failed while nothing else succeeded, as in an outage, are asked again by a continued search.
         journal: file that keeps the search. The same call continues it after a kill, and asks nothing again that was
             told. What was bootstrapped is kept next to it, in `<journal>.pool.jsonl`: the journal holds for that pool
             alone, and bootstrapping again could give another one, since DSPy's cache may be off and LMs may sample.
+            Signatures, models and settings of LMs, the adapter, the examples and the metric's name must be the same;
+            the code of program and metric is not compared.
         seed: of all draws.
         parameters: of `ease_lib.Search` by name: `method`, `k_min`, `parallel`, ...
 
@@ -152,25 +162,27 @@ class EASE(Teleprompter):  # type: ignore[misc]  # DSPy has no types
         **parameters: str | float | bool,
     ) -> None:
         super().__init__()
-        problems = [f"{name} is chosen by EASE; leave it out" for name in OURS if name in parameters]
+        problems = [f"{name} is set by EASE; remove it" for name in OURS if name in parameters]
         if not callable(metric):
             problems.append(f"metric={metric!r} cannot be called; give a function of (example, prediction)")
         if bootstrap not in ("auto", True, False):
             problems.append(f"bootstrap={bootstrap!r} is unknown; give 'auto', True or False")
-        for name, value in (("calls", calls), ("num_threads", num_threads), ("max_errors", max_errors)):
-            is_default = value is None and name != "calls"
-            if not is_default and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                problems.append(f"{name}={value!r} is not a number of them; give 1 or more")
+        whole = {"k": k, "calls": calls, "num_threads": num_threads, "max_errors": max_errors}
+        for name, value in whole.items():
+            is_default = value is None and name in ("num_threads", "max_errors")
+            if not is_default and (isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1):
+                problems.append(f"{name}={value!r} is not a whole number above 0; pass 1 or more")
         if problems:
             raise ConfigError(*problems)
+        journal_path(journal)
         self.metric = metric
-        self.k, self.calls, self.seed = k, calls, seed
+        self.k, self.calls, self.seed = int(k), int(calls), seed
         self.num_threads = num_threads
         self.bootstrap = bootstrap
         self.max_errors = max_errors
         self.journal = journal
         self.parameters = parameters
-        checked_parameters(self._search_parameters(), calls, items=sys.maxsize, rows=1)
+        checked_parameters(self._search_parameters(), self.calls, items=sys.maxsize, rows=1)
 
     def compile(
         self,
@@ -191,20 +203,25 @@ class EASE(Teleprompter):  # type: ignore[misc]  # DSPy has no types
                 to 16 of the examples, unless it is compiled.
 
         Raises:
-            ConfigError: when parameters do not fit the program or the examples, or the metric returns no score.
+            ConfigError: when parameters do not fit the program or the examples, the program cannot be copied, or the
+                metric returns no score.
             DataError: when there are too few examples, or none could be bootstrapped.
             JournalError: when the journal is in use, damaged, or of another search.
             Exception: the last one of program or metric, when there were `max_errors`.
         """
+        if not isinstance(getattr(student, "ease", None), Found | None):
+            raise ConfigError("the program has an attribute `ease`, where the result is put; rename it")
         shown, rows = _dealt(trainset, valset, self.seed)
         program = _without_demos(student)
         signatures = _signatures(program)
         bootstraps = _bootstraps(self.bootstrap, signatures, shown)
         spendable = self._spendable(bootstraps, shown, rows)
+        _check_arguments(self.metric, bootstraps)
         calls = _Calls(self.metric, self.num_threads, self.max_errors)
         label = partial(_label, {name for each in signatures.values() for name in each.output_fields})
         ours = [self.calls, self.k, self.seed] if bootstraps else []  # else `Search` refuses what does not continue
-        key = key_of([_identity(program, teacher), [list(map(_text, each)) for each in (shown, rows)], ours])
+        identity = _identity(program, teacher or (student if _is_compiled(student) else None), self.metric)
+        key = key_of([identity, [list(map(_text, each)) for each in (shown, rows)], ours])
         with _open_pool(self.journal, key) as kept:
             pool, spent = _labelled(signatures, shown), 0
             if bootstraps:
@@ -213,10 +230,11 @@ class EASE(Teleprompter):  # type: ignore[misc]  # DSPy has no types
                     *spendable, enough=ENOUGH * self.k, order=rng(self.seed, "bootstrap").permutation(len(shown))
                 )
                 pool = made.items()
-            k = min(self.k, len(pool)) if bootstraps else self.k
-            if k < self.k:
-                logger.warning("only %s could be bootstrapped; k is %d", _counted(k, "example"), k)
-            parameters = self._search_parameters() | {"k": k, "parallel": self._parallel(rows, calls.num_threads)}
+            parameters = self._search_parameters() | {"parallel": self._parallel(rows, calls.num_threads)}
+            if bootstraps and len(pool) < self.k:
+                logger.warning("only %s could be bootstrapped, fewer than k=%d", _counted(len(pool), "example"), self.k)
+                parameters["k"] = len(pool)
+                parameters["k_min"] = min(int(parameters.get("k_min", -1)), len(pool))
             answers = self.calls - spent
             with (
                 Search(pool, rows, answers=answers, text=_text, label=label, journal=self.journal, **parameters) as s,
@@ -286,7 +304,7 @@ def _dealt(trainset: Sequence[Any], valset: Sequence[Any] | None, seed: int) -> 
         rows = [each for place, each in enumerate(shown) if place in taken]
         shown = [each for place, each in enumerate(shown) if place not in taken]
         if not rows:
-            raise DataError(f"trainset has {_counted(len(shown), 'example')}, too few to deal; give valset")
+            raise DataError(f"trainset has {_counted(len(shown), 'example')}, too few to split; pass valset")
         logger.info("valset is not given: %d examples of trainset are scored on, %d are shown", len(rows), len(shown))
     else:
         rows = list(valset)
@@ -294,16 +312,32 @@ def _dealt(trainset: Sequence[Any], valset: Sequence[Any] | None, seed: int) -> 
         if not examples:
             raise DataError(f"{name} is empty; give at least one example")
         for each in examples:
+            if not isinstance(each, dspy.Example):
+                found = type(each).__name__
+                raise DataError(f"{name} holds a {found}; make each row a dspy.Example(**row).with_inputs(...)")
             each.inputs()
-    texts = {*map(_text, rows)}
-    apart = [each for each in shown if _text(each) not in texts]
-    if not apart:
-        raise DataError("every example of trainset is in valset, and would show its answer; give others, or no valset")
-    if len(apart) < len(shown):
-        logger.warning(
-            "%s of trainset will not be shown, for valset has the same", _counted(len(shown) - len(apart), "example")
+    scored = {*map(_inputs_text, rows)}
+    others = [each for each in shown if _inputs_text(each) not in scored]
+    if not others:
+        raise DataError(
+            "every example of trainset has the inputs of a row that is scored on, so a demonstration would show its "
+            "answer; pass other examples"
         )
-    return apart, rows
+    if len(others) < len(shown):
+        left_out = _counted(len(shown) - len(others), "example")
+        logger.warning("%s of trainset will not be shown, because rows to score on have the same inputs", left_out)
+    return others, rows
+
+
+def _inputs_text(example: Any) -> str:
+    return text_of(dict(sorted(example.inputs().items())))
+
+
+def _shows(demo: Any, example: Any) -> bool:
+    """Whether a demonstration gives an example's answer away: its inputs are the example's, as far as it has them."""
+    inputs = example.inputs()
+    common = [name for name, _ in inputs.items() if name in demo]
+    return bool(common) and all(text_of({"": demo[name]}) == text_of({"": inputs[name]}) for name in common)
 
 
 def _text(item: Any) -> str:
@@ -322,12 +356,24 @@ def _label(outputs: Iterable[str], item: Any) -> str:
 
 
 def _copied(program: Any) -> Any:
-    """A copy with the same LMs. Copies of LMs would take their histories along, and `reset_copy` takes LMs away."""
-    lms = [predictor.lm for predictor in program.predictors() if predictor.lm is not None]
+    """A copy with the same LMs. Copies of LMs would take their histories along, and `reset_copy` takes LMs away.
+
+    Raises:
+        ConfigError: when the copy shares predictors with the program, so that trials would change each other's.
+    """
+    held = [value for _, module in program.named_sub_modules() for value in vars(module).values()]
     try:
-        return copy.deepcopy(program, {id(lm): lm for lm in lms})
-    except Exception:  # it holds what cannot be copied, which DSPy leaves as it is
-        return program.deepcopy()
+        return copy.deepcopy(program, {id(each): each for each in held if isinstance(each, dspy.BaseLM)})
+    except Exception as error:  # it holds what cannot be copied, which DSPy leaves as it is
+        copied, reason = program.deepcopy(), error
+    for mine, original in zip(copied.predictors(), program.predictors(), strict=True):
+        if mine is original:
+            raise ConfigError(
+                f"the program cannot be copied ({type(reason).__name__}: {reason}): a list or dict of it holds both "
+                "a predictor and what cannot be copied; keep the latter elsewhere, or define its __deepcopy__"
+            ) from reason
+        mine.lm = original.lm
+    return copied
 
 
 def _without_demos(program: Any) -> Any:
@@ -356,15 +402,26 @@ def _signatures(program: Any) -> dict[str, Any]:
     return found
 
 
-def _identity(program: Any, teacher: Any) -> list[Any]:
-    """What tells a program and its teacher from others: signatures and models."""
-    return [
-        [name, to_jsonable_python(predictor.signature.dump_state()), str(getattr(lm, "model", ""))]
-        for each in (program, teacher)
-        if each is not None
-        for name, predictor in each.named_predictors()
-        for lm in [predictor.lm or dspy.settings.lm]
-    ]
+def _identity(program: Any, teacher: Any, metric: Metric) -> list[Any]:
+    """What tells a search from others, of program, teacher and metric; keys and addresses of LMs may change."""
+    found: list[Any] = [getattr(metric, "__qualname__", type(metric).__qualname__)]
+    found.append(type(dspy.settings.adapter).__name__)
+    for each in (program, teacher):
+        found.append(type(each).__name__)
+        for name, predictor in each.named_predictors() if each is not None else ():
+            lm = predictor.lm or dspy.settings.lm
+            settings = {key: value for key, value in getattr(lm, "kwargs", {}).items() if not _is_address(key)}
+            state = predictor.signature.dump_state(), predictor.config, [dict(demo) for demo in predictor.demos]
+            found.append([name, *state, str(getattr(lm, "model", "")), settings])
+    return list(to_jsonable_python(found, fallback=lambda value: type(value).__name__))
+
+
+def _is_address(setting: str) -> bool:
+    return setting.startswith("api_") or setting == "base_url"
+
+
+def _is_compiled(program: Any) -> bool:
+    return bool(getattr(program, "_compiled", False))
 
 
 def _bootstraps(bootstrap: bool | str, signatures: Mapping[str, Any], examples: Sequence[Any]) -> bool:
@@ -378,9 +435,30 @@ def _bootstraps(bootstrap: bool | str, signatures: Mapping[str, Any], examples: 
         raise ConfigError(
             f"bootstrap=False needs a program of one predictor, and this has {len(signatures)}; leave bootstrap out"
         )
-    outputs = [name for signature in signatures.values() for name in signature.output_fields]
-    lacking = any(name not in each for each in examples for name in outputs)
-    return bool(several or lacking) if bootstrap == "auto" else bool(bootstrap)
+    fields = [name for signature in signatures.values() for name in signature.fields]
+    lacking = sorted({name for each in examples for name in fields if each.get(name) is None})
+    if bootstrap is False and lacking:
+        logger.warning("some examples lack %s; DSPy shows those first, or not at all", ", ".join(lacking))
+    return several or bool(lacking) if bootstrap == "auto" else bool(bootstrap)
+
+
+def _check_arguments(metric: Metric, bootstraps: bool) -> None:
+    """Check that the metric takes the arguments that it will be called with.
+
+    Raises:
+        ConfigError: when it does not.
+    """
+    wanted = ("example", "prediction", "trace") if bootstraps else ("example", "prediction")
+    try:
+        signature = inspect.signature(metric)
+    except (TypeError, ValueError):  # of what is written in C
+        return
+    try:
+        signature.bind(*wanted)
+    except TypeError as error:
+        raise ConfigError(
+            f"metric is called as metric({', '.join(wanted)}), and takes {signature}; change it"
+        ) from error
 
 
 def _labelled(signatures: Mapping[str, Any], examples: Sequence[Any]) -> list[_Item]:
@@ -415,7 +493,8 @@ class _Calls:
     Attributes:
         changed: notified when calls are to stop.
         stopped: whether they are.
-        failed: rows that raised an exception.
+        failed: calls that raised an exception.
+        in_a_row: those since the last call that did not.
     """
 
     def __init__(self, metric: Metric, num_threads: int | None, max_errors: int | None) -> None:
@@ -423,9 +502,11 @@ class _Calls:
         self._max_errors: int = dspy.settings.max_errors if max_errors is None else max_errors
         self._metric = metric
         self._error: BaseException | None = None
+        self._recent: deque[bool] = deque(maxlen=WINDOW * self._max_errors)
         self.changed = threading.Condition()
         self.stopped = False
         self.failed = 0
+        self.in_a_row = 0
 
     def in_threads(self, work: Callable[[], bool]) -> None:
         """Call `work` in every thread again and again, until it returns False.
@@ -446,8 +527,8 @@ class _Calls:
         if self._error is not None:
             raise self._error
 
-    def score(self, program: Any, example: Any) -> float:
-        """Score of a row in [0, 1]; 0 where program or metric raise an exception.
+    def score(self, program: Any, example: Any) -> float | None:
+        """Score of a row in [0, 1]; None where program or metric raise an exception.
 
         Raises:
             ConfigError: when the metric returns no score.
@@ -457,11 +538,13 @@ class _Calls:
             value = self._metric(example, _prediction(program, example))
         except Exception as error:
             self._fail(example, error)
-            return 0.0
+            return None
+        self._succeed()
         return score_of(value)
 
-    def trace(self, program: Any, example: Any) -> list[tuple[Any, Any, Any]] | None:
-        """What the program did for an example, (predictor, inputs, outputs) a call; None where that was not right.
+    def trace(self, program: Any, example: Any) -> list[tuple[Any, Any, Any]] | Exception | None:
+        """What the program did for an example, (predictor, inputs, outputs) a call; None where the metric does not
+        accept it, and the exception that program or metric raised.
 
         Raises: as `score`.
         """
@@ -470,10 +553,12 @@ class _Calls:
                 prediction = _prediction(program, example)
                 trace = list(dspy.settings.trace)
                 value = self._metric(example, prediction, trace)
+                is_accepted = bool(getattr(value, "score", value))
         except Exception as error:
             self._fail(example, error)
-            return None
-        return trace if score_of(value) else None
+            return error
+        self._succeed()
+        return trace if is_accepted else None
 
     def _worked(self, work: Callable[[], bool]) -> None:
         try:
@@ -488,10 +573,17 @@ class _Calls:
             self.stopped = True
             self.changed.notify_all()
 
+    def _succeed(self) -> None:
+        with self.changed:
+            self._recent.append(False)
+            self.in_a_row = 0
+
     def _fail(self, example: Any, error: Exception) -> None:
         with self.changed:
+            self._recent.append(True)
+            self.in_a_row += 1
             self.failed += 1
-            is_last = self.failed >= self._max_errors
+            is_last = sum(self._recent) >= self._max_errors
         traced = dspy.settings.provide_traceback
         hint = "" if traced else " Set `provide_traceback=True` for traceback."
         logger.error("Error for %s: %s.%s", example, error, hint, exc_info=error if traced else None)
@@ -505,13 +597,16 @@ def score_of(value: Any) -> float:
     Raises:
         ConfigError: when it is not one.
     """
-    found = value if isinstance(value, bool | int | float | np.bool_ | np.number) else getattr(value, "score", None)
-    if not isinstance(found, bool | int | float | np.bool_ | np.number) or not 0 <= float(found) <= 1:
+    found: Any = (
+        value if isinstance(value, bool | int | float | np.bool_ | np.number) else getattr(value, "score", None)
+    )
+    is_number = isinstance(found, bool | int | float | np.bool_ | np.number)
+    if not is_number or not -ROUNDING <= float(found) <= 1 + ROUNDING:
         raise ConfigError(
             f"metric returned {value!r}; return a bool, an int or float from 0 (wrong) to 1 (right), "
             "or an object whose `score` is one"
         )
-    return float(found)
+    return min(max(float(found), 0.0), 1.0)
 
 
 def _prediction(program: Any, example: Any) -> Any:
@@ -523,7 +618,7 @@ def _prediction(program: Any, example: Any) -> Any:
 
 @dataclass
 class _UnderWay:
-    """A trial, its program, and the scores so far."""
+    """A trial, its program, and the scores so far; None for rows that are not answered, or failed."""
 
     trial: Trial[_Item, Any]
     program: Any
@@ -540,6 +635,8 @@ class _Trials:
         self._calls = calls
         self._bar = bar
         self._rows: deque[tuple[_UnderWay, int]] = deque()
+        self._ended: list[_UnderWay] = []
+        self._rows_left = 0
         self._under_way = 0
         self._told = 0
         self._asking = threading.Lock()
@@ -585,22 +682,34 @@ class _Trials:
             size = len(trial.rows)
             under_way = _UnderWay(trial, program, [None] * size, size)
             self._rows += [(under_way, row) for row in range(size)]
+            self._rows_left += size
             self._under_way += 1
         if trials:
             self._calls.changed.notify_all()
 
-    def _end(self, under_way: _UnderWay, row: int, score: float) -> None:
+    def _end(self, under_way: _UnderWay, row: int, score: float | None) -> None:
         with self._calls.changed:
             self._bar.update()
             under_way.scores[row] = score
             under_way.left -= 1
-            if under_way.left:
-                return
-        self._search.tell(under_way.trial, under_way.scores)
-        with self._calls.changed:
-            self._under_way -= 1
-            self._told += 1
-            self._calls.changed.notify_all()
+            self._rows_left -= 1
+            if not under_way.left:
+                self._ended.append(under_way)
+            ready = self._ready()
+        for each in ready:
+            self._search.tell(each.trial, [score or 0.0 for score in each.scores])
+            with self._calls.changed:
+                self._under_way -= 1
+                self._told += 1
+                self._calls.changed.notify_all()
+
+    def _ready(self) -> list[_UnderWay]:
+        """Trials that have ended. One with a row that failed waits until a call succeeds, if any is to come: what an
+        outage fails would stay in the journal as wrong."""
+        may_be_outage = self._calls.in_a_row > 0 and self._rows_left > 0
+        ready = [each for each in self._ended if not (may_be_outage and None in each.scores)]
+        self._ended = [each for each in self._ended if each not in ready]
+        return ready
 
 
 # --- bootstrapping ----------------------------------------------------------------------------------------------------
@@ -614,15 +723,18 @@ def _teacher(given: Any, student: Any, examples: Sequence[Any], signatures: Mapp
     """
     teacher = _copied(given or student)
     if given is not None:
-        names = [name for name, _ in teacher.named_predictors()]
-        if names != list(signatures):
-            raise ConfigError(
-                f"teacher has the predictors {names}, the program {list(signatures)}; give one of the same structure"
-            )
-    elif not getattr(student, "_compiled", False):
+        own, wanted = _fields_of(_signatures(teacher)), _fields_of(signatures)
+        if own != wanted:
+            raise ConfigError(f"teacher has the predictors {own}, the program {wanted}; give one of the same structure")
+    elif not _is_compiled(student):
         chosen = rng(seed, "teacher").permutation(len(examples))[:LABELLED]
         _show(teacher, _labelled(signatures, [examples[place] for place in sorted(chosen)]))
     return teacher
+
+
+def _fields_of(signatures: Mapping[str, Any]) -> str:
+    """Predictors with their fields, as `name(a, b)`."""
+    return ", ".join(f"{name}({', '.join(sorted(each.fields))})" for name, each in signatures.items())
 
 
 class _Bootstrap:
@@ -633,6 +745,9 @@ class _Bootstrap:
         self._examples = examples
         self._calls = calls
         self._kept = kept
+        self._tried: list[int] = []
+        self._raised: dict[int, Exception] = {}
+        self._hidden = 0
 
     def spend(self, first: int, most: int, *, enough: int, order: IntArray) -> int:
         """Bootstrap examples in rounds until enough are accepted; the number tried depends on the answers alone.
@@ -648,26 +763,41 @@ class _Bootstrap:
             DataError: when none was accepted.
         """
         places = [int(place) for place in order]
-        tried = 0
-        while tried < min(most, len(places)) and self._accepted < enough:
-            until = min(tried + first, most, len(places))
-            self._try([place for place in places[tried:until] if place not in self._kept.demos])
-            tried = until
-        if not self._accepted:
-            raise DataError(
-                f"nothing of what the teacher did for {_counted(tried, 'example')} was accepted by the metric; "
-                "give a teacher that solves some of them, easier examples, or a metric that accepts more "
-                "when its argument `trace` is given"
-            )
-        return tried
+        while len(self._tried) < min(most, len(places)) and len(self._accepted()) < enough:
+            until = min(len(self._tried) + first, most, len(places))
+            self._try([place for place in places[len(self._tried) : until] if place not in self._kept.demos])
+            self._tried = places[:until]
+        if not self._accepted():
+            raise DataError(self._why_nothing()) from next(iter(self._raised.values()), None)
+        self._kept.settle(self._raised)
+        return len(self._tried)
 
     def items(self) -> list[_Item]:
         """What was accepted, in the order of the examples."""
-        return [self._item(place, demos) for place, demos in sorted(self._kept.demos.items()) if demos is not None]
+        return [self._item(place, demos) for place, demos in sorted(self._accepted().items())]
 
-    @property
-    def _accepted(self) -> int:
-        return sum(demos is not None for demos in self._kept.demos.values())
+    def _accepted(self) -> dict[int, Fields]:
+        """Of what was tried; a continued search may know more."""
+        known = self._kept.demos
+        return {place: demos for place in self._tried if (demos := known.get(place)) is not None}
+
+    def _why_nothing(self) -> str:
+        number, rejected = len(self._tried), len(self._tried) - len(self._raised) - self._hidden
+        found = [f"none of the teacher's traces for {_counted(number, 'example')} can be shown"]
+        if self._raised:
+            error = [*self._raised.values()][-1]
+            found.append(f"{len(self._raised)} raised an exception, the last {type(error).__name__}: {error}")
+        if self._hidden:
+            found.append(
+                f"{self._hidden} were accepted, but no predictor of the program made a call: modules that copy "
+                "themselves, such as dspy.BestOfN, hide theirs; search the module that they wrap"
+            )
+        if rejected:
+            found.append(
+                f"the metric accepted none of {rejected}; give a teacher that solves some of them, easier examples, "
+                "or a metric that accepts more when its argument `trace` is given"
+            )
+        return "; ".join(found)
 
     def _item(self, place: int, demos: Fields) -> _Item:
         example = self._examples[place]
@@ -687,23 +817,25 @@ class _Bootstrap:
                     place = left.popleft()
                 demos = self._demos(place)
                 with self._calls.changed:
-                    if not self._calls.stopped:
+                    if isinstance(demos, Exception):
+                        self._raised[place] = demos
+                    elif not self._calls.stopped:
                         self._kept.add(place, demos)
-                        bar.update()
+                    bar.update()
                 return True
 
             self._calls.in_threads(work)
 
-    def _demos(self, place: int) -> Fields | None:
-        """What the teacher does for an example without being shown it."""
+    def _demos(self, place: int) -> Fields | Exception | None:
+        """What the teacher does for an example without being shown it; see `_Calls.trace`."""
         example, teacher = self._examples[place], _copied(self._teacher)
         names = {}
         for name, predictor in teacher.named_predictors():
-            predictor.demos = [demo for demo in predictor.demos if demo != example]
+            predictor.demos = [demo for demo in predictor.demos if not _shows(demo, example)]
             names[id(predictor)] = name
         trace = self._calls.trace(teacher, example)
-        if trace is None:
-            return None
+        if trace is None or isinstance(trace, Exception):
+            return trace
         demos: Fields = {name: [] for name in names.values()}
         for predictor, inputs, outputs in trace:
             if id(predictor) in names:  # others are made while the program runs, and cannot be shown anything
@@ -711,6 +843,10 @@ class _Bootstrap:
                 demos[names[id(predictor)]].append(
                     {each: self._kept.plain(each, value) for each, value in values.items()}
                 )
+        if not any(demos.values()):
+            with self._calls.changed:
+                self._hidden += 1
+            return None
         return demos
 
 
@@ -731,8 +867,16 @@ class _Kept:
             self._write({"row": place, "demos": demos})
         self.demos[place] = demos
 
+    def settle(self, places: Iterable[int]) -> None:
+        """Keep that these were tried in vain, and put all that was kept through to the disk, before a journal that
+        rests on it is written."""
+        for place in places:
+            self.add(place, None)
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
     def plain(self, name: str, value: Any) -> Any:
-        """A field's value as `program.save` writes it and a continued search reads it.
+        """A field's value in the form in which a continued search reads it.
 
         Raises:
             DataError: when it cannot be kept.
@@ -769,13 +913,20 @@ class _Kept:
             raise JournalError(f"{self._path} is damaged; move it and its journal away, then run again") from error
         if first != header:
             raise JournalError(
-                f"{self._path} is of another program, teacher, LM, trainset or valset, or of other calls, k or seed; "
+                f"{self._path} is of another program, teacher, metric, LM, adapter, trainset or valset, or of other "
+                "calls, k or seed; "
                 "move it and its journal away or choose another journal"
             )
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None
-        self._file.write(json.dumps(entry).encode() + b"\n")
+        content = json.dumps(entry).encode() + b"\n"
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError("the disk is full")
+        except OSError as error:
+            message = f"{self._path}: cannot be written: {error}; free space or choose another journal"
+            raise JournalError(message) from error
 
 
 @contextmanager
@@ -785,10 +936,11 @@ def _open_pool(journal: str | Path | None, key: str) -> Iterator[_Kept]:
     Raises:
         JournalError: when it is in use, damaged, or of another search, or cannot be opened.
     """
-    if journal is None:
+    place = journal_path(journal)
+    if place is None:
         yield _Kept()
         return
-    with locked_file(Path(f"{Path(journal).expanduser()}{POOL_SUFFIX}"), "journal") as (file, path):
+    with locked_file(place.with_name(f"{place.name}{POOL_SUFFIX}"), "journal") as (file, path):
         kept = _Kept(file, str(path))
         kept.recover(key)
         yield kept

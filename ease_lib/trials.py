@@ -154,11 +154,8 @@ class Search(Generic[Item, Row]):
         self._lock = threading.RLock()
         self._stack = ExitStack()
         key = _key(data, vectors, checked, planned)
-        if journal and "://" in str(journal):
-            raise ConfigError(f"journal={journal} is no file of this machine; name one")
-        opened = (
-            open_journal_file(Path(journal).expanduser(), key, "journal") if journal else nullcontext(MemoryJournal())
-        )
+        path = journal_path(journal)
+        opened = open_journal_file(path, key, "journal") if path else nullcontext(MemoryJournal())
         kept: Journal = self._stack.enter_context(opened)
         self._asked = AskTell(
             optimizer,
@@ -204,7 +201,7 @@ class Search(Generic[Item, Row]):
         with self._lock:
             self._check_open()
             if number not in self._given:
-                raise ValueError(f"trial {number} was told before, or was not asked for; tell each trial once")
+                raise ValueError(f"trial {number} was already told, or was never asked for; tell each trial once")
             observation = _observation(self._asked.under_way[number], scores, number)
             self._asked.score(number, observation, Usage(requests=len(observation.rows)))
             del self._given[number]
@@ -252,7 +249,7 @@ class Search(Generic[Item, Row]):
             first = (
                 f"trial {untold[0]}, which comes before those that were told" if untold else "a row that was evaluated"
             )
-            raise ValueError(f"no score is known yet; tell {first}")
+            raise ValueError(f"no score has been told yet; tell {first}")
         positions = found.candidate.sequence
         return Best(
             exemplars=self._items(positions),
@@ -378,7 +375,7 @@ def text_of(item: Any) -> str:
     kind: Any = type(item)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         if not hasattr(item, "__dict__"):
-            raise DataError(f"a {type(item).__name__} says nothing of itself; give text=, a function that does")
+            raise DataError(f"a {type(item).__name__} has no text; pass text=, a function that returns one")
         return text_of(vars(item))
     return str(item)
 
@@ -400,7 +397,7 @@ class _Data:
         outputs, validation_outputs = ([label(each) if label else "" for each in items] for items in (pool, validation))
         for output in (*outputs, *validation_outputs):
             if not isinstance(output, str):
-                raise DataError(f"label= gives {output!r}, which is no text; let it return str")
+                raise DataError(f"label= gives {output!r}, which is not a str; return str")
         return cls(
             pool=[text(each) for each in pool],
             validation=[text(each) for each in validation],
@@ -494,15 +491,15 @@ def checked_parameters(
     known = {*declared_parameters(_Read), "seed"} - {*NOT_READ}
     declared = declared_parameters()
     foreign = [name for name in parameters if name in declared and name not in known]
-    problems = [f"{name} is not read by Search; leave it out" for name in foreign]
+    problems = [f"{name} is not used by Search; remove it" for name in foreign]
     if answers is not None and (isinstance(answers, bool) or not isinstance(answers, int) or answers < 1):
-        problems.append(f"answers={answers!r} is no number of rows to evaluate; give 1 or more")
+        problems.append(f"answers={answers!r} is not a number of rows to evaluate; pass 1 or more")
     if answers is not None and "budget" in parameters:
-        problems.append("answers and budget both say how long to search; keep one of them")
+        problems.append("answers and budget both limit the search; keep one of them")
     elif parameters.get("budget") == 0:
-        problems.append("budget=0 leaves open how long to search; give answers")
+        problems.append("budget=0 does not limit the search; pass answers")
     if parameters.get("method") in NEED_AN_LLM:
-        problems.append(f"method={parameters['method']} asks an LLM, and Search has none; take another method")
+        problems.append(f"method={parameters['method']} asks an LLM, but Search has none; choose another method")
     if problems:
         raise ConfigError(*problems)
     checked = parse_parameters(parameters)
@@ -561,6 +558,20 @@ def _representation(data: _Data, vectors: _Vectors, checked: Parameters) -> Repr
     )
 
 
+def journal_path(journal: str | Path | None) -> Path | None:
+    """The file that a search is kept in; None without a journal.
+
+    Raises:
+        ConfigError: when it cannot be a file of this machine.
+    """
+    if not journal:
+        return None
+    path = Path(journal).expanduser()
+    if "://" in str(journal) or path.is_dir():
+        raise ConfigError(f"journal={journal} is not a file on this machine; name one")
+    return path
+
+
 def _key(data: _Data, vectors: _Vectors, checked: Parameters, answers: int) -> str:
     """Key of this search's journal; as in `search/identity.py`, a longer search continues a shorter one."""
     settings = dataclasses.asdict(checked.optimizer)
@@ -581,13 +592,13 @@ def _observation(candidate: Candidate, scores: Sequence[float | None], number: i
     """
     found = tuple(None if score is None else float(score) for score in scores)
     if any(isinstance(score, str) for score in scores):
-        raise ValueError(f"a score of trial {number} is a text; give 0 (wrong) to 1 (right), or None")
+        raise ValueError(f"a score of trial {number} is a str; pass 0 (wrong) to 1 (right), or None")
     if len(found) != len(candidate.rows):
         raise ValueError(f"trial {number} has {len(candidate.rows)} rows and was told {len(found)} scores")
     known = [score for score in found if score is not None]
     for score in known:
         if not 0 <= score <= 1:
-            raise ValueError(f"a score of trial {number} is {score}; give 0 (wrong) to 1 (right), or None")
+            raise ValueError(f"a score of trial {number} is {score}; pass 0 (wrong) to 1 (right), or None")
     return Observation(
         candidate=candidate,
         score=math.fsum(known) / max(1, len(known)),

@@ -1,5 +1,6 @@
 """The optimizer for DSPy, with DSPy itself and an endpoint that answers by the demonstrations in the prompt."""
 
+import itertools
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from ease_lib import errors
@@ -35,6 +37,10 @@ ROWS = [example(number) for number in range(100, 124)]
 
 def right(example, prediction, trace=None):
     return example.answer == prediction.answer
+
+
+def anything(example, prediction, trace=None):
+    return True if trace is not None else right(example, prediction)
 
 
 class TwoSteps(dspy.Module):
@@ -143,9 +149,16 @@ def test_an_example_that_is_in_both_sets_is_not_shown(server, caplog):
     compiled(trainset=[*TRAIN, *ROWS[:2]])
     displayed = {demo["question"] for messages in server.seen.requests for demo in shown(messages)}
     assert not displayed & {each.question for each in ROWS}
-    assert "2 examples of trainset will not be shown, for valset has the same" in caplog.text
-    with pytest.raises(errors.DataError, match="every example of trainset is in valset"):
+    assert "2 examples of trainset will not be shown, because rows to score on have the same inputs" in caplog.text
+    with pytest.raises(errors.DataError, match="every example of trainset has the inputs of a row that is scored on"):
         compiled(trainset=ROWS[:3])
+
+
+def test_an_example_is_the_same_whatever_the_order_of_its_fields_and_its_other_fields(server):
+    twins = [dspy.Example(answer=answer_of("ticket 100"), question="ticket 100"), example(101, id=7)]
+    compiled(trainset=[*TRAIN, *(each.with_inputs("question") for each in twins)])
+    displayed = {demo["question"] for messages in server.seen.requests for demo in shown(messages)}
+    assert not displayed & {"ticket 100", "ticket 101"}
 
 
 # --- bootstrapping ----------------------------------------------------------------------------------------------------
@@ -177,8 +190,52 @@ def test_a_given_teacher_bootstraps_as_it_is(server):
     teacher.set_lm(lm_of(server, "other"))
     better = compiled(TwoSteps(), teacher=teacher)
     assert server.seen.models.count("other") == 2 * better.ease.bootstrapping > 0
-    with pytest.raises(errors.ConfigError, match=r"teacher has the predictors \['self'\], the program"):
+    with pytest.raises(errors.ConfigError, match=r"teacher has the predictors self\(answer, question\), the"):
         compiled(TwoSteps(), teacher=one_step())
+    teacher.respond = dspy.Predict("question, query -> response")
+    with pytest.raises(errors.ConfigError, match=r"respond\(query, question, response\), the program"):
+        compiled(TwoSteps(), teacher=teacher)
+
+
+def test_a_compiled_teacher_is_not_shown_the_example_that_it_solves(server):
+    first = compiled(TwoSteps(), metric=anything)
+    server.seen.requests.clear()
+    compiled(first, metric=anything)
+    for messages, question in zip(server.seen.requests, server.seen.questions, strict=True):
+        assert question not in [demo["question"] for demo in shown(messages)]
+
+
+def test_examples_with_arrays_are_bootstrapped(server):
+    given = [example(number, vector=np.arange(3)) for number in range(12)]
+    assert compiled(TwoSteps(), trainset=given).ease.bootstrapping == 12
+
+
+class Renaming(dspy.Module):
+    """A program of one predictor, whose input is called otherwise than the examples'."""
+
+    def __init__(self):
+        super().__init__()
+        self.respond = dspy.Predict("question, hint -> answer")
+
+    def forward(self, question):
+        return self.respond(question=question, hint="count")
+
+
+def test_examples_that_lack_an_input_are_bootstrapped(server, caplog):
+    better = compiled(Renaming())
+    assert better.ease.bootstrapping > 0
+    assert all({"question", "hint", "answer"} <= {*demo} for demo in demos_of(better)["respond"])
+    compiled(Renaming(), bootstrap=False)
+    assert "some examples lack hint; DSPy shows those first, or not at all" in caplog.text
+
+
+def test_a_module_that_hides_its_calls_is_refused_by_name_of_the_cause(server):
+    hiding = dspy.BestOfN(dspy.Predict("question, hint -> answer"), N=1, reward_fn=lambda *given: 1.0, threshold=0.5)
+    hiding.forward = lambda question: dspy.BestOfN.forward(hiding, question=question, hint="count")
+    with pytest.raises(
+        errors.DataError, match=r"12 were accepted, but no predictor of the program made a call.*BestOfN"
+    ):
+        compiled(hiding, metric=anything)
 
 
 def test_examples_that_lack_an_output_are_bootstrapped(server):
@@ -192,19 +249,36 @@ def test_examples_that_lack_an_output_are_bootstrapped(server):
 
 def test_where_nothing_is_accepted_the_message_says_what_to_do(server):
     with pytest.raises(
-        errors.DataError, match=r"for 12 examples was accepted by the metric; give a teacher that solves"
+        errors.DataError, match=r"for 12 examples can be shown; the metric accepted none of 12; give a teacher that"
     ):
         compiled(TwoSteps(), metric=lambda example, prediction, trace=None: trace is None)
     assert len(server.seen.requests) == 24
+
+
+def test_where_all_of_a_few_examples_raised_the_message_says_what(server):
+    server.seen.fails = lambda question: True
+    with pytest.raises(errors.DataError, match=r"3 raised an exception, the last .*this question is refused"):
+        compiled(TwoSteps(), trainset=TRAIN[:3])
+
+
+@pytest.mark.parametrize("value", [None, "", 3, "yes", dspy.Prediction(score=0), dspy.Prediction(score=2)])
+def test_while_bootstrapping_a_metric_may_return_anything_true_or_false(server, value):
+    metric = lambda example, prediction, trace=None: value if trace is not None else right(example, prediction)  # noqa: E731
+    is_true = bool(getattr(value, "score", value))
+    if is_true:
+        assert compiled(TwoSteps(), metric=metric).ease.calls == 40
+    else:
+        with pytest.raises(errors.DataError, match="the metric accepted none of 12"):
+            compiled(TwoSteps(), metric=metric)
 
 
 def test_where_few_are_accepted_fewer_are_shown(server, caplog):
     def only_two(example, prediction, trace=None):
         return right(example, prediction) if trace is None else example.question in ("ticket 1", "ticket 2")
 
-    better = compiled(TwoSteps(), metric=only_two)
-    assert {each.question for each in better.ease.exemplars} <= {"ticket 1", "ticket 2"}
-    assert "only 2 examples could be bootstrapped; k is 2" in caplog.text
+    better = compiled(TwoSteps(), metric=only_two, k_min=3)
+    assert {each.question for each in better.ease.exemplars} == {"ticket 1", "ticket 2"}
+    assert "only 2 examples could be bootstrapped, fewer than k=3" in caplog.text
 
 
 # --- calls and threads ------------------------------------------------------------------------------------------------
@@ -302,9 +376,46 @@ def test_callbacks_see_one_compilation_that_all_calls_are_of(server):
 def test_a_program_that_holds_what_cannot_be_copied_is_searched(server):
     program = TwoSteps()
     program.lock = threading.Lock()
+    lm = program.respond.lm = lm_of(server)
+    program.judge = lm_of(server)
     better = compiled(program)
     assert better.ease.calls == 40
     assert program.respond.demos == []
+    assert better.respond.lm is lm
+
+
+def test_lms_that_a_program_holds_are_not_copied(server):
+    program = one_step()
+    program.strong = lm_of(server)
+    assert compiled(program, calls=20).strong is program.strong
+
+
+class Hop(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.respond = dspy.Predict("question -> answer")
+        self.lock = threading.Lock()
+
+    def forward(self, question):
+        return self.respond(question=question)
+
+
+class Hops(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.hops = [Hop()]
+
+    def forward(self, question):
+        return self.hops[0](question=question)
+
+
+def test_a_program_whose_copies_would_share_predictors_is_refused(server):
+    program = Hops()
+    program.hops[0].respond.demos = ["mine"]
+    with pytest.raises(errors.ConfigError, match=r"the program cannot be copied \(TypeError: cannot pickle"):
+        compiled(program)
+    assert program.hops[0].respond.demos == ["mine"]
+    assert server.seen.requests == []
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -336,6 +447,17 @@ def test_after_max_errors_the_exception_ends_the_search(server, number_of_thread
         compiled(TwoSteps(), metric=metric, num_threads=number_of_threads)
 
 
+def test_a_few_failures_among_many_calls_do_not_end_a_long_search(server):
+    count = itertools.count()
+
+    def metric(example, prediction, trace=None):
+        if next(count) % 20 == 0:
+            raise ZeroDivisionError("of the metric")
+        return right(example, prediction)
+
+    assert compiled(metric=metric, max_errors=3, calls=200, num_threads=1).ease.failed == 10
+
+
 @pytest.mark.parametrize("value", [None, "yes", 67.3, -1, float("nan"), dspy.Prediction(), dspy.Prediction(score=2)])
 def test_what_is_no_score_ends_the_search_at_once(server, value):
     with pytest.raises(errors.ConfigError) as caught:
@@ -348,20 +470,23 @@ def test_scores_come_in_all_forms_of_dspy():
     class Feedback:
         score = 0.25
 
-    given = [True, 0, 0.5, dspy.Prediction(score=1, feedback="good"), Feedback()]
-    assert [score_of(value) for value in given] == [1.0, 0.0, 0.5, 1.0, 0.25]
+    given = [True, 0, 0.5, dspy.Prediction(score=1, feedback="good"), Feedback(), 0.2 + 0.4 + 0.3 + 0.1, -1e-17]
+    assert [score_of(value) for value in given] == [1.0, 0.0, 0.5, 1.0, 0.25, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"pallel": 3}, "unknown parameter pallel; did you mean parallel?"),
-        ({"llm_model": "m"}, "llm_model is not read by Search; leave it out"),
+        ({"llm_model": "m"}, "llm_model is not used by Search; remove it"),
         ({"nu": 0.2}, "nu is read by method=ease only"),
-        ({"answers": 100}, "answers is chosen by EASE; leave it out"),
-        ({"calls": None}, "calls=None is not a number of them"),
-        ({"calls": 0}, "calls=0 is not a number of them; give 1 or more"),
-        ({"num_threads": True}, "num_threads=True is not a number of them"),
+        ({"answers": 100}, "answers is set by EASE; remove it"),
+        ({"calls": None}, "calls=None is not a whole number above 0"),
+        ({"calls": 0}, "calls=0 is not a whole number above 0; pass 1 or more"),
+        ({"k": "3"}, "k='3' is not a whole number above 0"),
+        ({"num_threads": True}, "num_threads=True is not a whole number above 0"),
+        ({"journal": "s3://bucket/search.jsonl"}, "journal=s3://bucket/search.jsonl is not a file on this machine"),
+        ({"journal": "/"}, "journal=/ is not a file on this machine"),
         ({"bootstrap": "yes"}, "bootstrap='yes' is unknown; give 'auto', True or False"),
         ({"metric": 3}, "metric=3 cannot be called"),
     ],
@@ -369,6 +494,12 @@ def test_scores_come_in_all_forms_of_dspy():
 def test_parameters_are_checked_when_the_optimizer_is_made(parameters, message):
     with pytest.raises(errors.ConfigError, match=message.replace("?", r"\?")):
         EASE(**{"metric": right, "method": "halving"} | parameters)
+
+
+class Named(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ease = dspy.Predict("question -> answer")
 
 
 @pytest.mark.parametrize(
@@ -382,6 +513,11 @@ def test_parameters_are_checked_when_the_optimizer_is_made(parameters, message):
             "bootstrap=False needs a program of one predictor, and this has 2",
         ),
         ({"program": dspy.Module()}, "the program has no predictor that can show demonstrations"),
+        ({"program": Named()}, "the program has an attribute `ease`, where the result is put; rename it"),
+        (
+            {"metric": lambda example, prediction: True, "bootstrap": True},
+            r"metric is called as metric\(example, prediction, trace\), and takes \(example, prediction\); change it",
+        ),
     ],
 )
 def test_what_does_not_fit_program_or_examples_is_refused_before_anything_is_asked(server, parameters, message):
@@ -395,7 +531,7 @@ def test_what_does_not_fit_program_or_examples_is_refused_before_anything_is_ask
     [
         ({"trainset": []}, "trainset is empty"),
         ({"valset": []}, "valset is empty"),
-        ({"trainset": TRAIN[:1], "valset": None}, "trainset has 1 example, too few to deal; give valset"),
+        ({"trainset": TRAIN[:1], "valset": None}, "trainset has 1 example, too few to split; pass valset"),
     ],
 )
 def test_too_few_examples_are_refused(sets, message):
@@ -406,6 +542,8 @@ def test_too_few_examples_are_refused(sets, message):
 def test_examples_have_to_say_what_their_inputs_are():
     with pytest.raises(ValueError, match="Inputs have not been set for this example"):
         compiled(valset=[dspy.Example(question="ticket 1", answer="b")])
+    with pytest.raises(errors.DataError, match=r"trainset holds a dict; make each row a dspy.Example\(\*\*row\)"):
+        compiled(trainset=[{"question": "ticket 1", "answer": "b"}])
 
 
 # --- what users do with the program -----------------------------------------------------------------------------------
@@ -508,11 +646,37 @@ def test_what_was_bootstrapped_before_a_kill_is_not_asked_again(server, tmp_path
     assert sum(each in {row.question for row in TRAIN} for each in server.seen.questions) == 2 * (12 - 7)
 
 
+@pytest.mark.parametrize("method", ["halving", "best_of_n"])
+def test_a_search_continues_where_enough_was_accepted_before_all_was_tried(server, tmp_path, method):
+    more = {"metric": anything, "method": method, "k": 2, "calls": 60}
+    first = compiled(TwoSteps(), journal=tmp_path / "search.jsonl", **more)
+    asked = len(server.seen.requests)
+    again = compiled(TwoSteps(), journal=tmp_path / "search.jsonl", **more)
+    assert len(server.seen.requests) == asked
+    assert (again.ease.bootstrapping, again.ease.history) == (first.ease.bootstrapping, first.ease.history)
+
+
+def test_what_an_outage_failed_is_asked_again(server, tmp_path):
+    whole, journal = compiled(TwoSteps()), tmp_path / "search.jsonl"
+    most = len(server.seen.requests) // 3
+    for _ in range(2):  # once while bootstrapping, once while searching
+        server.seen.requests.clear()
+        server.seen.fails = lambda question: len(server.seen.requests) > most
+        with pytest.raises(Exception, match="this question is refused"):
+            compiled(TwoSteps(), journal=journal, max_errors=4)
+    server.seen.fails = lambda question: False
+    better = compiled(TwoSteps(), journal=journal)
+    assert better.ease.history == whole.ease.history
+    assert better.ease.failed == 0
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"seed": 1},
         {"trainset": TRAIN[1:]},
+        {"metric": lambda example, prediction, trace=None: not right(example, prediction)},
+        {"program": dspy.Predict("question -> answer", temperature=0.9)},
         {"program": dspy.Predict(dspy.Signature("question -> answer", "Be brief."))},
         {"k": 2},
         {"method": "capo"},
