@@ -194,7 +194,7 @@ class CapReached(EndpointError):
     """A cap on requests or cost does not allow another request; `cap` is it, as `name=value`."""
 
     def __init__(self, cap: str) -> None:
-        super().__init__(f"{cap} does not allow another request; raise it: what was answered is kept")
+        super().__init__(f"{cap} does not allow another request; raise it (answers so far are kept)")
         self.cap = cap
 
 
@@ -213,7 +213,7 @@ class ContentRefused(EndpointError):
 
 
 class AnswerCut(EndpointError):
-    """The limit of tokens ended the answer before it said anything: all of them went into thinking."""
+    """The limit of tokens ended the answer before it answered: all of them went into thinking."""
 
     of_prompt = True
     cut = True

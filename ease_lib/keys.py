@@ -53,8 +53,8 @@ def header_value(variable: str) -> str:
     value = os.environ.get(variable, "").strip()
     if found := re.search(r"[\x00-\x08\x0a-\x1f\x7f\udc80-\udcff]", value):
         raise ConfigError(
-            f"{variable} holds {code_point(found[0])} within its value, which no header can; write it on one line, or "
-            "export it anew"
+            f"{variable} holds {code_point(found[0])} within its value, which a header cannot hold; write it on one "
+            "line, or export it again"
         )
     return value
 
@@ -62,11 +62,11 @@ def header_value(variable: str) -> str:
 def _problem_of_key(key: str) -> str:
     """What is wrong with it, as half a sentence that does not show it."""
     if key[0] in _QUOTES or key[-1] in _QUOTES:
-        return "begins or ends with a quotation mark, which is no part of a key; export it without"
+        return "begins or ends with a quotation mark, which is not part of a key; export it without the mark"
     if re.match(r"(?i)bearer\s", key):
-        return "begins with `Bearer`, which is sent before the key anyway; export the key alone"
+        return "begins with `Bearer`, which is added automatically; export only the key"
     if found := re.search(r"[^\x21-\x7e]", key):
-        return f"holds {code_point(found[0])}, which no key does; copy it anew from where it was made"
+        return f"holds {code_point(found[0])}, which no key contains; copy it again from where it was made"
     return ""
 
 

@@ -43,8 +43,8 @@ def resolve_device(device: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
-            f"device=cuda, but torch {torch.__version__} sees no GPU here; take device=auto or device=cpu, or run "
-            "where there is one with the CUDA build of torch"
+            f"device=cuda, but torch {torch.__version__} sees no GPU here; set device=auto or device=cpu, or use a "
+            "machine with a GPU and the CUDA build of torch"
         )
     return device
 

@@ -246,12 +246,12 @@ def _check_names(
             and (of_object or getattr(function, "__name__", "<lambda>") == "<lambda>")
         ):
             raise ConfigError(
-                f"{name} is a {type(function).__name__} without a name of its own, by which its answers would be kept; "
-                "give it one by llm_model, and another one when it changes"
+                f"{name} is a {type(function).__name__} without its own name, under which its answers would be kept; "
+                "name it with llm_model, and rename it when it changes"
             )
     if callable(metric) and not hasattr(metric, "__name__"):
         raise ConfigError(
-            f"metric is a {type(metric).__name__}, which cannot be told from others when its scores are kept; give a "
+            f"metric is a {type(metric).__name__}, which cannot be told from others when its scores are kept; pass a "
             "function (`def`)"
         )
 

@@ -79,11 +79,11 @@ class Result:
         store = open_store(uri)
         folder = "" if store.read(BEST_SEQUENCE) is not None else _version_folder(store)
         if folder is None:
-            raise DataError(f"{uri} holds no result: there is no {BEST_SEQUENCE}; name the folder of an ended run")
+            raise DataError(f"{uri} holds no result: there is no {BEST_SEQUENCE}; name the folder of a finished run")
         files = {name: store.read(folder + name) for name in (BEST_SEQUENCE, REPORT, HISTORY, HARMFUL, PAGE)}
         missing = [name for name, content in files.items() if content is None]
         if missing:
-            raise DataError(f"{uri} is no whole result: {missing[0]} is missing; run it again")
+            raise DataError(f"{uri} is not a complete result: {missing[0]} is missing; run it again")
         best = _document(files, BEST_SEQUENCE, uri)
         contracts.BEST_SEQUENCE.check(best, f"{uri}/{BEST_SEQUENCE}")
         report = _document(files, REPORT, uri)
@@ -180,7 +180,7 @@ class Result:
             DataError: when the query lacks a column, or the run wrote no prompts.
         """
         if self._template.of_program:
-            raise DataError("this run searched for a program, which writes its prompts itself; give it `exemplars`")
+            raise DataError("this run searched for a program, which writes its own prompts; pass `exemplars` to it")
         columns = {INPUT: query} if isinstance(query, str) else {name: str(value) for name, value in query.items()}
         missing = [name for name in self.query_fields if name not in columns]
         if missing:

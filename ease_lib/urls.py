@@ -22,7 +22,7 @@ def is_url(name: str) -> bool:
 def problems_of_url(url: str) -> Iterator[str]:
     """Why this is not the URL of an endpoint, as half a sentence."""
     if found := re.search(r"[\s\\\x00-\x1f\x7f\u200b-\u200f\ufeff]", url):
-        yield f"holds {found[0]!r}, which no URL does; remove it"
+        yield f"holds {found[0]!r}, which a URL cannot contain; remove it"
         return
     try:
         parts = urlsplit(url)

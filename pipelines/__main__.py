@@ -75,11 +75,11 @@ def _schedule(parser: argparse.ArgumentParser) -> Command:
 
 
 COMMANDS = {
-    "compile": ("write pipelines/compiled/, or check that it is current", _compile),
-    "params": ("list parameter sets and parameters as Markdown", _params),
-    "upload": ("put compiled pipelines there", _upload),
+    "compile": ("write pipelines/compiled/, or check that it is up to date", _compile),
+    "params": ("print parameter sets and parameters as Markdown", _params),
+    "upload": ("upload compiled pipelines", _upload),
     "submit": ("start a run", _submit),
-    "retry": ("begin again what failed of a run", _retry),
+    "retry": ("repeat the failed tasks of a run", _retry),
     "schedule": ("recurring runs", _schedule),
 }
 """Commands by name: the line of help, and a function that adds the options and returns the one that runs it."""

@@ -49,7 +49,7 @@ MOST_BYTES_WITH_SHARDS = 4_000
 """The same limit for a pipeline with shards, each of which holds the arguments six times more."""
 SHARD = "comp-rank-shard"
 """The component that such a pipeline has."""
-_ONLY_HERE = "is a file of this machine, which no pod sees; copy it to an object store and name it s3://..."
+_ONLY_HERE = "is a file on this machine, which pods cannot read; copy it to an object store and name it s3://..."
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
@@ -98,7 +98,7 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
         form, last = comparison_form(), SHARED
     elif is_comparison(values):
         axes = ", ".join(sorted(set(values) & set(AXES)))
-        raise ConfigError(f"{axes} make several runs, and {origin} makes one; give the comparison's package")
+        raise ConfigError(f"{axes} make several runs, but {origin} makes one; use the comparison's package")
     else:
         form, last = run_form(), ADVANCED
     defaults = _defaults(form, spec, origin)
@@ -134,7 +134,7 @@ def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], *, 
     figures = str(fields.get(FIGURES, ""))
     problems += [f"{FIGURES}={figures} {_ONLY_HERE}"] * (is_file(figures) and _is_here(figures))
     problems += [
-        f"{name} holds {PLACEHOLDER}, where Kubeflow puts values of its own; rename it, or put the text into a file"
+        f"{name} holds {PLACEHOLDER}, where Kubeflow inserts its own values; rename it, or put the text into a file"
         for name, value in fields.items()
         if PLACEHOLDER in str(value)
     ]
@@ -176,7 +176,7 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
     files |= {f"{name}={value}": value for name, value in named.items()}
     for name in WRITTEN_PATHS:
         if values[name] and "://" not in str(values[name]):
-            yield f"{name}={values[name]} is a folder, which pods do not share; name a place in an object store, s3://..."
+            yield f"{name}={values[name]} is a folder, which pods do not share; use a place in an object store, s3://..."
     for text, file in files.items():
         if _is_here(file):
             yield f"{text} {_ONLY_HERE}"
@@ -207,7 +207,7 @@ def installed_defaults(values: Mapping[str, object], *, is_run: bool, shards: in
         ConfigError: with everything that is wrong with them.
     """
     if is_comparison(values):
-        raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; give defaults of a run")
+        raise ConfigError(f"{sorted(set(values) & set(AXES))[0]} varies something; pass defaults of a run")
     parameters = parse_parameters(values)
     fields = form_values(parameters) if is_run else _comparison_fields(values)
     _check_for_pods([parameters], fields, has_shards=is_run and shards > 1)
@@ -249,7 +249,7 @@ def _defaults(form: Sequence[Parameter], spec: Mapping[str, Any], origin: str) -
     fields = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
     names = {field.name for field in form}
     problems = [f"{origin} lacks parameter {name}" for name in names - fields.keys()]
-    problems += [f"{origin} has parameter {name}, which this version does not know" for name in fields.keys() - names]
+    problems += [f"{origin} has parameter {name}, which this version does not have" for name in fields.keys() - names]
     if problems:
         raise ConfigError(*(f"{problem}; run `python -m pipelines compile`" for problem in sorted(problems)))
     types = {field.name: field.type for field in form}

@@ -108,7 +108,9 @@ def read_package(path: Path) -> Package:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; run `python -m pipelines compile`") from error
     except (yaml.YAMLError, StopIteration, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a compiled pipeline; give a file of `python -m pipelines compile`") from error
+        raise ConfigError(
+            f"{path} is not a compiled pipeline; use a file written by `python -m pipelines compile`"
+        ) from error
     digest = hashlib.sha256(content).hexdigest()[:SHORT_HASH]
     return Package(path=path, pipeline=pipeline, version=f"{__version__.replace('+', '-')}-{digest}", spec=spec)
 
@@ -172,7 +174,7 @@ class Cluster:
             health = self._client.get_kfp_healthz()
         self.namespace = self.namespace or self._client.get_user_namespace()
         if health.multi_user and not self.namespace:
-            raise ConfigError(f"{self.host} serves several users; give --namespace, the namespace of your profile")
+            raise ConfigError(f"{self.host} serves several users; pass --namespace, the namespace of your profile")
 
     def _configured(self, host: str) -> None:
         self.host = host
@@ -328,7 +330,8 @@ class Cluster:
                 yield
         except _NotTheApi as error:
             raise AccessDenied(
-                f"{self.host} answered with a page ({error}), not with the pipelines API: it wants a login, or the "
+                f"{self.host} answered with a web page ({error}) instead of the pipelines API: it wants a login, or "
+                "the "
                 f"address lacks its path (often /pipeline); {_credentials_remedy()}"
             ) from error
         except ApiException as error:
@@ -350,18 +353,19 @@ class Cluster:
         said = str(reason).strip().splitlines()[-1][:MOST_MESSAGE]
         return ClusterError(
             f"{self.host}: no secure connection ({said}); give --ca-cert with the authority that signed its "
-            "certificate, or begin the address with http:// if it has none"
+            "certificate, or use http:// if it does not use TLS"
         )
 
     def _refused(self, task: str, error: ApiException) -> ClusterError:
         said = _server_message(error)
         if error.status == 401:
-            text = f"{self.host} does not know who we are (HTTP 401{said}); {_credentials_remedy()}"
+            text = f"{self.host} does not know this client (HTTP 401{said}); {_credentials_remedy()}"
             return AccessDenied(text, status=error.status)
         if error.status == 403:
             place = f"namespace {self.namespace}" if self.namespace else "this namespace"
             text = (
-                f"{self.host} does not allow us to {task} (HTTP 403{said}); ask for the right to use pipelines in "
+                f"{self.host} does not allow this client to {task} (HTTP 403{said}); ask for the right to use "
+                "pipelines in "
                 f"{place}, or give another --namespace"
             )
             return AccessDenied(text, status=error.status)
@@ -454,9 +458,9 @@ def _server_message(error: ApiException) -> str:
 def _credentials_remedy() -> str:
     given = [name for name in (TOKEN_VARIABLE, COOKIES_VARIABLE) if os.environ.get(name)]
     if given:
-        return f"renew {' and '.join(given)}, which it did not accept"
+        return f"renew {' and '.join(given)}, which it rejected"
     return f"set {TOKEN_VARIABLE} to a token or {COOKIES_VARIABLE} to your browser's cookie (name=value)"
 
 
 def _no_address() -> str:
-    return f"there is no cluster to talk to: no --host, no {HOST_VARIABLE}, no pod and no kubeconfig; {PORT_FORWARD}"
+    return f"no cluster found: no --host, no {HOST_VARIABLE}, no pod and no kubeconfig; {PORT_FORWARD}"

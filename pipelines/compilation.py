@@ -26,7 +26,7 @@ NATIVE_OBJECTS = Path(__file__).parents[1] / "manifests" / "components" / "nativ
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m pipelines compile`."""
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when a committed file differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a committed file differs")
     parser.add_argument("--params", default="", metavar="SET", help="defaults of the run form: a set or YAML file")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="one default of the forms; repeatable"
@@ -69,9 +69,9 @@ def _write_components(folder: Path, placement: Placement) -> None:
 def _add_placement(parser: argparse.ArgumentParser) -> None:
     """The options that depend on the cluster (`pipelines/placement.py`)."""
     default = Placement()
-    options = parser.add_argument_group("what depends on the cluster")
+    options = parser.add_argument_group("settings of the cluster")
     options.add_argument("--output-dir", type=Path, default=FOLDER, help=f"default: {FOLDER.name}/, which is committed")
-    options.add_argument("--native-objects", type=Path, metavar="FILE", help="write Kubernetes objects of them too")
+    options.add_argument("--native-objects", type=Path, metavar="FILE", help="write them as Kubernetes objects too")
     options.add_argument("--commit", default="", help="of the source, as a tag of these objects")
     options.add_argument("--code-url", default="", help="of the source, for the dashboard's link")
     options.add_argument(
@@ -87,7 +87,7 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=default.shards,
         metavar="N",
-        help=f"rank a large pool in so many parts side by side before the prefilter, at most {MOST_SHARDS} "
+        help=f"rank a large pool in N parallel parts before the prefilter, at most {MOST_SHARDS} "
         "(default: %(default)s)",
     )
     options.add_argument(
@@ -111,7 +111,7 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=default.run_days,
         metavar="DAYS",
-        help="end a run so long after its first start, retries included (default: %(default)s)",
+        help="end a run this many days after its first start, retries included (default: %(default)s)",
     )
     options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
 
@@ -155,7 +155,7 @@ def check_compiled() -> int:
         stale.append(NATIVE_OBJECTS)
     for path in stale:
         print(
-            f"{_shown(path)} is not current: run `python -m pipelines compile` and commit it",
+            f"{_shown(path)} is out of date; run `python -m pipelines compile` and commit it",
             file=sys.stderr,
         )
     return 1 if stale else 0

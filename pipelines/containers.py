@@ -114,7 +114,7 @@ def containers_for(output_dir: Path, parameters: Parameters) -> Containers:
         present = {tag for image in client.images.list() for tag in image.tags}
     except docker.errors.DockerException as error:
         raise ConfigError(
-            f"--runner docker: no Docker daemon answers ({error}); start one, or run without --runner"
+            f"--runner docker: no Docker daemon answers ({error}); start one, or omit --runner"
         ) from error
     if images.CPU not in present:
         raise ConfigError(f"--runner docker: image {images.CPU} is not on this machine; build it with `make images`")

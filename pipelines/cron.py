@@ -20,7 +20,7 @@ def next_start(cron: str, after: datetime) -> datetime:
     """
     parts = cron.split()
     if len(parts) != 6:
-        remedy = f"put a second in front: `0 {cron}`" if len(parts) == 5 else "e.g. `0 30 2 * * *` is 02:30 every day"
+        remedy = f"put the seconds first: `0 {cron}`" if len(parts) == 5 else "e.g. `0 30 2 * * *` is 02:30 every day"
         raise ConfigError(f"cron={cron} has {len(parts)} fields, not six ({FIELDS}); {remedy}")
     if OTHER_DIALECT.search(parts[3]) or OTHER_DIALECT.search(parts[5]):
         raise ConfigError(

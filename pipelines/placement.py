@@ -1,7 +1,7 @@
 """How each component runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
 The pipelines pass every task through `place`; on a laptop the same calls are ignored. What the pod of a component needs
-stands in `NEEDS`; what depends on the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
+stands in `NEEDS`; settings of the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
 """
 
 from contextvars import ContextVar
@@ -139,7 +139,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         problems = [
-            f"image {image} may be another one tomorrow; give a version as tag or, better, a digest (@sha256:...)"
+            f"image {image} may change tomorrow; use a version as tag or, better, a digest (@sha256:...)"
             for image in (self.cpu_image, self.gpu_image)
             if not _is_immutable(image)
         ]

@@ -98,15 +98,15 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m pipelines schedule`."""
     actions = parser.add_subparsers(dest="action", required=True)
     apply = actions.add_parser("apply", help="create what is new or changed, then disable what it replaces")
-    apply.add_argument("--dry-run", action="store_true", help="only print what would be done")
-    diff = actions.add_parser("diff", help="print what apply would do; exit code 1 if that is anything")
+    apply.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    diff = actions.add_parser("diff", help="print what apply would do; exit with code 1 if there is anything to do")
     for action in (apply, diff):
         action.add_argument("files", nargs="+", type=Path, metavar="FILE", help="schedule file, or folder of them")
         action.add_argument(
             "--package", type=Path, default=PACKAGE, metavar="FILE", help="compiled pipeline (default: committed)"
         )
-    listing = actions.add_parser("list", help="our schedules on the cluster")
-    listing.add_argument("--all", action="store_true", help="those too that were replaced")
+    listing = actions.add_parser("list", help="list the schedules of EASE on the cluster")
+    listing.add_argument("--all", action="store_true", help="list replaced ones too")
     pause = actions.add_parser("pause", help="disable schedules; the next apply of an enabled file starts them again")
     pause.add_argument("targets", nargs="+", metavar="NAME|FILE", help="schedule, by its name or its file")
     for action in (apply, diff, listing, pause):

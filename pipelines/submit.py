@@ -58,7 +58,7 @@ LOG_AWAY_SECONDS = 300.0
 _TOO_LONG = (
     "the parameters are too long for one argument of a program: put long values into files and name them s3://..."
 )
-_NO_REASON = f"Kubeflow names no task and no error; most likely {_TOO_LONG}"
+_NO_REASON = f"Kubeflow names no task and no error; probably {_TOO_LONG}"
 _NO_CONFIG_MAP = "configmaps is forbidden"
 """Argo's words where an argument is too long: it would put that into a ConfigMap, and Kubeflow gives it no right to."""
 RUN = "run"
@@ -70,8 +70,8 @@ KUBEFLOW = "kubeflow"
 SEARCH, WORKER = "optimize", "run-cells"
 LAST = ("evaluate", "report-comparison")
 _HIDDEN = (
-    "Kubeflow tells no more of this run's tasks, for its workflow has more than 1 MiB; how it ends is told, and what "
-    "the tasks known so far print"
+    "Kubeflow reports no more tasks of this run, because its workflow exceeds 1 MiB; its end is reported, and what "
+    "the known tasks print"
 )
 _NO_MESSAGE = "no message; see its log"
 _KILLED = re.compile(r"OOMKilled|exit code 1[23]\d|[Ee]vict|deleted|[Dd]eadline")
@@ -82,13 +82,15 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m pipelines submit`."""
     parser.add_argument("--params", default="", metavar="SET", help="parameter set (demo, smoke, paper) or YAML file")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="one parameter; repeatable, wins over --params"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one parameter; repeatable, overrides --params"
     )
     _add_following(parser)
     parser.add_argument("--experiment", default=EXPERIMENT, metavar="NAME", help="default: %(default)s")
     parser.add_argument("--run-name", default="", metavar="NAME", help="default: method, task and time")
     parser.add_argument("--service-account", default="", metavar="NAME", help="default: the cluster's")
-    parser.add_argument("--pipeline-root", default="", metavar="URI", help="where artifacts go; default: the cluster's")
+    parser.add_argument(
+        "--pipeline-root", default="", metavar="URI", help="folder for artifacts (default: the cluster's)"
+    )
     parser.add_argument(
         "--package",
         type=Path,
@@ -113,13 +115,16 @@ def add_upload_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="follow the run; exit code 0 if it succeeds, else 1")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="follow it no longer than this; it goes on")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="stop following after this many seconds; the run continues"
+    )
     parser.add_argument(
         "--retries",
         type=int,
         default=0,
         metavar="N",
-        help="with --wait: begin again what failed so often, by Kubeflow's retry; a search continues where it was",
+        help="with --wait: repeat failed tasks this many times with Kubeflow's retry; a search continues where it "
+        "stopped",
     )
 
 
@@ -152,7 +157,7 @@ def retry(options: argparse.Namespace) -> int:
     run = cluster.run(options.run_id)
     may_begin = run.state in ("FAILED", "CANCELED")
     if not may_begin:
-        print(f"run {options.run_id} is {run.state}: there is nothing to begin again", flush=True)
+        print(f"run {options.run_id} is {run.state}: there is nothing to repeat", flush=True)
     if run.state == "SUCCEEDED":
         return 0
     tasks = task_names(cluster.spec_of(run))
@@ -160,7 +165,7 @@ def retry(options: argparse.Namespace) -> int:
         return _followed(cluster, options.run_id, tasks, options)
     known = _states(_tasks(cluster, run, tasks))
     _begin_again(cluster, options.run_id)
-    print(f"run {options.run_id} begins again", flush=True)
+    print(f"run {options.run_id} continues", flush=True)
     return _followed(cluster, options.run_id, tasks, options, known)
 
 
@@ -187,7 +192,7 @@ def _followed(
                 ended = follow(cluster, run_id, tasks, known=known, timeout_seconds=options.timeout)
                 said = failures(cluster, ended, tasks)
             except ClusterError as error:
-                goes_on = "" if error.status == NOT_FOUND else f"; the run goes on: {link}"
+                goes_on = "" if error.status == NOT_FOUND else f"; the run continues: {link}"
                 raise ClusterError(f"{error}{goes_on}", status=error.status) from error
             mistaken = any(failure.is_mistake for failure in said.values())
             if ended.state != "FAILED" or mistaken or tries == options.retries:
@@ -197,9 +202,9 @@ def _followed(
             except ClusterError:
                 _print_end(ended, said, link, known)
                 raise
-            _say(f"{', '.join(said) or 'run'} failed; begun again")
+            _say(f"{', '.join(said) or 'run'} failed; repeating them")
     except KeyboardInterrupt:
-        print(f"\nno longer followed; the run goes on: {link}", file=sys.stderr)
+        print(f"\nno longer followed; the run continues: {link}", file=sys.stderr)
         return EXIT_STOPPED
     if ended.state == "SUCCEEDED":
         for line in _results(cluster, run_id):
@@ -225,7 +230,7 @@ def _begin_again(cluster: Cluster, run_id: str) -> None:
                 return  # it was begun all the same
             if pause is None or not may_pass:
                 raise ClusterError(
-                    f"{error}; submit the run again with the same store_uri: what is answered is not asked again",
+                    f"{error}; submit the run again with the same store_uri; answers so far are reused",
                     status=error.status,
                 ) from error
         time.sleep(pause)
@@ -366,13 +371,13 @@ def _say(text: str) -> None:
 
 def _how_to_read_the_log(cluster: Cluster, pod: str) -> str:
     return (
-        f"how far the run is cannot be read at {cluster.host}; it is printed by "
+        f"the progress of the run cannot be read at {cluster.host}; it is printed by "
         f"`kubectl -n {cluster.namespace or KUBEFLOW} logs -f {pod} -c main`"
     )
 
 
 def _where_to_look(cluster: Cluster, run: V2beta1Run, workflow: Workflow) -> str:
-    namespace, still = cluster.namespace or KUBEFLOW, f"nothing has moved for {STILL_SECONDS / 60:.0f} min"
+    namespace, still = cluster.namespace or KUBEFLOW, f"nothing has changed for {STILL_SECONDS / 60:.0f} min"
     waiting = [pod for pod in workflow.pods if pod.phase == "Pending" and pod.message]
     if waiting:
         return f"{still}: {waiting[-1].title} waits: {waiting[-1].message}"
@@ -475,11 +480,11 @@ def _run_name(arguments: Mapping[str, Value], package: Package) -> str:
 
 def _check_following(options: argparse.Namespace) -> None:
     if options.timeout is not None and not options.wait:
-        raise ConfigError(f"--timeout {options.timeout:g} is for --wait; add it, or leave out --timeout")
+        raise ConfigError(f"--timeout {options.timeout:g} needs --wait; add it, or omit --timeout")
     if options.timeout is not None and not options.timeout > 0:
-        raise ConfigError(f"--timeout {options.timeout:g} is not above 0; give seconds, or leave it out to wait on")
+        raise ConfigError(f"--timeout {options.timeout:g} is not above 0; pass seconds, or omit it to wait without limit")
     if options.retries and not options.wait:
-        raise ConfigError(f"--retries {options.retries} is for --wait; add it, or see `python -m pipelines retry`")
+        raise ConfigError(f"--retries {options.retries} needs --wait; add it, or see `python -m pipelines retry`")
     if options.retries < 0:
         raise ConfigError(f"--retries {options.retries} is below 0; give a number of times")
 
@@ -526,7 +531,7 @@ def _print_end(
     timeout_seconds: float | None = None,
 ) -> int:
     if run.state not in ENDED:
-        print(f"run still {run.state or 'PENDING'} after {timeout_seconds:g} s; it goes on: {link}", file=sys.stderr)
+        print(f"run still {run.state or 'PENDING'} after {timeout_seconds:g} s; it continues: {link}", file=sys.stderr)
         return EXIT_FAILED
     took = ""
     if run.finished_at and run.created_at:

@@ -30,7 +30,7 @@ def plan_comparison(
         endpoints: Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...
         repeats: Runs of everything, each with a seed of its own (repeat_data: for data and noise too).
         figures: Published scores next to ours: scores.csv, or tables of the paper: Tab. 2, Tab. 2 test.
-        seed: Seed of the first repeat; the others follow.
+        seed: Seed of the first repeat; later repeats count up from it.
         store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
         parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.
 

@@ -326,7 +326,7 @@ class S3Store:
             try:
                 return self._ask(lambda: part(start, end), name)
             except ObjectExists as error:
-                raise StoreError(f"{self.uri}{name} was changed while it was read; start again") from error
+                raise StoreError(f"{self.uri}{name} changed while it was being read; start again") from error
 
         return RemoteFile(self.uri + name, head["ContentLength"], read)
 
@@ -413,7 +413,7 @@ class S3Store:
                     "each other's journal; use a store with conditional writes, or a folder"
                 )
             if self.read(probe) != b"first" or probe not in self.find_names():
-                raise StoreError(f"{self.uri}: what was written is not read or listed at once; use another store")
+                raise StoreError(f"{self.uri}: what was just written cannot be read or listed yet; use another store")
         finally:
             self.delete(probe)
 
@@ -521,8 +521,8 @@ class ObjectExists(StoreError):
     """A conditional create found an object."""
 
 
-_OS_REMEDY = "check that the folder is there and may be used, or choose another"
-_OS_NEEDS = "take a folder on a file system with hard links and locks, or s3://"
+_OS_REMEDY = "check that the folder exists and is accessible, or choose another"
+_OS_NEEDS = "choose a folder on a file system with hard links and locks, or s3://"
 _OS_REMEDIES = {
     errno.ENOSPC: "free space on that disk, or choose another folder",
     errno.EACCES: "check its permissions, or choose another folder",
@@ -534,8 +534,8 @@ _OS_REMEDIES = {
 }
 _REMEDIES = {
     "NoSuchBucket": "no such bucket",
-    "403": "access denied; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and what they may read",
-    "AccessDenied": "access denied; check what the credentials may read",
+    "403": "access denied; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and their permissions",
+    "AccessDenied": "access denied; check the permissions of the credentials",
     "InvalidAccessKeyId": "unknown access key; check AWS_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "wrong secret key; check AWS_SECRET_ACCESS_KEY",
 }

@@ -37,7 +37,7 @@ def write_table(
             {name: pa.array(columns[name], schema.field(name).type) for name in schema.names}, schema=schema
         )
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ContractError(f"{path.name} ({contract.stamp}): columns do not fit: {error}") from error
+        raise ContractError(f"{path.name} ({contract.stamp}): wrong columns: {error}") from error
     write_rows(path, contract, table)
 
 
@@ -91,7 +91,7 @@ def read_document(path: Path, contract: DocumentContract) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ContractError(
-            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
+            f"{path} ({contract.stamp}) cannot be read: {error}; run again the stage that writes it"
         ) from error
     found = document.get("contract") if isinstance(document, dict) else None
     if found != contract.stamp:
@@ -177,7 +177,7 @@ def _parquet(path: Path, contract: TableContract) -> pq.ParquetFile:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ContractError(
-            f"{path} ({contract.stamp}) cannot be read: {error}; run the stage that writes it again"
+            f"{path} ({contract.stamp}) cannot be read: {error}; run again the stage that writes it"
         ) from error
     found = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"none").decode()
     if found != contract.stamp:

@@ -49,14 +49,14 @@ REMEDIES = Remedies(
     model="llm_model",
     keys="EASE_LLM_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="raise llm_timeout_seconds",
-    long="lower k or max_prompt_tokens, or take a model with a longer context",
+    long="lower k or max_prompt_tokens, or choose a model with a longer context",
 )
 JUDGE_REMEDIES = Remedies(
     url="judge_base_url",
     model="judge_model",
-    keys="EASE_JUDGE_API_KEY, or of the LLM's own endpoint EASE_LLM_API_KEY",
+    keys="EASE_JUDGE_API_KEY, or EASE_LLM_API_KEY if the judge is the LLM's own endpoint",
     slow="raise llm_timeout_seconds",
-    long="shorten the rubric, or take a judge with a longer context",
+    long="shorten the rubric, or choose a judge with a longer context",
     extra="judge_extra",
 )
 TEMPERATURE = "temperature"
@@ -289,7 +289,7 @@ class OpenAIClient:
         self.left_out |= {name}
         self._taken = self._taken_parameters()
         instead = f"; {NEWER_LIMIT} is sent instead" if name == LIMIT and self._api == "chat" else ""
-        logger.info("notice: %s refuses %s, which is left out from now on%s", self._model, name, instead)
+        logger.info("notice: %s refuses %s, which is no longer sent%s", self._model, name, instead)
         self._on_refusal(self.left_out)
         self._notes.parameters_left_out(self.left_out)
 
@@ -318,7 +318,7 @@ class OpenAIClient:
         self._notes.paid(completion.prompt_tokens, completion.completion_tokens)
         if cut := self._cut_prompts.met(estimated_tokens(prompt), prompt_tokens):
             logger.info(
-                "notice: %s %s: it may cut them, so that the model sees a part only; raise its window (with Ollama "
+                "notice: %s %s: it may cut them, so the model would see only a part; raise its window (with Ollama "
                 "num_ctx), or lower k or max_prompt_tokens",
                 *(self._shown_url, cut),
             )
@@ -329,7 +329,9 @@ class OpenAIClient:
         self._empty.forget(prompt)
         if completion.cut and not self._was_cut:
             self._was_cut = True
-            logger.info("notice: an answer of %s was cut at its limit of tokens; the report counts such", self._model)
+            logger.info(
+                "notice: an answer of %s was cut at its token limit; the report counts such answers", self._model
+            )
         self._notes.answered(completion.model, str(fingerprint or ""))
         self._on_answer(completion.model)
         return completion
@@ -357,7 +359,8 @@ class OpenAIClient:
 
     def _filtered(self) -> errors.ContentRefused:
         return errors.ContentRefused(
-            f"{self._shown_url} refused a prompt by its content filter", remedy="remove the row, or have it lifted"
+            f"{self._shown_url} refused a prompt by its content filter",
+            remedy="remove the row, or ask the provider to change the filter",
         )
 
     def _without_text(self, prompt: str, message: Mapping[str, Any], ending: str, finish: Any) -> errors.EndpointError:
@@ -369,13 +372,13 @@ class OpenAIClient:
             return errors.ContentRefused(f"{where}: the model refused to answer", remedy="remove the row")
         if ending == BROKEN:
             named = f"finish_reason={str(finish)[:40]}"
-            return errors.FailedAnswer(f"{where} ended an answer with {named}, which is no end")
+            return errors.FailedAnswer(f"{where} ended an answer with {named}, which is not an end")
         if ending == CUT:
             own = next((name for name in (LIMIT, NEWER_LIMIT) if name in self._extra), "")
             limit = self.settings.get(own or NEWER_LIMIT) or self.settings.get(LIMIT)
             used_up = f"its {limit} tokens" if limit else "all tokens that it allows"
             return errors.AnswerCut(
-                f"{where} used up {used_up} before it said anything",
+                f"{where} used up {used_up} before it answered",
                 remedy=f"raise {own} in {self._remedies.extra}" if own else "raise llm_thinking_tokens",
             )
         return self._empty.failure(prompt, where)
@@ -424,9 +427,9 @@ class EmptyAnswers:
         """Count one more such answer to a prompt and return its error; the second one is blamed on the prompt,
         whichever caller asks."""
         if prompt in self._prompts:
-            return errors.EmptyAgain(f"{where} answered a prompt twice without text")
+            return errors.EmptyAgain(f"{where} returned an empty answer twice for the same prompt")
         self._prompts.add(prompt)
-        return errors.EmptyAnswer(f"{where} answered without text")
+        return errors.EmptyAnswer(f"{where} returned an empty answer")
 
     def forget(self, prompt: str) -> None:
         """Forget the empty answer to a prompt that has been answered since."""

@@ -105,7 +105,9 @@ class AdaptiveClient:
     @staticmethod
     def _not_asked(error: errors.EndpointError) -> errors.EndpointError:
         """What becomes of other prompts; a failure that is of one prompt is not theirs."""
-        return errors.NotAsked(f"not asked, for another prompt failed for good: {error}") if error.of_prompt else error
+        return (
+            errors.NotAsked(f"not sent, because another prompt failed for good: {error}") if error.of_prompt else error
+        )
 
     async def _hold_back(self) -> None:
         while (wait := self._not_before - self._clock()) > 0:

@@ -196,7 +196,7 @@ class EndpointNotes:
                 self._name,
             )
         elif not is_whole(content):
-            raise self._damaged("it does not have the digest that it carries")
+            raise self._damaged("its digest does not match its content")
         self._goes_by(content)
         return EndpointKnowledge(
             left_out=tuple(found["left_out"]),
@@ -206,8 +206,8 @@ class EndpointNotes:
 
     def _damaged(self, why: str) -> StoreError:
         return StoreError(
-            f"{self._name} in store_uri is damaged, or was changed by hand ({why}); remove it, and the endpoint is met "
-            "anew"
+            f"{self._name} in store_uri is damaged or was edited by hand ({why}); remove it, and the next run "
+            "examines the endpoint afresh"
         )
 
     def _change(self, change: Callable[[EndpointKnowledge], EndpointKnowledge]) -> EndpointKnowledge:
@@ -223,7 +223,7 @@ class EndpointNotes:
             if self._store.swap(self._name, content, before):
                 self._goes_by(content)
                 return changed
-        raise StoreError(f"{self._name} in store_uri changes all the time; another run writes it, try again")
+        raise StoreError(f"{self._name} in store_uri keeps changing because another run writes it; try again")
 
     def _goes_by(self, content: bytes | None) -> None:
         if self._store and content:

@@ -238,12 +238,13 @@ def named_failure(
     if isinstance(error, Moved):
         return errors.WrongAddress(
             f"{where} answered {error.status}: it has moved to {error.shown}",
-            remedy=f"set {remedies.url} to the new place, if you trust it with your key",
+            remedy=f"set {remedies.url} to the new address if you trust it with your key",
         )
     if isinstance(error, aiohttp.ClientError) or is_of_openai(error, "APIConnectionError"):
         through = f" through {proxy.shown}" if proxy else ""
         return errors.ConnectionFailed(
-            f"{where} cannot be reached{through} or broke off", remedy=f"check {remedies.url} and that it runs"
+            f"{where} cannot be reached{through} or broke off the connection",
+            remedy=f"check {remedies.url} and that it runs",
         )
     if refusal := error if isinstance(error, Refusal) else Refusal.of_error(error):
         return _named_refusal(refusal, where, model, remedies, secrets)
@@ -310,7 +311,7 @@ def _of_proxy(error: Exception, where: str, proxy: Proxy, secrets: Sequence[str]
     """A failure that the proxy may be to blame for; None of another one."""
     import aiohttp
 
-    remedy = f"correct {proxy.variable}, or set NO_PROXY to the host where none is needed"
+    remedy = f"correct {proxy.variable}, or set NO_PROXY to the host if no proxy is needed"
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.InvalidURL):
         return errors.ConnectionFailed(f"{where}: {proxy.shown} cannot be reached", remedy=remedy)
     if not isinstance(error, Refusal | aiohttp.ClientHttpProxyError):

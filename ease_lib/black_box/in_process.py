@@ -27,7 +27,7 @@ OF_PROGRAM = Remedies(
     url="what evaluate asks",
     model="the model that evaluate asks",
     keys="the key that evaluate sends",
-    slow="give what evaluate asks more time, or lower llm_concurrency",
+    slow="give what evaluate calls more time, or lower llm_concurrency",
     long="lower k",
 )
 """What messages advise about what a program asks itself."""

@@ -71,7 +71,7 @@ class SharedRate:
             if self._store is None or self._store.swap(self._name, json.dumps(self._next).encode(), found):
                 return begin
             time.sleep(random.uniform(0, 0.05 * (tries + 1)))
-        raise StoreError(f"{self._name} in store_uri changes all the time; lower the number of runs side by side")
+        raise StoreError(f"{self._name} in store_uri keeps changing; start fewer runs at once")
 
 
 class PacedClient:

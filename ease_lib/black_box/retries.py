@@ -61,8 +61,8 @@ def _beyond(error: errors.EndpointError, deadline_seconds: float) -> errors.Endp
     """The failure, with why it is not tried again."""
     said = copy.copy(error)
     said.args = (
-        f"{error}; it asks to wait {error.retry_after:g} s, and llm_deadline_seconds={deadline_seconds:g} after the "
-        "first failure ends before: raise that, or run again later, which goes on from here",
+        f"{error}; it asks for a wait of {error.retry_after:g} s, and llm_deadline_seconds={deadline_seconds:g} "
+        "after the first failure end earlier; raise it, or run the same command later to continue",
     )
     return said
 

@@ -41,7 +41,7 @@ async def list_models(
         except Exception as error:
             if isinstance(error, Refusal) and error.status in (401, 403):
                 raise errors.AuthenticationFailed(
-                    f"{shown} answered {error.status} to a question for its models: {what_it_said(error, secrets)}",
+                    f"{shown} answered {error.status} when asked for its models: {what_it_said(error, secrets)}",
                     remedy=f"set {remedies.model}, or check {remedies.keys}",
                 ) from error
             failure = named_failure(

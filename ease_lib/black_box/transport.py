@@ -189,14 +189,15 @@ def proxy_of(scheme: str, host: str) -> Proxy | None:
     proxy = Proxy(url if "://" in url else f"http://{url}", f"{name.upper()}_PROXY")
     if not _is_url_of_proxy(proxy.url):
         raise ConfigError(
-            f"{proxy.variable} is not the URL of a proxy; set it to http://HOST:PORT, or NO_PROXY={host} where none is "
-            "needed"
+            f"{proxy.variable} is not the URL of a proxy; set it to http://HOST:PORT, or NO_PROXY={host} if no proxy "
+            "is needed"
         )
     if proxy.url.lower().startswith("socks"):
         raise ConfigError(
-            f"{proxy.variable}={without_credentials(proxy.url)}: only proxies that speak HTTP are used; set "
-            f"{scheme.upper()}_PROXY=http://HOST:PORT (privoxy, for one, leads from HTTP to SOCKS), or NO_PROXY={host} "
-            "where none is needed"
+            f"{proxy.variable}={without_credentials(proxy.url)}: only HTTP proxies are supported; set "
+            f"{scheme.upper()}_PROXY=http://HOST:PORT (privoxy, for example, forwards HTTP to SOCKS), or "
+            f"NO_PROXY={host} "
+            "if no proxy is needed"
         )
     return proxy
 

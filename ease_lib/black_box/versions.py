@@ -77,7 +77,7 @@ class Versions:
             return
         self._was_mixed = True
         logger.info(
-            "notice: answers of %s are of two versions, %s and %s; scores compare them as if they were one",
+            "notice: answers of %s come from two versions, %s and %s; scores treat them as one",
             *(self._model, self._first, model),
         )
 

@@ -26,13 +26,13 @@ message, 3 not better than --require-better-than, 75 stopped and can be continue
 COMMANDS = {
     "run": "run the whole pipeline on this machine",
     "compare": "compare methods over tasks, noise ratios, endpoints and repeats",
-    "plan": "what a run will ask and cost at most, before anything is sent",
-    "doctor": "try everything that a run needs, and say what is wrong and what to do",
-    "watch": "a search that is under way, from its journal: contenders, cost, time left",
-    "list": "runs and comparisons below a folder or s3://, what they found, and their state",
-    "export": "the winning prompt for openai, dspy, langchain, promptfoo or mlflow",
-    "lineage": "where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
-    "forget": "list, and remove on request, everything that holds a row",
+    "plan": "estimate requests, tokens and cost before sending anything",
+    "doctor": "check everything that a run needs, and print what is wrong and how to correct it",
+    "watch": "follow a running search: contenders, cost, time left",
+    "list": "list runs and comparisons in a folder or on s3://, with results and states",
+    "export": "write the winning prompt for openai, dspy, langchain, promptfoo or mlflow",
+    "lineage": "trace where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
+    "forget": "list everything that holds a row, and delete it on request",
 }
 """What each does; the module `ease_lib.cli.NAME` says more, has its `EXAMPLES`, adds its options and answers."""
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"\n{_origin_of(error)}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
-        print("ease: stopped; what was answered is kept, and the same command continues", file=sys.stderr)
+        print("ease: stopped; answers are kept, and the same command continues", file=sys.stderr)
         return EXIT_STOPPED
     except BrokenPipeError:  # the reader of the output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -109,7 +109,7 @@ def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, a
             command.set_defaults(answer=module.answer)
             command.set_defaults(shows_all=shows_all)
             module.add_options(command)
-            verbose = "with an error, say where it was raised and what caused it"
+            verbose = "with an error, print where it was raised and what caused it"
             command.add_argument("--verbose", action="store_true", help=verbose)
             command.add_argument("--help-all", action=ShowAll, nargs=0, help="show every parameter and exit")
             found = command

@@ -30,7 +30,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     add_set(compare)
     where = "folder for results and finished cells (default: runs/comparison)"
     compare.add_argument("--output-dir", metavar="DIR", default="runs/comparison", help=where)
-    workers = "runs at a time, each in a process of its own (default: one per core it may use)"
+    workers = "runs at a time, each in its own process (default: one per usable core)"
     compare.add_argument("--workers", type=int, metavar="N", help=workers)
     add_parameters(compare, ComparisonAxes, "what varies")
     add_parameters(compare, Parameters, "parameters of every run")
@@ -66,7 +66,7 @@ def answer(parsed: argparse.Namespace) -> int:
         print(folder / file)
     if failed:
         counted = f"{len(failed)} of {len(results)} runs failed"
-        print(f"ease: error: {counted}; the same command tries them again", file=sys.stderr)
+        print(f"ease: error: {counted}; run the same command to try them again", file=sys.stderr)
     return EXIT_ERROR if failed else 0
 
 

@@ -41,5 +41,5 @@ def answer(parsed: argparse.Namespace) -> int:
             for line in (*finding.problems, *([f"notice: {finding.notice}"] if finding.notice else [])):
                 print(f"        {line}")
             problems += len(finding.problems)
-    print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "everything that this run needs is there")
+    print(f"{problems} problem{'s' * (problems != 1)} found" if problems else "all checks passed")
     return EXIT_ERROR if problems else 0

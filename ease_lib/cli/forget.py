@@ -27,19 +27,21 @@ Exit codes: 0 done, 2 an error, 3 done, but some listed items remain
 def add_options(forget: argparse.ArgumentParser) -> None:
     """Which row, where, and whether it goes."""
     which = forget.add_mutually_exclusive_group(required=True)
-    text = "input text of the row, or one of the cells that it is made of, or the SHA-256 of the input text"
+    text = "input text of the row, one of the cells that form it, or the SHA-256 of the input text"
     which.add_argument("--row", metavar="TEXT|HASH", help=text)
-    condition = "rows that have this value in a column of a table there, or of one that a run there read"
+    condition = "rows with this value in a column of a table there, or of a table that a run there read"
     which.add_argument("--where", metavar="COLUMN=VALUE", help=condition)
-    place = "folder, file or s3:// to search, whatever lies there; may be repeated"
+    place = "folder, file or s3:// to search; may be repeated"
     forget.add_argument("--in", dest="places", action="append", required=True, metavar="PLACE", help=place)
     forget.add_argument(
         "--remove",
         action="store_true",
         help="delete the files of EASE that hold it; without this option nothing is changed",
     )
-    forget.add_argument("--reason", default="", help="kept in the tombstone, e.g. the number of the request")
-    root = "another lineage root for the tombstone (default: only those of the runs that are affected)"
+    forget.add_argument(
+        "--reason", default="", help="reason to record in the tombstone, e.g. the number of the request"
+    )
+    root = "another lineage root for the tombstone (default: only those of the affected runs)"
     forget.add_argument("--root", default="", metavar="URI", help=root)
 
 
@@ -54,12 +56,12 @@ def answer(parsed: argparse.Namespace) -> int:
         removal = forgetting.plan(parsed.places, rows, root=parsed.root, progress=told)
     _print_found(removal, parsed.places)
     if not any(query.texts for query in rows):
-        print("notice: only the hash is known, so what quotes the text within other text is not listed")
+        print("notice: only the hash is known, so files that quote the text within other text are not listed")
     if not parsed.remove:
         for line in removal.left:
             print(f"notice: left alone: {line}")
         if removal.is_needed:
-            print("nothing was changed; --remove deletes it")
+            print("nothing was changed; add --remove to delete it")
         return 0
     left = removal.left
     if removal.is_needed:
@@ -72,7 +74,7 @@ def answer(parsed: argparse.Namespace) -> int:
     for line in left:
         print(f"notice: still there: {line}")
     for command, runs in forgetting.search_commands(removal).items():
-        print(f"search again without it, as run {', '.join(runs)}:\n{command}")
+        print(f"search again without the row, like run {', '.join(runs)}:\n{command}")
     return EXIT_LEFT if left or forgetting.not_searched(removal, parsed.places) else 0
 
 
@@ -85,7 +87,7 @@ def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
         becomes = f"will name {move.version}" if move.version else "will go: every version with a prompt holds the row"
         print(f"latest: {store.address(LATEST_FILE)} {becomes}")
     for where, tombstone in removal.begun:
-        print(f"begun {tombstone.when} and not ended: {where}/{tombstone.name}; --remove continues it")
+        print(f"begun {tombstone.when} and unfinished: {where}/{tombstone.name}; --remove continues it")
     print(f"{len(removal.holders)} files and objects of runs and stores hold row {', '.join(sorted(removal.rows))}")
     for source in forgetting.not_searched(removal, places):
         print(f"notice: not searched: {source}; add --in {shlex.quote(source)} to see whether the row is there too")

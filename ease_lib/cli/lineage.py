@@ -48,32 +48,36 @@ EXAMPLES = """examples:
 def add_options(lineage: argparse.ArgumentParser) -> None:
     """Add the questions of `ease lineage`, each with its options."""
     questions = lineage.add_subparsers(metavar="QUESTION", required=True)
-    show = _question(questions, "show", _show, "the chain from the prompt to the raw data, as a tree or a page")
+    show = _question(questions, "show", _show, "show the chain from the prompt to the raw data, as a tree or a page")
     show.add_argument("--page", metavar="FILE", help="write an HTML page instead")
     show.add_argument("--json", action="store_true", help="print the records themselves")
-    recompute = "recompute every digest and check signatures; exit code 3 when something differs"
+    recompute = "recompute every digest and check signatures; exit code 3 if something differs"
     verifying = _question(questions, "verify", _verify, recompute)
-    verifying.add_argument("--all", action="store_true", help="every published version, not only the latest")
-    key = "file of a key that signatures are accepted from, with @SINCE..UNTIL for those of that time; may be repeated"
+    verifying.add_argument("--all", action="store_true", help="check every published version, not only the latest")
+    key = "public key to accept signatures from, with @SINCE..UNTIL for signatures of that time; may be repeated"
     verifying.add_argument("--public-key", dest="keys", action="append", default=[], metavar="FILE[@TIMES]", help=key)
-    required = "exit code 4 where nothing is wrong and something is not signed"
+    required = "exit with code 4 if nothing is wrong but something is not signed"
     verifying.add_argument("--require-signature", action="store_true", help=required)
-    moved = "where what was signed lay before you moved it: signatures say of which folder they are; may be repeated"
+    moved = "folder where signed files lay before you moved them, since signatures name their folder; may be repeated"
     verifying.add_argument("--moved-from", action="append", default=[], metavar="FOLDER", help=moved)
-    plain = "in plain words: data, noise, prefilter, search, test, publication"
+    plain = "explain in plain words: data, noise, prefilter, search, test, publication"
     _question(questions, "explain", lambda parsed: printable(explain(follow(parsed.place, parsed.run))), plain)
-    again = "the commands that give the same history again"
+    again = "print the commands that reproduce the history"
     _question(questions, "rerun", lambda parsed: rerun_commands(follow(parsed.place, parsed.run)), again)
-    export = _question(questions, "export", _export, "provenance (SLSA), events (OpenLineage), data set (Croissant)")
-    export.add_argument("--to", default=".", metavar="FOLDER", help="where to write the files (default: here)")
-    diff = _question(questions, "diff", _diff, "what differs between two runs, and therefore why the prompt changed")
+    export = _question(
+        questions, "export", _export, "write provenance (SLSA), events (OpenLineage) or the data set (Croissant)"
+    )
+    export.add_argument("--to", default=".", metavar="FOLDER", help="folder to write to (default: here)")
+    diff = _question(questions, "diff", _diff, "show what differs between two runs, and so why the prompt changed")
     diff.add_argument("other", metavar="PLACE", help="the other run")
     diff.add_argument("--page", metavar="FILE", help="write an HTML page instead, the two prompts side by side")
-    find = _question(questions, "find", _find, "the published prompts that hold a row, or one prompt", run=False)
+    find = _question(questions, "find", _find, "list the published versions that hold a row, or a prompt", run=False)
     wanted = find.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--row", metavar="TEXT|HASH", help="input text of the row, or the SHA-256 of it")
+    wanted.add_argument("--row", metavar="TEXT|HASH", help="input text of the row, or its SHA-256")
     wanted.add_argument("--prompt", metavar="FILE", help="a prompt.txt")
-    _question(questions, "index", _index, "write the marks that find needs, for versions copied without", run=False)
+    _question(
+        questions, "index", _index, "write the marks that `find` needs, for versions copied without them", run=False
+    )
 
 
 def _question(
@@ -84,7 +88,7 @@ def _question(
     parser: argparse.ArgumentParser = questions.add_parser(name, help=text, description=sentence)
     parser.add_argument("place", metavar="PLACE", help="see ease lineage --help")
     if run:
-        parser.add_argument("--run", default="", metavar="ID", help="of several runs there (default: the newest)")
+        parser.add_argument("--run", default="", metavar="ID", help="which of several runs there (default: the newest)")
     parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.set_defaults(question=answer)
     return parser
@@ -124,7 +128,7 @@ def _verify(parsed: argparse.Namespace) -> int:
     forgotten, unfinished, unsigned = (counts[what] for what in (faults.FORGOTTEN, faults.UNFINISHED, faults.UNSIGNED))
     on_request = f"; {forgotten} removed on request" if forgotten else ""
     begun = f"; unfinished removals: {unfinished}" if unfinished else ""
-    print(f"{found.checked} files and objects compared, {differing} not as recorded{on_request}{begun}")
+    print(f"{found.checked} files and objects compared, {differing} different from the record{on_request}{begun}")
     if keys:
         for signature in found.signatures:
             print(signature)
@@ -156,7 +160,7 @@ def _written(page: str, content: str) -> str:
         Path(page).write_text(content, encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"--page {page} cannot be written: {error.strerror}; name a file in a folder that is there"
+            f"--page {page} cannot be written: {error.strerror}; name a file in a folder that exists"
         ) from error
     return page
 

@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Where, and in which form."""
     parser.add_argument("place", metavar="PLACE", nargs="?", default="runs", help="folder or s3:// (default: runs)")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as JSON, with every field whole")
+    form.add_argument("--json", action="store_true", help="print JSON with all fields in full")
     form.add_argument("--page", metavar="FILE", help="write a page with links in place of the table")
 
 
@@ -41,9 +41,7 @@ def answer(parsed: argparse.Namespace) -> int:
         try:
             Path(parsed.page).write_text(runs_page(found), encoding="utf-8")
         except OSError as error:
-            raise ConfigError(
-                f"--page {parsed.page}: {error.strerror}; name a file in a folder that is there"
-            ) from error
+            raise ConfigError(f"--page {parsed.page}: {error.strerror}; name a file in a folder that exists") from error
         print(parsed.page)
     else:
         print(table([HEAD, *map(cells_of, found)]))

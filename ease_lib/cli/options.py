@@ -25,7 +25,7 @@ PREFIX = "parameter_"
 
 def add_set(parser: argparse.ArgumentParser) -> None:
     """Add the option that names parameters which are written down."""
-    text = "parameter set (demo, smoke, paper) or YAML file; options win over it"
+    text = "parameter set (demo, smoke, paper) or YAML file; options override it"
     parser.add_argument("--params", metavar="SET", help=text)
 
 
@@ -105,7 +105,7 @@ def made_folder(given: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--output-dir {folder} cannot be made: {error.strerror}; choose another") from error
+        raise ConfigError(f"--output-dir {folder} cannot be created: {error.strerror}; choose another") from error
     if not os.access(folder, os.W_OK):
         raise ConfigError(f"--output-dir {folder} is not writable; choose another")
     return folder

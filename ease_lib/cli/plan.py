@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   ease plan --params demo
   ease plan --params paper --task lr --llm-prompt-usd 0.15 --llm-completion-usd 0.6
   ease plan --params paper-table-1 --task-uri RAW --llm-prompt-usd 1 --llm-completion-usd 2
-with tasks, methods, noise ratios, endpoints or repeats it is the plan of a comparison, answers in common counted twice
+with tasks, methods, noise ratios, endpoints or repeats it plans a comparison, counting shared answers twice
 """
 
 
@@ -83,7 +83,7 @@ def comparison_text(values: Mapping[str, object]) -> str:
                 methods[cell.method] += total(planned(parameters, run, data)).share(repeats)
     tasks = len({(cell.task, cell.noise_ratio, cell.endpoint) for cell in cells})
     runs = (
-        f"{len(cells)} runs: {len(methods)} methods x {tasks} tasks x {repeats} repeats, as if they shared no answers"
+        f"{len(cells)} runs: {len(methods)} methods x {tasks} tasks x {repeats} repeats, counting shared answers twice"
     )
     return "\n".join([*_table(methods, prices), runs, "nothing was sent"])
 
@@ -102,4 +102,4 @@ def _table(parts: Mapping[str, Usage], prices: Mapping[str, float]) -> Iterable[
         cost = f"{usage.cost_usd(**prices):.2f}" if priced else "–"
         yield f"{part:<{width}}{shown[0]:>12}{shown[1]:>16}{shown[2]:>16}{cost:>10}"
     if not priced:
-        yield "without llm_prompt_usd and llm_completion_usd there is no price"
+        yield "set llm_prompt_usd and llm_completion_usd to see the cost"

@@ -31,13 +31,13 @@ def add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--output-dir", metavar="DIR", help=where)
     runner = (
         "inline: all stages in this process; process, in a checkout: the compiled pipeline by Kubeflow's own "
-        "local run, with a process for each component, which makes the same artifacts more slowly; docker: likewise, "
+        "local run, with a process for each component, which makes the same artifacts more slowly; docker: the same "
         "in containers of the images that `make images` builds (default: inline)"
     )
     run.add_argument("--runner", choices=("inline", "process", "docker"), default="inline", help=runner)
-    rival = f"exit code {EXIT_NOT_BETTER} when the winner is not better than this on the test set, beyond luck"
+    rival = f"exit with code {EXIT_NOT_BETTER} unless the winner is significantly better than this on the test set"
     run.add_argument("--require-better-than", choices=RIVALS, help=rival)
-    dry = "say what it would ask and cost, as `ease plan` does, and send nothing"
+    dry = "estimate requests and cost like `ease plan`, and send nothing"
     run.add_argument("--dry-run", action="store_true", help=dry)
     add_parameters(run, Parameters, "parameters")
 
@@ -46,11 +46,11 @@ def answer(parsed: argparse.Namespace) -> int:
     """Run, print the end of it, and compare with the rival that was named."""
     axes = sorted(set(given_values(parsed)) & set(AXES))
     if axes:
-        raise ConfigError(f"--params {parsed.params} is a comparison ({', '.join(axes)}); give it to ease compare")
+        raise ConfigError(f"--params {parsed.params} is a comparison ({', '.join(axes)}); use it with ease compare")
     values = run_values(parsed)
     parameters = parse_parameters(values)
     if parsed.require_better_than == "baseline" and not parameters.task.baseline:
-        raise ConfigError("--require-better-than baseline needs --baseline, the file of the prompt in use now")
+        raise ConfigError("--require-better-than baseline needs --baseline, the file of your current prompt")
     if parsed.dry_run:
         print(plan_text(parameters))
         return 0

@@ -41,15 +41,17 @@ ABOVE = "\x1b[{}A\x1b[J"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Which run, how often, and where to."""
     parser.add_argument("place", metavar="RUN", help="folder of a run, or its store_uri; a path or s3://")
-    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="between two looks (default: 2)")
-    parser.add_argument("--once", action="store_true", help="look once, and end")
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="seconds between two looks (default: 2)"
+    )
+    parser.add_argument("--once", action="store_true", help="look once and exit")
     parser.add_argument("--serve", type=int, metavar="PORT", help="serve a page on http://127.0.0.1:PORT")
 
 
 def answer(parsed: argparse.Namespace) -> int:
     """Show the search until it has all its answers."""
     if parsed.every <= 0:
-        raise ConfigError(f"--every {parsed.every:g} is no time between two looks; take 2")
+        raise ConfigError(f"--every {parsed.every:g} is not a time between two looks; use e.g. 2")
     store = store_of(parsed.place)
     if parsed.serve is not None:
         serve(lambda: watched(store), parsed.place, parsed.serve, parsed.every)
@@ -116,7 +118,7 @@ def text_of(found: Watched | None, now: datetime, best: Sequence[Exemplar] = ())
     if found.is_over:
         lines.append("the search has all its answers; the report names the winner")
     elif silent > SILENT_SECONDS:
-        lines.append(f"no answer for {silent:.0f} s: the run was ended, or waits for its endpoint")
+        lines.append(f"no answer for {silent:.0f} s; the run has stopped or is waiting for its endpoint")
     return "\n".join(lines)
 
 
@@ -152,7 +154,7 @@ def serve(look: Callable[[], Watched | None], place: str, port: int, every: floa
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Page)
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"--serve {port}: {error}; take another port") from error
+        raise ConfigError(f"--serve {port}: {error}; choose another port") from error
     with server:
-        print(f"http://127.0.0.1:{server.server_port}; Ctrl-C ends it", flush=True)
+        print(f"http://127.0.0.1:{server.server_port}; press Ctrl-C to stop", flush=True)
         server.serve_forever()

@@ -109,7 +109,7 @@ def check_for_cluster(cells: Sequence[Cell]) -> None:
         ConfigError: where a pipeline cannot run this comparison, though `ease compare` can.
     """
     if not cells[0].parameters.get("store_uri"):
-        raise ConfigError("a comparison in a pipeline needs store_uri, where its workers leave results for each other")
+        raise ConfigError("a comparison in a pipeline needs store_uri, through which its workers share results")
 
 
 def figures_named(values: Mapping[str, object]) -> str:
@@ -160,7 +160,9 @@ def plan(values: Mapping[str, object]) -> list[Cell]:
     if problems:
         raise ConfigError(*dict.fromkeys(problems))
     for name in shared.keys() - read:
-        logger.info("notice: %s is read by %s only, which no run of this comparison has", name, declared[name].only)
+        logger.info(
+            "notice: %s has an effect only with %s, which no run of this comparison has", name, declared[name].only
+        )
     return cells
 
 
@@ -188,7 +190,7 @@ def _entries(axis: str, value: object, shared: Mapping[str, object]) -> list[Axi
     labels = [entry.label for entry in found]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
-        raise ConfigError(f"{axis} has {', '.join(twice)} twice; give one of them another label")
+        raise ConfigError(f"{axis} has {', '.join(twice)} twice; give one of them a different label")
     return found
 
 
@@ -197,7 +199,7 @@ def _items(axis: str, value: object) -> Sequence[object]:
         try:
             value = yaml.safe_load(f"[{value}]")
         except yaml.YAMLError as error:
-            raise ConfigError(f"{axis}={value} is no list: write a, b or {{name: value}}, ...") from error
+            raise ConfigError(f"{axis}={value} is not a list; write a, b or {{name: value}}, ...") from error
     items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ConfigError(f"{axis} is an empty list; name at least one")

@@ -36,5 +36,5 @@ def _path_of(name_or_path: str, folder: Path) -> Path:
     path = named if named.is_file() else folder / name_or_path
     if not path.is_file():
         names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-        raise ConfigError(f"no parameter set {name_or_path}: give one of {names}, or the path of a YAML file")
+        raise ConfigError(f"no parameter set {name_or_path}; use one of {names}, or the path of a YAML file")
     return path

@@ -38,7 +38,7 @@ def run_form() -> list[Parameter]:
 def comparison_form() -> list[Parameter]:
     """Form of a comparison: its axes, and what all its runs share."""
     shared = declared_parameters(Parameters)
-    seed = replace(shared["seed"], help="Seed of the first repeat; the others follow.")
+    seed = replace(shared["seed"], help="Seed of the first repeat; later repeats count up from it.")
     axes = declared_parameters(ComparisonAxes).values()
     store_uri = replace(
         shared["store_uri"],

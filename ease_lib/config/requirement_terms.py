@@ -62,7 +62,7 @@ def requirement_of(text: str) -> Requirement | None:
         found = _CONDITION.fullmatch(part)
         limit = _number(found["limit"]) if found else None
         if found is None or limit is None:
-            raise ConfigError(f"require={text}: {part.strip()!r} is no condition; {EXAMPLE}")
+            raise ConfigError(f"require={text}: {part.strip()!r} is not a condition; {EXAMPLE}")
         conditions.append(Condition(found["measure"], found["sign"] == ">=", limit))
     percent = _number(share["percent"]) if share else 100.0
     if not conditions or percent is None or not 0 < percent <= 100:

@@ -69,11 +69,14 @@ def _problems_of_task(task: TaskConfig) -> Iterator[str]:
             "a function of your own is FILE.py:NAME or MODULE:NAME, a matrix of costs FILE.csv"
         )
     if task.metric == AS_PUBLISHED and task.task in ("gsm8k", "aqua", "math"):
-        yield f"metric={AS_PUBLISHED} compares whole answers, and those of task={task.task} end chains; set auto"
+        yield (
+            f"metric={AS_PUBLISHED} compares whole answers, but task={task.task} has reasoning before the answer; "
+            "set auto"
+        )
     if not task.validation_size:
-        yield "validation_size=0 leaves nothing to search by; set a number of rows, or -1"
+        yield "validation_size=0 leaves no rows for the search; set a number of rows, or -1"
     if not task.test_size:
-        yield "test_size=0 leaves nothing to test the winner on; set a number of rows, or -1"
+        yield "test_size=0 leaves no rows for the test; set a number of rows, or -1"
     if task.task == "instruction_induction" and not task.task_uri:
         yield f"task={task.task} needs task_uri: the folder with induce/, valid/ and execute/"
     if task.task in ("gsm8k", "aqua", "math") and not task.task_uri:
@@ -101,22 +104,24 @@ def _problems_of_requirement(task: TaskConfig) -> Iterator[str]:
                 "a function of your own is FILE.py:NAME or MODULE:NAME"
             )
     if JUDGE in measures and task.metric == JUDGE:
-        yield f"metric={JUDGE} and require={task.require} both ask the judge, who has one rubric; ask one of them"
+        yield (
+            f"metric={JUDGE} and require={task.require} both use the judge, which has only one rubric; keep one of them"
+        )
 
 
 def _problems_of_table(task: TaskConfig) -> Iterator[str]:
     for name in ("group_column", "time_column"):
         if getattr(task, name) and task.split_order == FILE_ORDER:
-            yield f"{name} and split_order={FILE_ORDER} both say which rows are in a split; keep one of them"
+            yield f"{name} and split_order={FILE_ORDER} both define the splits; keep one of them"
     if task.split_column and task.time_column:
-        yield "split_column and time_column both say which rows are the test set; keep one of them"
+        yield "split_column and time_column both define the test set; keep one of them"
     for name in ("validation_uri", "test_uri"):
         if getattr(task, name) and not task.task_uri:
             yield f"{name} needs task_uri, the file with the other rows"
         if getattr(task, name) and task.split_column:
-            yield f"{name} and split_column both say which rows are in a split; keep one of them"
+            yield f"{name} and split_column both define the splits; keep one of them"
     if not _is_text_encoding(task.encoding):
-        yield f"encoding={task.encoding} is unknown; name one like utf-8, cp1252, latin-1, utf-16 or shift_jis"
+        yield f"encoding={task.encoding} is unknown; use e.g. utf-8, cp1252, latin-1, utf-16 or shift_jis"
 
 
 def _is_metric(name: str) -> bool:
@@ -147,7 +152,7 @@ def _problems_of_instructions(instructions: InstructionConfig) -> Iterator[str]:
 def _problems_of_embedding(embedding: EmbeddingConfig) -> Iterator[str]:
     name, url = embedding.embedder, embedding.embedder_base_url
     if name == ENDPOINT_EMBEDDER:
-        yield f"embedder={name} names no model; give e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
+        yield f"embedder={name} names no model; use e.g. {ENDPOINT_EMBEDDER}text-embedding-3-small"
     if not url:
         return
     if "@" in url:
@@ -155,7 +160,9 @@ def _problems_of_embedding(embedding: EmbeddingConfig) -> Iterator[str]:
     else:
         yield from (f"embedder_base_url={url} {problem}" for problem in problems_of_url(url))
     if not name.startswith(ENDPOINT_EMBEDDER):
-        yield f"embedder_base_url is not for embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
+        yield (
+            f"embedder_base_url has no effect with embedder={name}; remove it, or set embedder={ENDPOINT_EMBEDDER}MODEL"
+        )
 
 
 @problems_of.register
@@ -163,12 +170,12 @@ def _problems_of_search(search: OptimizerConfig) -> Iterator[str]:
     if search.k_min > search.k:
         yield f"k_min={search.k_min} exceeds k={search.k}; lower k_min or raise k"
     wanted = {
-        "k_min=0 is not for method={}; set 1 or more, or": not search.k_min,
-        "warm_start is not for method={};": search.warm_start,
-        "budget=0 is not for method={}; set 1 or more, or": not search.budget,
+        "k_min=0 does not work with method={}; set 1 or more, or": not search.k_min,
+        "warm_start does not work with method={};": search.warm_start,
+        "budget=0 does not work with method={}; set 1 or more, or": not search.budget,
     }
     for problem in (text for text, is_wanted in wanted.items() if is_wanted and not search.chooses_rows):
-        yield f"{problem.format(search.method)} take one of {CHOOSE_ROWS}"
+        yield f"{problem.format(search.method)} choose one of {CHOOSE_ROWS}"
     if search.method in ("cosine", "bm25") and search.k > search.nearest:
         yield f"k={search.k} exceeds nearest={search.nearest}; lower k or raise nearest"
     if search.method == "ease" and search.shortlist_size > search.sampled_candidates:
@@ -184,7 +191,7 @@ def _problems_of_endpoint(endpoint: EndpointConfig) -> Iterator[str]:
     yield from _problems_of_extra("llm_extra", endpoint.llm_extra)
     for name, variable in endpoint.headers.items():
         if not re.fullmatch(r"[A-Za-z0-9-]+", name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-            yield "llm_headers is a list of HEADER=VARIABLE, of names of environment variables, not their values"
+            yield "llm_headers must be a list of HEADER=VARIABLE, with names of environment variables, not their values"
             break
     if not re.fullmatch(r"never|always|probe|[1-9]\d*", endpoint.llm_refresh):
         yield f"llm_refresh={endpoint.llm_refresh} must be never, always, probe, or a number of days like 7"
@@ -235,8 +242,8 @@ def problems_of_run(parameters: Parameters) -> Iterator[str]:
         yield from problems_of(getattr(parameters, field.name))
     search = parameters.optimizer
     for name, only in unread(parameters):
-        others = only.others or f"this is {only.name}={_value(parameters, only.name)}"
-        yield f"{name} is read by {only} only, and {others}; leave it out"
+        why = f"because {only.others}" if only.others else f"with {only.name}={_value(parameters, only.name)}"
+        yield f"{name} has no effect {why} (only with {only}); remove it"
     if 0 < parameters.task.pool_size < search.k:
         yield f"k={search.k} exceeds pool_size={parameters.task.pool_size}; lower k or raise pool_size"
     if parameters.prefilter.prefilter != "none" and search.k > parameters.prefilter.retained:
@@ -247,13 +254,13 @@ def problems_of_run(parameters: Parameters) -> Iterator[str]:
         }
         for name, value in wanted.items():
             if value:
-                yield f"{name}={value} is not for method={search.method}; take one of {FLEXIBLE}"
+                yield f"{name}={value} does not work with method={search.method}; choose one of {FLEXIBLE}"
     if parameters.publishing.publish_signed and not parameters.publishing.publish_uri:
-        yield "publish_signed is about what is published; set publish_uri"
+        yield "publish_signed has no effect without publish_uri; set it"
     if search.warm_start and not parameters.run.store_uri:
-        yield "warm_start needs store_uri, where searches leave what they were answered"
+        yield "warm_start needs store_uri, where searches keep their answers"
     if not search.budget and not parameters.caps.max_llm_requests:
-        yield "budget=0 plans by max_llm_requests, which is 0 too; set one of them"
+        yield "budget=0 takes the budget from max_llm_requests, which is 0 too; set one of them"
     if (
         parameters.caps.max_cost_usd
         and not any(parameters.endpoint.prices.values())
@@ -268,7 +275,7 @@ def _problems_of_program(parameters: Parameters) -> Iterator[str]:
     """Yield the problems of LLM parameters that are set next to a program that replaces the LLM."""
     if not parameters.endpoint.evaluate:
         if parameters.task.of_program or parameters.task.prompt == ROWS:
-            yield f"metric={EVALUATED} and prompt={ROWS} are of programs; set evaluate, or leave them out"
+            yield f"metric={EVALUATED} and prompt={ROWS} only work with evaluate; set it, or remove them"
         return
     given = {
         field.name: (getattr(section, field.name), field.default)
@@ -283,15 +290,15 @@ def _problems_of_program(parameters: Parameters) -> Iterator[str]:
     if task.task == "table" and (task.noise_ratio or task.label_remapping) and set("{,") & set(task.output_column):
         yield (
             f"output_column={task.output_column} is several columns, in which a program would not see noise_ratio or "
-            "label_remapping; name one column, or leave these out"
+            "label_remapping; name one column, or remove these"
         )
     if parameters.endpoint.llm_refresh == "probe":
-        yield "llm_refresh=probe asks fixed prompts, which are no rows; set never, always, or days"
+        yield "llm_refresh=probe asks fixed prompts, which a program cannot read; set never, always, or days"
     if parameters.optimizer.method == "llm_select":
-        yield "method=llm_select asks an LLM, which evaluate takes the place of; take another method"
+        yield "method=llm_select asks an LLM, which evaluate replaces; choose another method"
     program = parameters.endpoint.program
     if program != FUNCTION and not re.fullmatch(r"[^:]+(://[^:]+)?:\w+", program):
-        yield f"evaluate={parameters.endpoint.evaluate} is no function; give FILE.py:NAME or python:MODULE:NAME"
+        yield f"evaluate={parameters.endpoint.evaluate} is not a function; use FILE.py:NAME or python:MODULE:NAME"
 
 
 def _problems_between_judge_and_run(parameters: Parameters) -> Iterator[str]:
@@ -300,7 +307,7 @@ def _problems_between_judge_and_run(parameters: Parameters) -> Iterator[str]:
     url = parameters.judge.endpoint(parameters.endpoint).llm_base_url
     asking = f"metric={JUDGE}" if parameters.task.metric == JUDGE else f"require={parameters.task.require}"
     if not is_url(url):
-        yield f"{asking} needs a judge, which {url} is not; set judge_base_url"
+        yield f"{asking} needs a judge, which {url} cannot be; set judge_base_url"
     if parameters.caps.max_cost_usd and not any(parameters.judge.prices.values()):
         yield f"max_cost_usd={parameters.caps.max_cost_usd} needs the judge's prices; set judge_prompt_usd"
 
@@ -316,9 +323,9 @@ def _problems_of_url(name: str, url: str, variable: str) -> Iterator[str]:
 def _problems_of_place(name: str, uri: str) -> Iterator[str]:
     scheme, separator, place = uri.partition("://")
     if separator and scheme not in ("file", *S3_SCHEMES):
-        yield f"{name}={uri}: unknown scheme; give a folder or s3://bucket/prefix"
+        yield f"{name}={uri}: unknown scheme; use a folder or s3://bucket/prefix"
     if scheme == "minio":
-        yield f"{name}={uri}: minio:// is how Kubeflow alone names its store; write s3://{place}"
+        yield f"{name}={uri}: only Kubeflow understands minio://; write s3://{place}"
 
 
 def _problems_of_extra(name: str, text: str) -> Iterator[str]:
@@ -329,9 +336,9 @@ def _problems_of_extra(name: str, text: str) -> Iterator[str]:
         yield f"{name} is not JSON: {error}"
         return
     if not isinstance(extra, dict):
-        yield f'{name} is no JSON object; write {{"name": value}}'
+        yield f'{name} is not a JSON object; write {{"name": value}}'
     elif taken := sorted(OWN_FIELDS & set(extra)):
-        yield f"{name} names {taken[0]}, which we set; leave it out"
+        yield f"{name} names {taken[0]}, which EASE sets; remove it"
     elif keys := [key for key in extra if _SECRET_NAME.search(key)]:
         yield f"{name} names {keys[0]}, which looks like a key; send it by llm_headers from a variable"
 

@@ -31,7 +31,7 @@ REMEDIES = Remedies(
     model="embedder",
     keys="EASE_EMBEDDER_API_KEY (OPENAI_API_KEY is sent to OpenAI's own hosts only)",
     slow="check embedder_base_url and that it runs",
-    long="take an embedder with a longer context",
+    long="choose an embedder with a longer context",
 )
 
 
@@ -91,8 +91,8 @@ class EndpointEmbedder:
         lengths = sorted({batch.shape[1] for batch in batches})
         if len(lengths) > 1:
             raise errors.EndpointError(
-                f"{transport.shown_url} answered vectors of {lengths[0]} and of {lengths[-1]} numbers; {self.name} is "
-                "served by different models; take an endpoint with one"
+                f"{transport.shown_url} answered vectors of {lengths[0]} and of {lengths[-1]} numbers; {self.name} "
+                "is served by different models; use an endpoint with one"
             )
         return batches
 
@@ -145,7 +145,7 @@ def _unit_vectors(response: Any, count: int, where: str) -> FloatArray:
     unusable = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if unusable.size:
         raise errors.EndpointError(
-            f"{where} answered {unusable.size} of {count} texts with a vector that is zero or not finite; "
-            "take another embedder"
+            f"{where} answered {unusable.size} of {count} texts with a vector that is zero or not finite; choose "
+            "another embedder"
         )
     return cast(FloatArray, (vectors / lengths).astype(np.float32))

@@ -56,7 +56,7 @@ class KeptEmbedder:
         name = self._name("vectors", texts)
         kept = _vectors(self._read(name), len(texts))
         if kept is not None:
-            logger.info("%d texts were embedded by an earlier run", len(texts))
+            logger.info("%d texts were already embedded by an earlier run", len(texts))
             return kept
         vectors = self._embedder().embed(texts, progress)
         content = io.BytesIO()
@@ -102,7 +102,7 @@ def _unsealed(content: bytes | None) -> bytes | None:
     if content is None:
         return None
     if _sealed(content[32:]) != content:
-        logger.info("notice: damaged embeddings in the store are made anew")
+        logger.info("notice: recomputing damaged embeddings in the store")
         return None
     return content[32:]
 

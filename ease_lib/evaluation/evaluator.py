@@ -258,15 +258,16 @@ class Evaluator:
         if self._requirement and not any(zero.is_kept for zero, _ in self._zeros):
             logger.info("one of %d answers that all break what is required:\n\n%s", len(self._zeros), shown)
             raise errors.DataError(
-                f"the first {len(self._zeros)} answers all break require={self._requirement.text}, and so score 0. "
-                "Compare prompt and answer above; then loosen it, change prompt or llm_max_tokens, or set "
+                f"the first {len(self._zeros)} answers all violate require={self._requirement.text}, and so score 0. "
+                "Compare prompt and answer above; then loosen the requirement, change prompt or llm_max_tokens, or "
+                "set "
                 "max_zero_answers=0 to go on"
             )
         if all(zero.completion and zero.completion.score is not None for zero, _ in self._zeros):
             logger.info("one of %d rows that all score 0, behind the exemplars:\n\n%s", len(self._zeros), shown)
             raise errors.DataError(
-                f"the first {len(self._zeros)} scores that evaluate returned are all 0: most likely it is at fault. "
-                "See above what it was given; then correct it, or set max_zero_answers=0 to go on"
+                f"the first {len(self._zeros)} scores that evaluate returned are all 0, so the function is probably "
+                "wrong. See above what it was given; then correct it, or set max_zero_answers=0 to go on"
             )
         answers = list(dict.fromkeys(zero.answer for zero, _ in self._zeros))
         if any(self._metric(each, other.outputs) for each in answers for other in self._rows):
@@ -275,8 +276,9 @@ class Evaluator:
         fitting, right = metric_that_fits([(zero.answer, asked.outputs) for zero, asked in self._zeros])
         found = f" (metric={fitting} finds {right} of them right)" if right else ""
         raise errors.DataError(
-            f"the first {len(self._zeros)} answers all score 0, and would for any other row: most likely it is the "
-            "format, and no exemplars help. Compare prompt, answer and expected output above; then change "
+            f"the first {len(self._zeros)} answers all score 0, and would on every other row too: this is probably a "
+            "format problem that no exemplars can fix. Compare prompt, answer and expected output above; then "
+            "change "
             f"metric{found}, prompt, llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
         )
 
@@ -295,8 +297,8 @@ class Evaluator:
         least = max(1.0, self._failures.coverage * asked - 1e-9)
         if failed and asked - refused < least and (whole or asked >= len(self._rows)):
             raise errors.TooManyFailures(
-                f"{refused} of {asked} rows were refused, and llm_coverage={self._failures.coverage:g} of them "
-                f"must be answered; the first: {failed[0].failure}"
+                f"{refused} of {asked} rows were refused, but llm_coverage={self._failures.coverage:g} of them must "
+                f"be answered; the first: {failed[0].failure}"
             )
 
 
@@ -332,6 +334,6 @@ def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:
     """The failure with the row that it is about, and what can be done; messages are recorded, so its text is logged."""
     logger.info("%s begins %r", row.named, " ".join(row.input.split())[:SHOWN_CHARACTERS])
     return type(error)(
-        f"{row.named}: {error}. Set llm_failures to skip or zero, and the run "
-        f"goes on with what was answered; or search without the row by --exclude-rows {row_hash(row.input)}"
+        f"{row.named}: {error}. Set llm_failures to skip or zero to continue without it; or exclude the row with "
+        f"--exclude-rows {row_hash(row.input)}"
     )

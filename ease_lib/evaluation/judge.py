@@ -109,7 +109,7 @@ class Rubric(MessageTemplate):
                 "perhaps scale, [worst, best] numbers or words from worst to best"
             ) from None
         if unknown := sorted(set(map(str, document)) - {"scale", "messages"}):
-            raise DataError(f"judge_rubric: field {unknown[0]} is unknown; there are messages and scale")
+            raise DataError(f"judge_rubric: field {unknown[0]} is unknown; the fields are messages and scale")
         scale = document.get("scale", DEFAULT["scale"])
         steps = {as_read(str(step)) for step in scale if isinstance(step, str | int | float)}
         if len(steps) < len(scale):
@@ -119,7 +119,7 @@ class Rubric(MessageTemplate):
         messages = tuple((message["role"], message["content"]) for message in document["messages"])
         rubric = cls(messages, tuple(map(str, scale)))
         if ANSWER not in rubric.fields:
-            raise DataError("judge_rubric: no field {answer} stands in it, so the judge would not see what it grades")
+            raise DataError("judge_rubric: no field {answer} occurs in it, so the judge would not see what it grades")
         if rubric._numbers and rubric._numbers[0] >= rubric._numbers[1]:
             raise DataError(f"judge_rubric: scale is {list(rubric.scale)}; the worst number comes first")
         return rubric

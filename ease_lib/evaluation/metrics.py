@@ -115,7 +115,7 @@ def regex(answer: str, outputs: Sequence[str]) -> float:
     try:
         return float(any(_is_found(output, text) for output in outputs))
     except re.error as error:
-        raise DataError(f"metric=regex: an output is no regular expression ({error}); correct it") from error
+        raise DataError(f"metric=regex: an output is not a regular expression ({error}); correct it") from error
 
 
 def _is_found(output: str, text: str) -> bool:
@@ -416,9 +416,11 @@ def _wanted(output: str) -> Any:
     except ValueError as error:
         if "int_max_str_digits" in str(error):
             raise DataError("an output has a number of thousands of digits; write it as a text") from error
-        raise DataError(f"an output is no JSON ({error}); correct it, or take another metric") from error
+        raise DataError(f"an output is not JSON ({error}); correct it, or choose another metric") from error
     if not is_flat:
-        raise DataError(f"an output has more than {MOST_NESTED} levels of JSON; take another metric, or a part of it")
+        raise DataError(
+            f"an output has more than {MOST_NESTED} levels of JSON; choose another metric, or use a part of it"
+        )
     return value
 
 

@@ -92,7 +92,7 @@ def _digest(title: str, source: bytes, expected: str) -> str:
     if expected and found != expected:
         raise ConfigError(
             f"{title} changed since the data was made (SHA-256 {found[:12]}…, then {expected[:12]}…); "
-            "put the file back, or begin with build_dataset"
+            "restore the file, or start again with build_dataset"
         )
     return found
 
@@ -104,7 +104,7 @@ def _by_costs(title: str, source: bytes) -> Metric:
         costs = {normalise(row[0]): dict(zip(answers, map(float, row[1:]), strict=True)) for row in lines if any(row)}
     except (ValueError, IndexError) as error:
         raise ConfigError(
-            f"{title} is no matrix of costs ({error}); write a line `expected,LABEL,LABEL,...`, and below it one "
+            f"{title} is not a cost matrix ({error}); write a line `expected,LABEL,LABEL,...`, and below it a line "
             "of costs for each label"
         ) from error
     each = [cost for row in costs.values() for cost in row.values()]

@@ -48,7 +48,7 @@ SCHEMES = ("ed25519", "ecdsa-sha2-nistp256")
 """Kinds of keys, by securesystemslib's names."""
 HOW_TO_MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`"
 
-_NONE = f"publish_signed=true and there is no key to sign with: set {keys.SIGNING_KEY} (PEM) or "
+_NONE = f"publish_signed=true needs a signing key; set {keys.SIGNING_KEY} (PEM) or "
 _NONE += f"{keys.SIGNING_KEY_FILE}, in a cluster the Secret {SECRET} with private-key and public-key"
 
 
@@ -151,7 +151,7 @@ class Signed:
         rests = [signed_as[len(folder) - 1 :] for folder in old if signed_as.startswith(folder)]
         if signed_as != lies_at and not any(map(lies_at.endswith, rests)):
             raise WrongSignature(
-                f"signed as {signed_as}: copied from there? Where you moved it yourself, say so by --moved-from"
+                f"signed as {signed_as}: copied from there? If you moved it yourself, add --moved-from"
             )
 
 
@@ -215,14 +215,14 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
         envelope = Envelope.from_dict(json.loads(content))
         message = envelope.pae()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise WrongSignature("no DSSE envelope, or a damaged one") from error
+        raise WrongSignature("not a DSSE envelope, or a damaged one") from error
     made = []
     for key, signature in itertools.product(accepted, envelope.signatures.values()):
         with suppress(UnverifiedSignatureError):
             key.key.verify_signature(Signature(key.keyid, signature.signature), message)  # whatever id it names
             made.append(key)
     if not made:
-        raise WrongSignature("by none of the keys given, or not over this content")
+        raise WrongSignature("not signed by any of the given keys, or not for this content")
     try:
         signed = _signed(json.loads(envelope.payload), envelope.payload_type, made[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -235,9 +235,9 @@ def open_envelope(content: bytes, accepted: Iterable[PublicKey]) -> Signed:
 
 def _signed(statement: Record, payload_type: str, key: PublicKey) -> Signed:
     if payload_type != PAYLOAD_TYPE or statement["_type"] != STATEMENT_TYPE:
-        raise WrongSignature(f"signed, and no in-toto Statement of version 1: {payload_type}")
+        raise WrongSignature(f"signed, but not an in-toto Statement of version 1: {payload_type}")
     if statement["predicateType"] != PREDICATE_TYPE:
-        raise WrongSignature(f"signed, and of another kind: {statement['predicateType']}")
+        raise WrongSignature(f"signed, but of another kind: {statement['predicateType']}")
     if not all(each.keys() >= {"name", "uri"} and "sha256" in each["digest"] for each in statement["subject"]):
         raise WrongSignature("signed, but not a statement by EASE")
     return Signed(statement=statement, key=key, at=datetime.fromisoformat(statement["predicate"]["signed_at"]))
@@ -304,7 +304,7 @@ def _moment(text: str, whole: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError as error:
-        raise ConfigError(f"--public-key {whole}: {text} is no time; write FILE@2026-01-01..2026-07-01") from error
+        raise ConfigError(f"--public-key {whole}: {text} is not a time; write FILE@2026-01-01..2026-07-01") from error
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 

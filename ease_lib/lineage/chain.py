@@ -312,7 +312,7 @@ def _linked(part: Record, stage: str, chain: Chain, copies: dict[str, bytes]) ->
     """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
-        chain.lacks(part["uri"], UNRECORDED, f"nothing recorded who made {part['uri']}", stage)
+        chain.lacks(part["uri"], UNRECORDED, f"no record says which stage made {part['uri']}", stage)
         return None
     kind, reason = MISSING, "is missing"
     for content in (chain.place.found(uri), copies.get(expected)):

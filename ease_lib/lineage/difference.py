@@ -130,7 +130,7 @@ def _conclusion(one: Chain, other: Chain, prompts: Sequence[str | None], changed
     if ends:
         which = "first" if prompts[0] is None else "second"
         also = f", and the second {ends[1]}" if ends[1:] else ""
-        return f"The {which} run {ends[0]}{also}: there are no two prompts to compare."
+        return f"The {which} run {ends[0]}{also}: there are not two prompts to compare."
     for stage, deciding in _DECIDING.items():
         first, second = one.step_of(stage), other.step_of(stage)
         if first is None or second is None:
@@ -140,11 +140,15 @@ def _conclusion(one: Chain, other: Chain, prompts: Sequence[str | None], changed
         ]
         lasting = [name for name in differing if name in deciding]
         if lasting:
-            why = _why(one, other, stage) or ", ".join(changed) or "nothing recorded: an endpoint may answer unequally"
+            why = (
+                _why(one, other, stage)
+                or ", ".join(changed)
+                or ("no recorded cause: an endpoint may answer differently each time")
+            )
             return f"The first difference is in {stage} ({', '.join(lasting)}), because of: {why}."
     if prompts[0] != prompts[1]:
-        return "The prompts differ, and no stage whose records are there for both says why."
-    return "The prompt is the same: every stage that decides it gave the same result."
+        return "The prompts differ, but no stage recorded in both runs explains why."
+    return "The prompts are equal: every stage that decides the prompt gave the same result."
 
 
 def _end(chain: Chain) -> str:

@@ -35,7 +35,7 @@ def _data(chain: Chain) -> Iterator[str]:
     yield (
         f"Data. The task is {summary['task']}, from {sources}. With seed {build.record['parameters']['seed']} it was "
         f"split into a pool of {summary['pool']} exemplars, {summary['validation']} validation rows that guide the "
-        f"search, and {summary['test']} test rows that are only reported."
+        f"search, and {summary['test']} test rows used only for the final score."
     )
     if summary["notices"]:
         yield "Notices about the data: " + " ".join(summary["notices"])
@@ -137,7 +137,7 @@ def _test(chain: Chain) -> Iterator[str]:
         summary = _document(chain, "evaluate", "test_scores")
         best, random = summary["best"], summary["random"].get("score")
         beside = f"; random exemplars scored {random:.3f}" if random is not None else ""
-        yield f"Test. On {best['rows']} rows that decided nothing it scored {best['score']:.3f}{beside}."
+        yield f"Test. On {best['rows']} rows that played no part in the choice it scored {best['score']:.3f}{beside}."
 
 
 def _publication(chain: Chain) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _publication(chain: Chain) -> Iterator[str]:
 def _step(chain: Chain, stage: str) -> Step:
     step = chain.step_of(stage)
     if step is None:
-        raise LineageError(f"no record of {stage} can be reached; `ease lineage verify` says why")
+        raise LineageError(f"no record of {stage} can be reached; `ease lineage verify` shows why")
     return step
 
 

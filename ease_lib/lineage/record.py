@@ -43,13 +43,13 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
     except (ValueError, RecursionError) as error:
         raise LineageError(f"{where} is damaged: not JSON") from error
     if not isinstance(record, dict) or record.get("contract") != contract:
-        raise LineageError(f"{where} is no {contract}")
+        raise LineageError(f"{where} is not a {contract}")
     try:
         is_same = encode(record, contract) == content
     except ValueError as error:  # half a character, or a number that JSON does not have
         raise LineageError(f"{where} is damaged: {error}") from error
     if not is_same:
-        raise LineageError(f"{where} is damaged: it does not have the digest that it carries")
+        raise LineageError(f"{where} is damaged: its digest does not match its content")
     try:
         check(SHAPES[contract.partition("/")[0]], record)
     except Misfit as error:

@@ -75,7 +75,7 @@ def listed(place: str) -> list[RunEntry]:
     """
     store = open_store(place)
     if store.folder is not None and not store.folder.is_dir():
-        raise LineageError(f"{place} is no folder; name an --output-dir, a store_uri, or a folder above them")
+        raise LineageError(f"{place} is not a folder; name an --output-dir, a store_uri, or a folder above them")
     names = store.walk_names()
     runs = _runs(store, names)
     for result in _results(store, names):
@@ -86,7 +86,7 @@ def listed(place: str) -> list[RunEntry]:
     found += (each for each in tables if same_place(each.page) not in pages)  # others are of runs in a pipeline
     if not found:
         raise LineageError(
-            f"{store.uri}: no run and no comparison is below it; name an --output-dir, a store_uri, or a folder above"
+            f"{store.uri}: no run or comparison found there; name an --output-dir, a store_uri, or a folder above"
         )
     return found
 

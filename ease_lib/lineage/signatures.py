@@ -55,7 +55,7 @@ class Signatures:
         if records:
             self._compare(chain, records, ends)
         else:
-            self._problem(chain.head.uri, UNSIGNED, "no signature speaks of this run")
+            self._problem(chain.head.uri, UNSIGNED, "no signature covers this run")
 
     def _problem(self, uri: str, what: str, why: str, stage: str = PUBLISH) -> None:
         self.problems.append(Fault(stage=stage, uri=uri, what=what, why=why))
@@ -124,13 +124,13 @@ class Signatures:
                 if step.sha256 != records[file]:
                     self._problem(where, CHANGED, "not the record that was signed", step.stage)
             elif step.stage != PUBLISH or step.record["state"] == "complete":
-                self._problem(where, UNSIGNED, "no signature speaks of this record", step.stage)
+                self._problem(where, UNSIGNED, "no signature covers this record", step.stage)
         where = str(chain.head.record["attempt"]["record"] or chain.head.uri)
         for file in sorted(set(records) - set(present)):
             gone = f"{where.rpartition('/')[0]}/{file}"
             self._problem(gone, MISSING, "a record that was signed", stage_of(file))
         if not any(file in ends for file in present):
-            self._problem(where, UNSIGNED, "no signed record says how publishing ended")
+            self._problem(where, UNSIGNED, "no signed record shows how publishing ended")
 
 
 def _records(files: Mapping[str, str | Record], folder: str) -> dict[str, str]:

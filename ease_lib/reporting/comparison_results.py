@@ -261,7 +261,7 @@ def headline(found: Sequence[ScoreDifference]) -> str:
         return f"Take {first}: better than {'; '.join(filter(None, (_listed(beaten), against, behind)))}."
     highest = "no mean is higher than that of" if found[0].mean == 0 else "the highest mean is that of"
     there_is = f"there is {against}" if against else ""
-    return f"No method is shown to be better: {highest} {first}; {'; '.join(filter(None, (there_is, behind)))}."
+    return f"No method is significantly better: {highest} {first}; {'; '.join(filter(None, (there_is, behind)))}."
 
 
 def _listed(found: Sequence[ScoreDifference]) -> str:

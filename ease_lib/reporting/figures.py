@@ -139,7 +139,7 @@ def _of_paper(tables: Sequence[str]) -> Figures:
     known = list(dict.fromkeys(row["table"] for row in rows if row[SPLIT] in (TEST, VALIDATION)))
     unknown = [table for table in tables if table not in known]
     if unknown or not tables:
-        named = f"figures={', '.join(unknown)} is no file.csv and no table of the paper"
+        named = f"figures={', '.join(unknown)} is neither a file.csv nor a table of the paper"
         raise ConfigError(f"{named}; give, with commas between them: {', '.join(known)}")
     scores: dict[Key, Figure] = {}
     for row in rows:
@@ -182,14 +182,16 @@ def _of_file(path: str) -> Figures:
     for line, row in rows:
         at = f"figures={path}, line {line}"
         if None in row:
-            raise ConfigError(f"{at} has more cells than the first line; quote what holds a comma, and write 0.733")
+            raise ConfigError(
+                f"{at} has more cells than the first line; quote cells that hold a comma, and write 0.733"
+            )
         noise = _number(row[NOISE], at, NOISE) if row.get(NOISE) else None
         split = (row.get(SPLIT) or TEST).strip()
         if split not in (TEST, VALIDATION):
             raise ConfigError(f"{at}: {SPLIT}={split} is neither {TEST} nor {VALIDATION}")
         key = (row["task"] or "").strip(), noise, (row["method"] or "").strip(), split
         if key in scores:
-            raise ConfigError(f"{at}: {key[0]}, {key[2]} stands there twice; give {NOISE} too, or remove one")
+            raise ConfigError(f"{at}: {key[0]}, {key[2]} is there twice; give {NOISE} too, or remove one")
         error = _number(row[ERROR], at, ERROR) if row.get(ERROR) else None
         scores[key] = Figure(score=_number(row["score"] or "", at, "score"), error=error)
     return Figures(origin=path.rpartition("/")[2], scores=scores)

@@ -65,7 +65,7 @@ def in_short(report: Mapping[str, Any]) -> list[str]:
     return [
         report["verdict"]["text"],
         f"test score {_with_interval(best, 'test')}{beside}; expected on new rows {_with_interval(best, 'estimate')}",
-        *([f"answers that keep {kept}"] if (kept := _kept(report["requirement"])) else []),
+        *([f"answers meeting the requirement: {kept}"] if (kept := _kept(report["requirement"])) else []),
         f"{words_of(report['metric']).asked} {_requests(llm, by_function=report['answered_by_function'])}",
     ]
 

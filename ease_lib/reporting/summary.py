@@ -36,7 +36,7 @@ def verdict(test: Mapping[str, Any], share_as_good: float | None = None) -> dict
         for name, found in against.items()
         if found
     )
-    text = "There is nothing to compare the winner with."
+    text = "The winner was not compared with anything."
     if compared:
         text = f"{compared[0].upper()}{compared[1:]}, on {test['best']['rows']} test rows."
     return {"random": _word(random), "zero_shot": _word(zero_shot), "baseline": _word(baseline), "text": text}
@@ -112,7 +112,7 @@ def decision(verdict: Mapping[str, str], found: str = OF_LLM.found) -> str:
         return f"Use this {found}, or no exemplars: nothing shows which is better."
     if BETTER in (random, zero_shot):
         return f"Use this {found}."
-    return f"Nothing was compared, so nothing says whether to use this {found}."
+    return f"Nothing was compared, so there is no evidence for or against this {found}."
 
 
 def few_answers(method: str, answers: int) -> str:
@@ -121,8 +121,8 @@ def few_answers(method: str, answers: int) -> str:
         return ""
     shown = map(grouped, (answers, ENOUGH_ANSWERS))
     return (
-        "after {} answers its sequence may be no better than the best of as many random ones; from {} on it was better "
-        "in every kind of world that was measured".format(*shown)
+        "after {} answers the result may be no better than random search with the same budget; from {} on it beat "
+        "random search in every kind of simulated task that was measured".format(*shown)
     )
 
 
@@ -145,11 +145,11 @@ def said_of_labels(report: Mapping[str, Any]) -> list[str]:
     if not labels or (not listed and labels["expected_wrong"] < 1):
         return []
     told = f"validation rows tell {100 * labels['told_apart']:.0f} % of each other's labels"
-    about = f"about {labels['expected_wrong']:.0f} labels of the pool are wrong, as far as can be told"
+    about = f"about {labels['expected_wrong']:.0f} labels of the pool are wrong, by estimate"
     said = [
         f"{len(listed)} of {labels['judged']} exemplars are listed as mislabelled; {about} ({told})."
         if listed
-        else f"No exemplar is surely enough mislabelled to be listed, though {about}: {told}."
+        else f"No exemplar is mislabelled with enough certainty to be listed, though {about}: {told}."
     ]
     doubtful = {each["exemplar_id"] for each in listed}
     shown = [each for each in report["best"]["exemplars"] if each["exemplar_id"] in doubtful]
@@ -163,7 +163,7 @@ def said_of_labels(report: Mapping[str, Any]) -> list[str]:
         instead = (
             f"the best sequence without is expected to score {expected}, the winner {report['best']['estimate']:.3f}"
             if without
-            else "no sequence without was asked often enough to be compared"
+            else "no sequence without them was asked often enough to compare"
         )
         said.append(f"The winner shows {len(shown)} of them, exemplar {names}; {instead}.")
     return said

@@ -60,7 +60,7 @@ def _caps(parameters: Parameters, run: Run) -> CheckResult:
 def _output_folder(folder: Path) -> CheckResult:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        problem = f"{existing} is no folder, or not writable; choose another by --output-dir"
+        problem = f"{existing} is not a folder, or not writable; choose another with --output-dir"
         return CheckResult("output folder", str(folder), (problem,))
     free = shutil.disk_usage(existing).free
     if free < FREE_BYTES:

@@ -57,7 +57,7 @@ class Workspace:
 
     def __getattr__(self, name: str) -> str:
         if name not in outputs_of_run():
-            raise AttributeError(f"no stage makes {name}; there are {', '.join(outputs_of_run())}")
+            raise AttributeError(f"no stage makes {name}; the outputs are {', '.join(outputs_of_run())}")
         return self.artifact(outputs_of_run()[name]).path
 
     def artifact(self, source: str) -> LocalArtifact:

@@ -27,9 +27,9 @@ CELLS_DONE = re.compile(r"\d+ of \d+ cells")
 """Begin the lines of a comparison's worker: about a cell that has ended, and how far all are."""
 IS_PROGRESS = "is_progress"
 """An attribute of lines that say how far a search is."""
-MAY_SUCCEED = "notice: a further try may succeed"
+MAY_SUCCEED = "notice: trying again may help"
 """Stands behind errors that time may cure; behind others nothing should be begun again."""
-BEGINS_AGAIN = "; it begins again in "
+BEGINS_AGAIN = "; it continues in "
 """Stands in the notice of a process that died or failed for a reason which may pass: errors before it are past."""
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()

@@ -79,7 +79,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
     wanted = fixed + typical.usage(least, space).cost_usd(**prices)
     if most and most < wanted:
         raise ConfigError(
-            f"max_cost_usd={most:g} leaves nothing for the search: the test set and what else is asked cost about "
+            f"max_cost_usd={most:g} leaves nothing for the search: the test set and other requests cost about "
             f"${fixed:.2g}; set at least {wanted:.2g}, or lower test_size"
         )
     return parts
@@ -151,7 +151,7 @@ def check_cap(run: Parameters) -> None:
         others = run.optimizer.order_report or run.instructions.instructions
         raise ConfigError(
             f"max_llm_requests={cap} is too small: one evaluation takes {searched} requests or more, and the test set"
-            f"{' with what else is asked' if others else ''} {beside}; set at least {searched + beside}, or lower "
+            f"{' with other requests' if others else ''} {beside}; set at least {searched + beside}, or lower "
             "test_size"
         )
 
@@ -188,7 +188,7 @@ def shares_of_cap(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
     cap, search, test = parameters.caps.max_llm_requests, parts[SEARCH].requests, parts[TEST_SET].requests
     rest = total(parts).requests - search - test - parts[TRIALS].requests
     said = f"of max_llm_requests={cap}, {test} are for the test set and {search} for the search"
-    return said + f", {rest} for what else is asked" * bool(rest) if cap else ""
+    return said + f", {rest} for everything else" * bool(rest) if cap else ""
 
 
 def warning_of_few(parameters: Parameters, parts: Mapping[str, Usage]) -> str:

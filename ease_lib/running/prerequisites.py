@@ -57,13 +57,13 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
     url = _until_it_answers(local.answering_service)
     if not url and in_container():
         raise ConfigError(
-            f"llm_base_url=local: no service answers at {local.SERVICE}, and this image does not hold that LLM. Set "
-            "llm_base_url to your endpoint in the form, or for good by `python -m pipelines compile --set "
+            f"llm_base_url=local: no service answers at {local.SERVICE}, and this image does not contain the LLM. "
+            "Set llm_base_url to your endpoint in the form, or permanently with `python -m pipelines compile --set "
             "llm_base_url=... --output-dir build/pipelines` and `upload`; or deploy manifests/components/local-llm"
         )
     if not url:
         return parameters  # what to do instead is said by the check of the endpoint
-    logger.info("notice: this image does not hold the LLM of llm_base_url=local; %s answers in its place", url)
+    logger.info("notice: this image does not contain the LLM of llm_base_url=local; %s answers instead", url)
     served = replace(parameters.endpoint, llm_base_url=url, llm_api=api_of_local(parameters, sources))
     return replace(parameters, endpoint=served)
 
@@ -143,7 +143,7 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
         is_known = any(now.answers == each.answers for each in before.earlier)
         which = f"{model} is {now.revision} again" if is_known and now.revision else f"{model} is as it was once"
         what = f"{which}, and what that one answered is used" if is_known else f"kept answers of {model} are put aside"
-        logger.info("notice: %s%s", what, "" if is_known else ", and everything is asked anew")
+        logger.info("notice: %s%s", what, "" if is_known else ", and everything is asked again")
     return now.answers
 
 
@@ -158,7 +158,7 @@ async def _probed(client: LLMClient) -> dict[str, str]:
 
     answers = await all_answers([partial(answer, prompt) for prompt in PROBE_PROMPTS])
     for cut in [each for each in answers if isinstance(each, AnswerCut)][:1]:
-        logger.info("notice: llm_refresh=probe learns nothing of a prompt that is cut: %s", cut)
+        logger.info("notice: llm_refresh=probe learns nothing from a prompt that is cut: %s", cut)
     pairs = zip(PROBE_PROMPTS, answers, strict=True)
     return {prompt: answer for prompt, answer in pairs if isinstance(answer, str)}
 

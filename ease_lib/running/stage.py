@@ -272,7 +272,7 @@ def user_errors(name: str) -> Iterator[None]:
         print_error(error)
         raise SystemExit(EXIT_STOPPED if error.time_may_cure else EXIT_ERROR) from None
     except KeyboardInterrupt:
-        print(f"{STOPPED_PREFIX}{name} was told to stop; what was answered is kept", file=sys.stderr, flush=True)
+        print(f"{STOPPED_PREFIX}{name} was told to stop; answers so far are kept", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_STOPPED) from None
 
 

@@ -49,7 +49,9 @@ def supervised() -> None:
         again = code in DEADLY or code == EXIT_STOPPED
         if was_told_to_stop or not again or restart == RESTARTS:
             _exit(code)
-        died.append(f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may pass")
+        died.append(
+            f"{KILLED}{signal.Signals(-code).name}" if code < 0 else "failed for a reason that may be temporary"
+        )
         reason = died[-1]
         wait = WAITS_SECONDS[restart]
         _say(f"the stage's process {reason}{BEGINS_AGAIN}{wait:g} s ({restart + 1} of {RESTARTS} times)")

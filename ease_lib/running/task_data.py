@@ -158,7 +158,9 @@ def files_apart(task: TaskConfig, sources: Sources) -> dict[str, DataFile]:
         if uri:
             store, names = task_files(uri, sources)
             if not names:
-                raise ConfigError(f"{split}_uri={uri} is no table; name one file that ends in {', '.join(TABLE_NAMES)}")
+                raise ConfigError(
+                    f"{split}_uri={uri} is not a table; name one file that ends in {', '.join(TABLE_NAMES)}"
+                )
             found[split] = store.data_file(names[0])
     return found
 

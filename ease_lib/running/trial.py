@@ -95,7 +95,8 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
     elif not notice and answer.cut:
         limit = black_box.asked.sampling.max_tokens
         notice = (
-            f"the answer to the trial question was cut at {limit} tokens; if it thinks aloud, raise llm_thinking_tokens"
+            f"the answer to the trial question was cut at {limit} tokens; if the model thinks aloud, raise "
+            "llm_thinking_tokens"
         )
     return Trial(answer.model, took), notice
 
@@ -129,7 +130,9 @@ def _harmless(
             and not _is_answered(black_box, question.harmless)  # it may have been about to start
         )
         if is_of_template:
-            raise ConfigError(f"{other.what}, but to a question without the run's template; change prompt") from error
+            raise ConfigError(
+                f"{other.what}, although a question without the run's template is answered; change prompt"
+            ) from error
         _refuse_every_request(other)
     if not error.of_prompt:
         try:
@@ -139,8 +142,8 @@ def _harmless(
     if isinstance(error, errors.ContextTooLong) and endpoint.llm_failures == "stop":
         raise error
     return answer, (
-        f"the trial question, with rows of this run, is not answered, and a harmless one in its place is: {error}; "
-        f"llm_failures={endpoint.llm_failures} decides what becomes of such rows"
+        f"the trial question, with rows of this run, is refused, while a harmless question is answered: {error}; "
+        f"llm_failures={endpoint.llm_failures} decides how such rows are handled"
     )
 
 
@@ -159,7 +162,7 @@ def _refuse_every_request(error: EndpointError) -> NoReturn:
     remedy = str(error).removeprefix(error.what).removeprefix("; ")
     if not isinstance(error, errors.BadRequest) or not remedy:
         remedy = "change prompt, llm_api or llm_extra"
-    raise ConfigError(f"{error.what}, and so it would every request of this run; {remedy}") from error
+    raise ConfigError(f"{error.what}, and would refuse every request of this run; {remedy}") from error
 
 
 def _made_up(text: str, template: PromptTemplate, baseline: Baseline | None) -> Exemplar:

@@ -91,7 +91,7 @@ def ask_orders(
         return OrderReport()
     rows = rows_for_orders(outcome, history, problem, most_rows)
     if len(rows) < FEWEST_ROWS:
-        logger.info("notice: no order report, for the winner was chosen by its answers to all validation rows")
+        logger.info("notice: no order report, because the winner was chosen by its answers to all validation rows")
         return OrderReport()
     known = {prompt: dict(zip(asked, scored, strict=True)) for prompt, asked, scored in outcome.answers.by_prompt()}
     scores: dict[str, list[float | None]] = {}

@@ -62,7 +62,9 @@ def _check_caps(parameters: Parameters) -> None:
     caps = {name: getattr(parameters.caps, name) for name in ("max_llm_requests", "max_cost_usd")}
     wanted = [f"{name}={value:g}" for name, value in caps.items() if value]
     if wanted and not parameters.run.store_uri:
-        raise ConfigError(f"{' and '.join(wanted)} needs store_uri, where the stages keep what they have spent")
+        raise ConfigError(
+            f"{' and '.join(wanted)} needs store_uri, through which the stages share what they have spent"
+        )
 
 
 def _as_time(text: str) -> str:

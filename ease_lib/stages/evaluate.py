@@ -89,7 +89,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
         cap, every = black_box.meter.reached, len(evaluations) * len(test)
         if not evaluations[BEST].scored_rows:
             raise CapReached(cap)
-        logger.warning("%s left %d of %d answers about the test set unasked; raise it to have all", cap, unasked, every)
+        logger.warning("%s left %d of %d answers about the test set unasked; raise it to ask all", cap, unasked, every)
     run.budget(config).book(TEST, _usage(evaluations))  # the search's estimate stood there so far, for others to see
     _write_predictions(output_path(outputs.predictions), evaluations, test)
     summary = _summary(evaluations, prices_of(config), seconds=seconds, new_requests=black_box.answered)

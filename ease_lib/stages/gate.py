@@ -82,7 +82,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     kept_all = not improvement.broken(read_document(Path(inputs.test_scores), contracts.TEST_SUMMARY)["requirement"])
     if config.publishing.publish_uri and config.publishing.publish_if == "better" and kept_all:
         found = _compared(inputs, config, run)
-        better = f"better than {found.latest}" if found.latest else "nothing to beat is published yet"
+        better = f"better than {found.latest}" if found.latest else "nothing is published yet"
         logger.info("%s", found.refusal or better)
     document = {
         "latest": found.latest,

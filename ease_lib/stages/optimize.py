@@ -220,7 +220,7 @@ def _journal(run: Run, key: str, answers: int | None) -> Iterator[Journal]:
         with open_journal(run.store, key, run.notes, answers=answers) as journal:
             yield journal
         return
-    logger.info("notice: no store_uri is set, so a killed search starts again from nothing")
+    logger.info("notice: no store_uri is set, so a killed search starts again from scratch")
     with (
         tempfile.TemporaryDirectory(prefix="ease-journal-") as folder,
         open_journal(open_store(folder), key, Notes(), answers=answers) as journal,

@@ -134,7 +134,9 @@ def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
     if not (requests or dollars):
         return cells
     if any(not cell.parameters.get("store_uri") for cell in cells):
-        raise ConfigError("a cap on requests or cost needs store_uri, where the cells keep what they have spent")
+        raise ConfigError(
+            "a cap on requests or cost needs store_uri, through which the cells share what they have spent"
+        )
     if requests and len(cells) == 1:
         check_cap(parse_parameters(cells[0].parameters))
     count = len(cells)
@@ -148,8 +150,8 @@ def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
             raise ConfigError(
                 f"max_llm_requests={requests} is {requests // count} for each of {count} runs, and "
                 f"{cells[most].name} takes "
-                f"at least {least[most]} to find and test one sequence; set at least {count * least[most]}, or compare "
-                "less"
+                f"at least {least[most]} to find and test one sequence; set at least {count * least[most]}, or "
+                "compare fewer runs"
             )
         logger.info("max_llm_requests=%d is %d for each of %d runs", requests, requests // count, count)
     return shared

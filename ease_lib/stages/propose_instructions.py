@@ -123,5 +123,7 @@ async def _answer(black_box: BlackBox, prompt: str, account: str) -> Paid:
         if not error.of_prompt:
             raise
         if black_box.failures.kind == "stop":
-            raise type(error)(f"of an instruction: {error}. Set llm_failures to skip to do with the others") from error
+            raise type(error)(
+                f"of an instruction: {error}. Set llm_failures to skip to continue with the others"
+            ) from error
         return error

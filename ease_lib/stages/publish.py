@@ -72,9 +72,9 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
     key = signer(is_needed=config.publishing.publish_signed)
     attempt = run.attempt
     if attempt is None:
-        raise LineageError("publishing needs a recorded stage: run it in the pipeline")
+        raise LineageError("publishing needs a recorded stage; run it in the pipeline")
     if key and not attempt.link:  # a run in a cluster uploads its records after this stage
-        logger.warning("not signed: nothing of this run outlives it; set store_uri or lineage_uri, where records lie")
+        logger.warning("not signed, because no record outlives this run; set store_uri or lineage_uri")
         key = None
     work = _under_way(attempt) if key or config.publishing.publish_uri else None
     if key and work:

@@ -80,8 +80,8 @@ def execute(
         missing = [cell.name for number, cell in enumerate(cells) if number not in finished]
         if missing:
             raise EaseError(
-                f"{_few(missing)} left no result in {planned['place']}; begin again what failed of this run "
-                "(`python -m pipelines retry`)"
+                f"{_few(missing)} left no result in {planned['place']}; repeat the failed tasks of this run (`python "
+                "-m pipelines retry`)"
             )
         found = left.fetched((finished[number] for number in range(len(cells))), Path(folder))
         made = {"page": page, "results": results}

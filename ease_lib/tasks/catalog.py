@@ -143,7 +143,9 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
     hashes = {entry.strip() for entry in excluded.split(",") if entry.strip()}
     wrong = sorted(entry for entry in hashes if not re.fullmatch("[0-9a-f]{64}", entry))
     if wrong:
-        raise ConfigError(f"exclude_rows={wrong[0]} is no SHA-256 of an input text; `ease forget --row TEXT` prints it")
+        raise ConfigError(
+            f"exclude_rows={wrong[0]} is not the SHA-256 of an input text; `ease forget --row TEXT` prints it"
+        )
     if not hashes:
         return source
     found: set[str] = set()
@@ -174,8 +176,8 @@ def load_source(
     """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
     if fields and config.task != "table":
         raise ConfigError(
-            f"prompt names {{{fields[0]}}}, and rows of task={config.task} have {{input}} and {{output}} alone; "
-            "write these, or give a table"
+            f"prompt names {{{fields[0]}}}, and rows of task={config.task} have {{input}} and {{output}} only; write "
+            "these, or use a table"
         )
     generated = PAPER_POOL if config.pool_size == AUTOMATIC else config.pool_size
     rows = generated + most_validation_rows(config) + most_test_rows(config)

@@ -118,10 +118,10 @@ class Columns:
         dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
         whole = next((name for name in map(str, record) if "," in name and column in _names(name)), "")
         if whole:
-            return f'put a name that holds a comma in quotes: "{whole}"'
+            return f'quote a name that contains a comma: "{whole}"'
         alike = next((name for name in map(str, record) if same_written(name) == same_written(column)), "")
         if alike:
-            return f"{alike!a} only looks like it; rename that one in the table"
+            return f"{alike!a} only looks like it; rename that column in the table"
         return f"correct {dealt_by[column]}" if column in dealt_by else self.remedy
 
     def row(self, record: Record, moment: Moment | None = None, origin: str = "") -> Row:
@@ -193,7 +193,7 @@ def split_fields(text: str, where: str, field_is: str, never: Collection[str] = 
     for _, field, specification, conversion in parts:
         if field is not None and (not field or specification or conversion or set(field) & set(never)):
             raise ConfigError(
-                f"{where}: {{{field}...}} is more or less than {field_is}; rename a column that has any of "
+                f"{where}: {{{field}...}} is not {field_is}; rename a column that has any of "
                 f"{' '.join(never)} : ! in its name"
             )
     return tuple((literal, field) for literal, field, _, _ in parts)

@@ -151,7 +151,7 @@ class DelimitedFile:
 
     def _reader(self, lines: Iterator[str], delimiter: str, first_line: str, *, is_spaced: bool) -> Iterator[list[str]]:
         if self._quoting is Quoting.SPACED and not is_spaced:
-            raise Misquoted(f"{self._name}: no blank stands before its quotes", ("line", 1, 0))
+            raise Misquoted(f"{self._name}: no blank precedes its quotes", ("line", 1, 0))
         if self._quoting is Quoting.ESCAPED:
             lines = (_BACKSLASH.sub(_escaped, line) for line in lines)
             return csv.reader(lines, delimiter=delimiter, escapechar="\\", skipinitialspace=is_spaced, strict=True)
@@ -189,13 +189,13 @@ class DelimitedFile:
         begins = place[1]
         if "unexpected end" in str(error):
             return (
-                f"{self._name}, {shown(place)}: a quote opens a cell here and is never closed, so lines {begins} to "
+                f"{self._name}, {shown(place)}: a quote opens a cell here but is never closed, so lines {begins} to "
                 f'{last} became one cell; close the cell, or write a quote that is text twice ("")'
             )
         if "expected after" in str(error):
-            what = "text stands behind the quote that closes a cell"
+            what = "text follows the quote that closes a cell"
             if last > begins:
-                what = f"a quote opens a cell here, the next one is in line {last}, and text stands behind it"
+                what = f"a quote opens a cell here, the next one is in line {last}, and text follows it"
             return f'{self._name}, {shown(place)}: {what}; write a quote that is text twice (""), or correct the line'
         return f"{self._name}, {shown(place)}: {error}; correct the line"
 

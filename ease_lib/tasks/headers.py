@@ -48,8 +48,8 @@ class Header:
             return False
         if plain != self._plain:
             raise DataError(
-                f"{self._file}, {shown(place)}: the header stands here again with its columns in another order; "
-                "give the files that were joined as one table with one order, or split them"
+                f"{self._file}, {shown(place)}: the header is repeated here with its columns in another order; give "
+                "the joined files one order, or split them"
             )
         self._again.append(place)
         return True

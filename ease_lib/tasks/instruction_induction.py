@@ -56,7 +56,7 @@ def instruction_induction(
         rows = splits["pool"]
         first = len(rows) * 4 // 5
         splits |= {"pool": rows[:first], "validation": rows[first:]}
-        notices.append(f"there is no valid/: of {len(rows)} rows in induce/ the last {len(rows) - first} are its rows")
+        notices.append(f"valid/ is missing: of {len(rows)} rows in induce/ the last {len(rows) - first} are its rows")
     return TaskSource(
         name=name,
         metric=metric_of(name),

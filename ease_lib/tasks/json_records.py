@@ -84,7 +84,7 @@ def _value(text: str, name: str, number: int) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise DataError(f"{name}, line {number}: not valid JSON ({error.msg}); one object a line is needed") from error
+        raise DataError(f"{name}, line {number}: not valid JSON ({error.msg}); write one object per line") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name}, line {number}: {_too_much(error)}") from error
 
@@ -112,7 +112,7 @@ def _values(name: str, first: str, text: IO[str]) -> Values:
             if is_inside or (left and not number):
                 message = f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it"
             elif left:
-                message = f"{name}: {cut(left, _SHOWN)!r} stands behind item {number} and is no JSON; remove it"
+                message = f"{name}: {cut(left, _SHOWN)!r} stands behind item {number} and is not JSON; remove it"
             else:
                 return
             raise DataError(message) from error
@@ -176,7 +176,7 @@ def _numbered(name: str, records: Iterable[Any], unit: str) -> Records:
 def _record(name: str, place: Place, value: Any) -> Record:
     if not isinstance(value, dict):
         raise DataError(
-            f"{name}, {shown(place)}: a JSON object is needed, found {type(value).__name__}; give one object for each "
+            f"{name}, {shown(place)}: expected a JSON object, found {type(value).__name__}; give one object for each "
             "row"
         )
     return value

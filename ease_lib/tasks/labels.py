@@ -44,7 +44,7 @@ def _contradictions(rows: Sequence[Row]) -> Iterator[str]:
             f"{cut(row.input, CUT)!r} → {cut(row.output, CUT)!r}" + (f" ({row.origin})" if row.origin else "")
             for row in next(iter(several.values()))[:SHOWN]
         ]
-        yield "\n  ".join([f"inputs that stand there with different outputs: {len(several)}", *written])
+        yield "\n  ".join([f"inputs that occur with different outputs: {len(several)}", *written])
 
 
 def _near_equal(rows: Sequence[Row]) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _near_equal(rows: Sequence[Row]) -> Iterator[str]:
 def _why_alike(often: str, rare: str, counts: Counter[str]) -> str:
     """What two labels have in common, and what to do; empty if nothing."""
     if unseen := unseen_difference(often, rare):
-        return f"count as one label, for what they differ in is not seen: {unseen}; write them in one way"
+        return f"count as one label, because they differ only in invisible characters: {unseen}; write them in one way"
     is_rare = counts[rare] <= RARE * counts[often]
     if as_read(often) == as_read(rare) or (is_rare and difflib.SequenceMatcher(None, often, rare).ratio() >= ALIKE):
         return "look alike; if they are one label, correct the data"
@@ -110,8 +110,8 @@ def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) 
             written = ", ".join(f"{output!r} and {alike!r}" for output, alike in list(apart.items())[:SHOWN])
             whose = "other rows of the pool" if rows is data.pool else "rows of the pool"
             yield (
-                f"{sum(lacking[output] for output in apart)} rows of the {name} have an output that {whose} write in "
-                "another way, and what is right by one is wrong by the other; write both in one way\n"
+                f"{sum(lacking[output] for output in apart)} rows of the {name} have an output that {whose} write "
+                "differently, so an answer right by one is wrong by the other; write both the same way\n"
                 f"  {cut(written, CUT * SHOWN)}"
             )
         unseen = lacking.keys() - value_alike.keys() if are_labels and rows is not data.pool else set()

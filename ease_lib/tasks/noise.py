@@ -57,6 +57,6 @@ def _other_output(row: Exemplar, outputs: Sequence[str], seed: int, score: Score
     if not wrong:
         raise DataError(
             f"every output of the pool is accepted for {row.named} ({row.output!r}): "
-            "there is no wrong one to inject; set noise_ratio=0"
+            "no wrong one is left to inject; set noise_ratio=0"
         )
     return wrong[int(draw.integers(len(wrong)))]

@@ -38,11 +38,11 @@ PARQUET_ROWS_AT_ONCE = 4096
 _SURROGATE = re.compile("[\udc80-\udcff]")
 """What stands for a byte that could not be decoded."""
 OTHER_KINDS = (
-    ((b"\x1f\x8b",), COMPRESSED, "compressed by gzip", "let its name end in .gz"),
-    ((b"PK\x03\x04",), ".xlsx", "an Excel workbook or another archive", "let the name of a workbook end in .xlsx"),
-    ((b"PAR1\x15",), ".parquet", "Parquet", "let its name end in .parquet"),
+    ((b"\x1f\x8b",), COMPRESSED, "compressed by gzip", "rename it to end in .gz"),
+    ((b"PK\x03\x04",), ".xlsx", "an Excel workbook or another archive", "rename the workbook to end in .xlsx"),
+    ((b"PAR1\x15",), ".parquet", "Parquet", "rename it to end in .parquet"),
     ((b"\xd0\xcf\x11\xe0",), ".xls", "an old or encrypted Excel workbook", "save it as .xlsx, without a password"),
-    ((b"version https://git-lfs",), ".lfs", "a pointer of Git LFS, and not the file", "run `git lfs pull`"),
+    ((b"version https://git-lfs",), ".lfs", "a Git LFS pointer, not the file", "run `git lfs pull`"),
     ((b"<!DOCTYPE html", b"<!doctype html"), ".html", "a web page", "download the file itself"),
 )
 """How files begin that are something else than a table of text, the end of a name that says so, and what helps."""
@@ -134,9 +134,9 @@ class RecordFile:
         with _opened(self._file) as content:
             encoding = text_encoding(content, self._encoding)
             line = _first_broken_line(content, encoding)
-        remedy = "set encoding to what it is, or save it as UTF-8"
+        remedy = "set encoding to the right one, or save it as UTF-8"
         if encoding == "utf-8":
-            remedy = "save it as UTF-8 (of a spreadsheet: CSV UTF-8), or set encoding=cp1252, or whatever it is"
+            remedy = "save it as UTF-8 (of a spreadsheet: CSV UTF-8), or set encoding, e.g. cp1252"
         return f"{self.name}{line} is not {encoding.upper()} text; {remedy}"
 
     def _delimited(self, content: IO[bytes], quoting: Quoting) -> Records:
@@ -167,11 +167,11 @@ class RecordFile:
 
 def _read_as(name: str, quoting: Quoting, problem: Misquoted) -> str:
     what = {
-        Quoting.SPACED: "a blank stands before quotes",
-        Quoting.ESCAPED: "a backslash stands before quotes that are text",
+        Quoting.SPACED: "a blank precedes quotes",
+        Quoting.ESCAPED: "a backslash precedes quotes that are text",
         Quoting.NONE: "nothing is quoted",
     }[quoting]
-    return f"{name} is read as a file in which {what} (known by {problem.place[0]} {problem.place[1]})"
+    return f"{name} is read as a file where {what} (known by {problem.place[0]} {problem.place[1]})"
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def _opened(file: Readable) -> Iterator[IO[bytes]]:
         content.seek(0)
         for marks, end, kind, remedy in OTHER_KINDS:
             if begins.startswith(marks) and not file.name.lower().endswith(end):
-                raise DataError(f"{file.name}: by its first bytes it is {kind}; {remedy}")
+                raise DataError(f"{file.name}: its first bytes show that it is {kind}; {remedy}")
         if not file.name.lower().endswith(COMPRESSED):
             yield content
             return

@@ -45,7 +45,7 @@ def _mergers(renamed: dict[str, str]) -> list[str]:
     """What is said of labels that get one name."""
     merged = [[old for old, new in renamed.items() if new == name] for name in dict.fromkeys(renamed.values())]
     return [
-        f"label_remapping makes one label, {renamed[old[0]]!r}, of {' and '.join(map(repr, old))}"
+        f"label_remapping gives one label, {renamed[old[0]]!r}, to {' and '.join(map(repr, old))}"
         for old in merged
         if len(old) > 1
     ]

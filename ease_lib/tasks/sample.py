@@ -77,8 +77,8 @@ class Sample:
         if self._limit.rows is None and self._memory > self._limit.memory:
             raise DataError(
                 f"{self._name}: pool_size=0 takes all rows, but after {self.seen} they need more than the "
-                f"{self._limit.memory / 2**30:.3g} GiB of memory there is for them; set pool_size, which draws from "
-                "all rows, or give a smaller file"
+                f"{self._limit.memory / 2**30:.3g} GiB of memory available for them; set pool_size, which draws from "
+                "all rows, or use a smaller file"
             )
         while self._is_over():
             self._bound, _, dropped = heapq.heappop(self._kept)

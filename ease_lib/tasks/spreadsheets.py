@@ -48,8 +48,8 @@ def spreadsheet_records(name: str, content: IO[bytes], wanted: Sequence[str], no
     sheet = _first_sheet(book)
     if others := len(book.worksheets) - 1:
         notices.append(
-            f"of the {1 + others} sheets of {name} the first is read, {sheet.title!r}; save another one "
-            "as a file of its own"
+            f"reading the first of {1 + others} sheets of {name}, {sheet.title!r}; save another sheet as a separate "
+            "file"
         )
     sheet.reset_dimensions()  # some programs write wrong ones
     unit = f"sheet '{sheet.title}', row"
@@ -85,7 +85,7 @@ def _workbook(name: str, content: IO[bytes], *, is_streamed: bool = True) -> Any
             return openpyxl.load_workbook(content, read_only=is_streamed, data_only=is_streamed)
     except Exception as error:  # its parser raises many unrelated kinds
         raise DataError(
-            f"{name} cannot be read as xlsx: {error}; save it anew as Excel workbook, without a password"
+            f"{name} cannot be read as xlsx: {error}; save it again as an Excel workbook without a password"
         ) from error
 
 

@@ -136,8 +136,8 @@ class _Table:
         if found is None:
             known = ", ".join(name for names in SPLIT_NAMES.values() for name in names)
             raise DataError(
-                f"{self.name}, {shown(place)}: split_column {column!r} holds {value!r}, which is no split; "
-                f"write one of {known}"
+                f"{self.name}, {shown(place)}: split_column {column!r} holds {value!r}, which is not a split; write "
+                f"one of {known}"
             )
         return found
 
@@ -158,14 +158,14 @@ class _Table:
         if kind != self.first_moment[1]:
             raise DataError(
                 f"{self.name}, {shown(place)}: time_column {column!r} holds {value!r}, a {kind}, and "
-                f"{self.first_moment[0]!r} before, a {self.first_moment[1]}; write all in one way"
+                f"{self.first_moment[0]!r} before, a {self.first_moment[1]}; write all the same way"
             )
         return moment
 
     def usable(self, max_left_out: float = 1.0) -> _Table:
         """Return the table itself; raise `DataError` when more of its rows than this share are left out, or all."""
         if not self.seen:
-            raise DataError(f"{self.name} has no rows; give a file with at least one")
+            raise DataError(f"{self.name} has no rows; provide a file with at least one")
         if sum(count for count, _ in self.empty.values()) == self.seen:
             column, (_, place) = next(iter(self.empty.items()))
             raise DataError(
@@ -177,7 +177,7 @@ class _Table:
             raise DataError(
                 f"{self.name}: {grouped(left_out)} of {grouped(self.seen + self.swallowed)} rows are left out, more "
                 f"than max_left_out={max_left_out:g} of them: {'; '.join(self._why_left_out())}; correct the table, or "
-                "raise max_left_out (1 goes on with whatever is left)"
+                "raise max_left_out (1 continues with whatever is left)"
             )
         return self
 
@@ -241,7 +241,7 @@ def _check_characters(row: Row) -> None:
             before = text[max(0, half.start() - 20) : half.start()]
             raise DataError(
                 f"{row.origin}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
-                "where the table was made, or its bytes are no UTF-8 text: correct it there, or remove the row"
+                "where the table was made, or its bytes are not UTF-8 text: correct it there, or remove the row"
             )
 
 

@@ -136,7 +136,7 @@ def test_a_process_that_is_killed_inside_its_container_is_begun_again_and_asks_n
     (container,) = docker.from_env().containers.list(filters={"label": "ease-run"})
     assert container.exec_run(["python", "-c", KILL]).exit_code == 0
     output = finished(process)
-    assert "the stage's process was killed by SIGKILL; it begins again in 5 s (1 of 3 times)" in output
+    assert "the stage's process was killed by SIGKILL; it continues in 5 s (1 of 3 times)" in output
     assert "continuing: " in output
     assert history(tmp_path) == history(in_processes)
     report = json.loads((tmp_path / "report.json").read_text())

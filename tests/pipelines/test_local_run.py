@@ -147,7 +147,7 @@ def test_sigterm_to_the_run_alone_ends_its_stage_too_and_the_same_command_contin
                     os.kill(stopped.pid, signal.SIGTERM)
             message = stopped.stderr.read()
         assert stopped.returncode == EXIT_STOPPED
-        assert message == "ease: stopped; what was answered is kept, and the same command continues\n"
+        assert message == "ease: stopped; answers are kept, and the same command continues\n"
         asked = server.script.requests
         time.sleep(0.5)
         assert server.script.requests == asked, "the stage went on alone"

@@ -167,7 +167,7 @@ def test_a_package_with_another_form_is_refused_before_anything_is_sent(server, 
     old.write_text(yaml.safe_dump(spec))
     assert submitted(server, "--package", str(old)) == 2
     err = capsys.readouterr().err
-    assert f"{old} has parameter size, which this version does not know" in err
+    assert f"{old} has parameter size, which this version does not have" in err
     assert f"{old} lacks parameter seed; run `python -m pipelines compile`" in err
     assert server.script.requests == []
 
@@ -214,7 +214,7 @@ def test_a_failed_run_ends_with_1_and_what_its_task_said(server, capsys):
         (frame("FAILED", embed="FAILED"), "- embed: no message\n"),
         (
             frame("FAILED"),
-            "- run: Kubeflow names no task and no error; most likely the parameters are too long for one",
+            "- run: Kubeflow names no task and no error; probably the parameters are too long for one",
         ),
         (frame("CANCELED"), "run CANCELED\n"),
     ],
@@ -238,7 +238,7 @@ def test_ctrl_c_stops_following_and_not_the_run(server, capsys, monkeypatch):
     server.script.frames = [frame("RUNNING")]
     monkeypatch.setattr(submit.time, "sleep", interrupted)
     assert submitted(server, "--wait") == EXIT_STOPPED
-    assert "no longer followed; the run goes on: http://" in capsys.readouterr().err
+    assert "no longer followed; the run continues: http://" in capsys.readouterr().err
     assert not any("terminate" in path for path in server.script.sent())
 
 
@@ -302,14 +302,14 @@ def test_without_any_cluster_the_message_says_how_to_name_one(capsys, monkeypatc
     monkeypatch.setattr("kubernetes.config.load_kube_config", lambda **_: (_ for _ in ()).throw(OSError("none")))
     assert main(["submit"]) == 2
     out, err = capsys.readouterr()
-    assert "there is no cluster to talk to: no --host, no KF_PIPELINES_ENDPOINT" in err
+    assert "no cluster found: no --host, no KF_PIPELINES_ENDPOINT" in err
     assert out == ""
 
 
 @pytest.mark.parametrize(
     ("status", "path", "message"),
     [
-        (401, "healthz", "does not know who we are (HTTP 401: scripted 401); set EASE_KFP_TOKEN to a token or KFP_"),
+        (401, "healthz", "does not know this client (HTTP 401: scripted 401); set EASE_KFP_TOKEN to a token or KFP_"),
         (403, "healthz", "does not allow us to ask for its health (HTTP 403: scripted 403); ask for the right to"),
         (403, "/runs", "does not allow us to create run"),
         (500, "/experiments", "the request to find or create experiment ease failed (HTTP 500: scripted 500)"),
@@ -350,7 +350,7 @@ def test_token_and_cookie_come_from_the_environment_and_are_never_printed(server
     out, err = capsys.readouterr()
     assert SECRET not in out + err
     assert "(secret)" in err
-    assert f"renew {variable}, which it did not accept" in err
+    assert f"renew {variable}, which it rejected" in err
 
 
 def test_the_token_of_the_pods_service_account_is_read_from_its_file(server, monkeypatch, tmp_path):
@@ -505,14 +505,14 @@ def test_a_failed_stage_says_its_own_last_words(either, capsys):
 
 def test_a_pod_that_was_killed_is_not_explained_by_what_it_had_survived(either, capsys):
     either.script.frames = [frame("FAILED", optimize=("FAILED", "OOMKilled (exit code 137)"))]
-    either.script.logs = {"optimize": "[ease] error: answered 503\n[ease] notice: a further try may succeed\n[ease] on"}
+    either.script.logs = {"optimize": "[ease] error: answered 503\n[ease] notice: trying again may help\n[ease] on"}
     assert submitted(either, "--wait") == 1
     assert "- optimize: OOMKilled (exit code 137); it ends with '[ease] on'\n" in capsys.readouterr().err
 
 
 def test_errors_before_a_process_began_again_are_past(either, capsys):
     either.script.frames = [frame("FAILED", optimize=("FAILED", "main: Error (exit code 2)"))]
-    again = "[ease] notice: the stage's process was killed by SIGKILL; it begins again in 5 s (1 of 3 times)"
+    again = "[ease] notice: the stage's process was killed by SIGKILL; it continues in 5 s (1 of 3 times)"
     either.script.logs = {"optimize": f"[ease] error: answered 503\n{again}\n[ease] error: wrong key\n"}
     assert submitted(either, "--wait") == 1
     assert "- optimize: wrong key\n" in capsys.readouterr().err
@@ -622,7 +622,7 @@ def test_where_the_log_cannot_be_read_that_is_said_once_and_a_search_at_work_is_
     either.script.frames = [frame("RUNNING", optimize="RUNNING")] * 4 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
     assert submitted(either, "--wait") == 0
     out = capsys.readouterr().out
-    assert out.count("how far the run is cannot be read at") == 1
+    assert out.count("the progress of the run cannot be read at") == 1
     assert re.search(
         r"`kubectl -n kubeflow logs -f ease-x7k2p-metadata-2-1-retry-system-container-impl-\d+ -c main`", out
     )
@@ -637,7 +637,7 @@ def test_a_log_that_can_be_read_again_is_read(server, capsys, monkeypatch):
     server.script.frames = [frame("RUNNING", optimize="RUNNING")] * 8 + [frame("SUCCEEDED", optimize="SUCCEEDED")]
     assert submitted(server, "--wait") == 0
     out = capsys.readouterr().out
-    assert out.index("how far the run is cannot be read at") < out.index("answers 200/800  best so far 0.610")
+    assert out.index("the progress of the run cannot be read at") < out.index("answers 200/800  best so far 0.610")
 
 
 def test_a_run_whose_pod_is_at_work_is_not_called_stuck(either, capsys, monkeypatch):
@@ -735,7 +735,7 @@ DIED = frame("FAILED", build_dataset="SUCCEEDED", optimize=("FAILED", "OOMKilled
 def test_what_failed_is_begun_again_by_kubeflows_retry(server, capsys):
     server.script.frames = [DIED, DIED, frame("SUCCEEDED", optimize="SUCCEEDED")]
     assert submitted(server, "--wait", "--retries", "3") == 0
-    assert capsys.readouterr().out.count("optimize failed; begun again") == 2
+    assert capsys.readouterr().out.count("optimize failed; repeating them") == 2
     assert [path for path in server.script.sent() if path.endswith(":retry")] == [
         f"/apis/v2beta1/runs/{server.runs[0].run_id}:retry"
     ] * 2
@@ -781,7 +781,7 @@ def test_retries_end(server, capsys):
         ("plan_comparison", "[ease] error: method=greedy is not one of", False),
         ("optimize", "[ease] error: answers all score 0", False),
         ("build_dataset", "", True),  # its pod was evicted
-        ("optimize", "[ease] error: the endpoint is away\n[ease] notice: a further try may succeed", True),
+        ("optimize", "[ease] error: the endpoint is away\n[ease] notice: trying again may help", True),
     ],
 )
 def test_a_mistake_is_not_tried_again_and_everything_else_is(server, task, log, is_tried_again):
@@ -815,7 +815,7 @@ def test_a_run_of_yesterday_is_begun_again_by_its_id(server, capsys):
     run_id = server.runs[0].run_id
     assert main(["retry", "--host", server.url, run_id, "--wait"]) == 0
     out = capsys.readouterr().out
-    assert f"run {run_id} begins again\n{server.url}/#/runs/details/{run_id}\n" in out
+    assert f"run {run_id} continues\n{server.url}/#/runs/details/{run_id}\n" in out
     assert "run succeeded" in out
 
 
@@ -825,14 +825,14 @@ def test_a_run_that_is_not_there_or_did_not_fail_is_said(server, capsys):
     server.script.frames = [frame("SUCCEEDED")]
     assert submitted(server) == 0
     assert main(["retry", "--host", server.url, server.runs[0].run_id]) == 0
-    assert "is SUCCEEDED: there is nothing to begin again" in capsys.readouterr().out
+    assert "is SUCCEEDED: there is nothing to repeat" in capsys.readouterr().out
 
 
 def test_a_retry_of_a_run_that_has_not_ended_follows_it(server, capsys):
     server.script.frames = [frame("RUNNING", optimize="RUNNING"), frame("RUNNING", optimize="RUNNING"), DIED]
     assert submitted(server) == 0
     assert main(["retry", "--host", server.url, server.runs[0].run_id, "--wait"]) == 1
-    assert "is RUNNING: there is nothing to begin again" in capsys.readouterr().out
+    assert "is RUNNING: there is nothing to repeat" in capsys.readouterr().out
     assert not any(path.endswith(":retry") for path in server.script.sent())
 
 
@@ -851,7 +851,7 @@ def test_a_retry_that_kubeflow_cannot_do_says_what_to_do_instead(server, capsys,
     server.script.fail("POST", ":retry", 500, said, times=9)
     assert submitted(server, "--wait", "--retries", "1") == 2
     message = capsys.readouterr().err
-    assert "submit the run again with the same store_uri: what is answered is not asked again" in message
+    assert "submit the run again with the same store_uri; answers so far are reused" in message
     assert "the run goes on" not in message
     assert "- optimize: OOMKilled" in message, "what failed is said all the same"
     assert len([path for path in server.script.sent() if path.endswith(":retry")]) == asked

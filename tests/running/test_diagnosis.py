@@ -18,7 +18,7 @@ def test_a_healthy_place_has_no_problems(s3_prefix, tmp_path, capsys):
     assert cli.main(["doctor", *options]) == 0
     shown = capsys.readouterr().out
     assert f"ok    store           {s3_prefix}" in shown
-    assert "everything that this run needs is there" in shown
+    assert "all checks passed" in shown
     assert not (tmp_path / "new").exists()
 
 

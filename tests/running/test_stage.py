@@ -55,7 +55,7 @@ def test_a_signal_ends_a_stage_in_order_with_its_own_code(number, work, inherite
             os.kill(stage.pid, number)
     assert stage.wait() == EXIT_STOPPED
     assert time.monotonic() - start < 10
-    assert lines[-1] == "[ease] stopped: search was told to stop; what was answered is kept"
+    assert lines[-1] == "[ease] stopped: search was told to stop; answers so far are kept"
     assert ("[ease] request cancelled" in lines) == (work == "await")
 
 

@@ -60,7 +60,7 @@ def test_a_killed_process_is_followed_by_another(stage, tmp_path):
     _, said = process.communicate(timeout=20)
     assert process.returncode == 0
     assert len(begun(tmp_path)) == 2
-    assert "the stage's process was killed by SIGKILL; it begins again in 0 s (1 of 3 times)" in said
+    assert "the stage's process was killed by SIGKILL; it continues in 0 s (1 of 3 times)" in said
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_signal_to_the_whole_process_group_reaches_the_stage_once(tmp_path, st
 
 def test_a_stop_while_it_waits_to_begin_again_ends_it(stage, tmp_path):
     process = stage("os.kill(os.getpid(), signal.SIGKILL)", waits=(60, 60, 60))
-    assert "it begins again in 60 s" in process.stderr.readline()
+    assert "it continues in 60 s" in process.stderr.readline()
     process.terminate()
     process.communicate(timeout=20)
     assert process.returncode == EXIT_STOPPED

@@ -104,7 +104,7 @@ def test_exemplars_that_do_not_fit_are_told_before_the_search(tmp_path):
     assert "lower k or max_prompt_tokens" in problems[0]
     problems, notice, _ = tried(tmp_path, of_length, llm_failures="skip")
     assert problems == ()
-    assert "llm_failures=skip decides what becomes of such rows" in notice
+    assert "llm_failures=skip decides how such rows are handled" in notice
     assert tried(tmp_path, of_length, max_prompt_tokens=80)[:2] == ((), "")
 
 

@@ -94,7 +94,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(s3, s3_prefix):
     file = store.data_file("t.csv")
     store.write("t.csv", b"text,label\n" + b"c,d\n" * 1000)
     with (
-        pytest.raises(StoreError, match=r"t\.csv was changed while it was read; start again"),
+        pytest.raises(StoreError, match=r"t\.csv changed while it was being read; start again"),
         file.open("rb") as content,
     ):
         content.read()
@@ -178,7 +178,7 @@ def test_a_validation_file_alone_leaves_the_test_set_to_the_others(tmp_path):
     ("given", "message"),
     [
         ({"label": "kind"}, r"v\.csv, line 2 \(record 1\): no column 'label'; there are \['kind', 'text'\]"),
-        ({"uri": "."}, "validation_uri=. is no table; name one file that ends in .csv"),
+        ({"uri": "."}, "validation_uri=. is not a table; name one file that ends in .csv"),
         ({"uri": "missing.csv"}, "missing.csv: no such file"),
     ],
 )

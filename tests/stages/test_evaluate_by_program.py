@@ -279,7 +279,7 @@ def test_what_it_asks_itself_and_does_not_get_names_no_parameter_of_llms():
     def evaluate(exemplars, row):
         raise TimeoutError
 
-    with pytest.raises(EndpointError, match="mine did not answer in time; give what evaluate asks more time"):
+    with pytest.raises(EndpointError, match="mine did not answer in time; give what evaluate calls more time"):
         scored(evaluate)
 
 
@@ -418,7 +418,7 @@ def test_what_is_for_llms_is_refused_by_name(name, value):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"evaluate": "mine.py"}, "evaluate=mine.py is no function; give FILE.py:NAME"),
+        ({"evaluate": "mine.py"}, "evaluate=mine.py is not a function; use FILE.py:NAME"),
         ({"evaluate": "a.py:f", "llm_refresh": "probe"}, "llm_refresh=probe asks fixed prompts"),
         ({"evaluate": "a.py:f", "method": "llm_select"}, "method=llm_select asks an LLM"),
         ({"metric": "evaluate"}, "metric=evaluate and prompt=rows are of programs; set evaluate"),

@@ -314,7 +314,7 @@ def test_diff_says_where_a_run_has_no_prompt_that_can_be_read(tmp_path):
     found = difference(follow(str(one.folder)), follow(str(other.folder)))
     assert "prompt: one of the runs has one that can be read" in difference_text(found)
     assert found.conclusion == (
-        "The second run has no prompt that can be read: there are no two prompts to compare."
+        "The second run has no prompt that can be read: there are not two prompts to compare."
     ), "and not that they are the same"
     page = difference_page(follow(str(one.folder)), follow(str(other.folder)), found)
     assert "One of the runs has a prompt that can be read" in page
@@ -346,7 +346,7 @@ def test_diff_says_in_which_stage_a_run_ended(tmp_path):
         with pytest.raises(SystemExit):
             failed(*STAGES)
     found = difference(follow(str(one.folder)), follow(str(failed.folder)))
-    assert found.conclusion == "The second run failed in optimize: there are no two prompts to compare."
+    assert found.conclusion == "The second run failed in optimize: there are not two prompts to compare."
 
 
 def test_diff_names_what_reached_the_search_by_way_of_the_summary_and_no_price_that_limited_nothing(tmp_path):

@@ -261,7 +261,7 @@ def test_publication_is_refused_without_the_key_it_asks_for_before_anything_is_a
         with pytest.raises(SystemExit):
             RecordedRun(tmp_path / "run", **wanted).remembered(*stages)
         said = capsys.readouterr().err
-        assert "publish_signed=true and there is no key to sign with: set EASE_SIGNING_KEY" in said
+        assert "publish_signed=true needs a signing key; set EASE_SIGNING_KEY" in said
         assert "the Secret ease-signing" in said
     assert not (tmp_path / "prompts" / "versions").exists()
     with patch.dict("os.environ", EASE_SIGNING_KEY=pair.private):
@@ -284,7 +284,7 @@ def test_what_was_forgotten_is_told_by_a_signed_tombstone_and_not_by_an_unsigned
     assert cli.main(forgotten) == 0
     assert verified(prompts_of(one), required=False) == 0
     assert verified(prompts_of(one), pair, required=False) == 0
-    assert "says a tombstone without signature" in capsys.readouterr().out
+    assert "according to a tombstone without signature" in capsys.readouterr().out
     assert verified(prompts_of(one), pair) == SIGNATURE_MISSING
     before.restore()
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)

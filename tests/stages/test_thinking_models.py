@@ -68,7 +68,7 @@ def ran(folder, parameters):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_trial_that_was_cut_is_a_notice_and_not_an_end(form, tmp_path, caplog, capsys):
-    notice = "used up its 64 tokens before it said anything; raise llm_thinking_tokens"
+    notice = "used up its 64 tokens before it answered; raise llm_thinking_tokens"
     with thinking_endpoint(said, thinking=THINKING, form=form) as server, caplog.at_level("INFO", "ease"):
         parameters = parameters_of(tmp_path, server)
         (trial,) = check(parameters).values()
@@ -80,7 +80,7 @@ def test_a_trial_that_was_cut_is_a_notice_and_not_an_end(form, tmp_path, caplog,
     shown = capsys.readouterr().out
     assert "ok    endpoint" in shown
     assert notice in shown
-    assert "everything that this run needs is there" in shown
+    assert "all checks passed" in shown
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -180,7 +180,7 @@ def test_the_limit_of_llm_extra_is_named_where_it_is_the_one(tmp_path):
         extra = {"llm_extra": '{"max_completion_tokens": 300}', "llm_thinking_tokens": THINKING_TOKENS}
         found = findings(parameters_of(tmp_path, server, **extra))
     (notice,) = (finding.notice for finding in found if finding.notice)
-    assert notice.endswith("used up its 300 tokens before it said anything; raise max_completion_tokens in llm_extra")
+    assert notice.endswith("used up its 300 tokens before it answered; raise max_completion_tokens in llm_extra")
 
 
 def asks_3(prompt):
@@ -231,7 +231,7 @@ def test_a_verdict_that_was_cut_is_said_to_be(tmp_path):
     assert "gave no score on its scale; it was cut (raise llm_thinking_tokens) and ended with" in notice
     (notice,) = (finding.notice for finding in silent if finding.what == "judge")
     assert "the judge: " in notice
-    assert "used up its 1024 tokens before it said anything; raise llm_thinking_tokens" in notice
+    assert "used up its 1024 tokens before it answered; raise llm_thinking_tokens" in notice
     assert [finding.problems for finding in (*found, *silent) if finding.problems] == []
 
 

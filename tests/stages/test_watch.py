@@ -163,7 +163,7 @@ def test_the_page_is_served_on_this_machine_alone(run):
 
 
 def test_a_port_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match="take another port"):
+    with pytest.raises(ConfigError, match="choose another port"):
         watch.serve(lambda: None, "runs", 70_000, 2.0)
 
 

@@ -153,7 +153,7 @@ def test_with_parallel_a_perfect_score_ends_the_search_where_it_stands_in_the_or
 
 def test_best_is_there_from_the_first_score_on():
     search = open_search("best_of_n")
-    with pytest.raises(ValueError, match="no score is known yet; tell a row that was evaluated"):
+    with pytest.raises(ValueError, match="no score has been told yet; tell a row that was evaluated"):
         search.best  # noqa: B018
     trial = next(iter(search))
     search.tell(trial, [True, False] * 10)
@@ -164,7 +164,7 @@ def test_best_is_there_from_the_first_score_on():
 def test_where_no_row_could_be_evaluated_nothing_is_best():
     search = open_search("best_of_n", evaluation_rows=2)
     search.tell(next(iter(search)), [None, None])
-    with pytest.raises(ValueError, match="no score is known yet; tell a row that was evaluated"):
+    with pytest.raises(ValueError, match="no score has been told yet; tell a row that was evaluated"):
         search.best  # noqa: B018
 
 
@@ -255,14 +255,14 @@ def test_a_trial_is_told_once():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"llm_model": "m"}, "llm_model is not read by Search; leave it out"),
-        ({"max_prompt_tokens": 10}, "max_prompt_tokens is not read by Search; leave it out"),
+        ({"llm_model": "m"}, "llm_model is not used by Search; remove it"),
+        ({"max_prompt_tokens": 10}, "max_prompt_tokens is not used by Search; remove it"),
         ({"pallel": 3}, "unknown parameter pallel; did you mean parallel?"),
         ({"nu": 0.2}, "nu is read by method=ease only, and this is method=halving; leave it out"),
         ({"method": "llm_select"}, "method=llm_select asks an LLM"),
         ({"budget": 20}, "answers and budget both say how long to search"),
         ({"answers": 0}, "answers=0 is no number of rows"),
-        ({"answers": None, "budget": 0}, "budget=0 leaves open how long to search; give answers"),
+        ({"answers": None, "budget": 0}, "budget=0 does not limit the search; pass answers"),
         ({"answers": 1}, "answers=1 does not allow one evaluation of 2 rows; raise it"),
         ({"answers": 19, "method": "best_of_n"}, "answers=19 does not allow one evaluation of 20 rows"),
         ({"k": 13}, "k=13 exceeds the 12 items of the pool; lower k"),

@@ -64,7 +64,7 @@ def prompt_document(result: Result) -> dict[str, Any]:
     """The prompt with the fields of its query marked, its request, its scores and its lineage."""
     if result.best["metric"] == EVALUATED:
         raise ConfigError(
-            "this run searched for a program, which writes its prompts itself; give that what stands in exemplars.json"
+            "this run searched for a program, which writes its own prompts; pass the content of exemplars.json to it"
         )
     best, settings = result.best, dict(result.best["request"])
     fields = list(result.query_fields)
@@ -110,7 +110,7 @@ def _promptfoo(result: Result) -> dict[str, str]:
     """Configuration for promptfoo, with the test rows as test cases."""
     document = prompt_document(result)
     if not result.test_rows:
-        raise ConfigError("the test rows of this run cannot be found any more; export it where its artifacts are")
+        raise ConfigError("the test rows of this run cannot be found; run the export where its artifacts are")
     _check_metric(result)
     if "://" not in document["endpoint"]:
         raise ConfigError(f"promptfoo asks a URL, and this prompt was found with llm_base_url={document['endpoint']}")
@@ -152,7 +152,7 @@ def _check_metric(result: Result) -> None:
     if named not in METRICS and named != recorded:
         raise ConfigError(
             f"best_sequence.json names metric={named}, and the lineage of the run {recorded or 'none'}: it was "
-            "changed, or its records cannot be found; `ease lineage verify` says which"
+            "changed, or its records cannot be found; `ease lineage verify` shows which"
         )
 
 
@@ -183,7 +183,7 @@ def _as_is(text: str) -> str:
 def _dspy(result: Result) -> dict[str, str]:
     wrong = [name for name in result.query_fields if not name.isidentifier()]
     if wrong:
-        raise ConfigError(f"the column {wrong[0]!r} cannot be a field of DSPy; rename it in the table, and run again")
+        raise ConfigError(f"the column {wrong[0]!r} cannot be a DSPy field; rename it in the table, and run again")
     return {}
 
 

@@ -62,7 +62,7 @@ TABLE = Only("task", ("table",))
 TASKS_OF_FILES = Only("task", ("instruction_induction", "gsm8k", "aqua", "math", "table"))
 TABLES = Only("task", ("gsm8k", "aqua", "math", "table"))
 EASE = Only("method", ("ease",))
-JUDGED = Only("is_judged", (True,), "metric=judge and require=judge", "this run asks no judge")
+JUDGED = Only("is_judged", (True,), "metric=judge or require=judge", "this run asks no judge")
 
 
 def param(

@@ -15,7 +15,8 @@ class EndpointConfig(Section):
 
     llm_base_url: str = param(
         "local",
-        "OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME, python:FILE.py:NAME.",
+        "OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME, "
+        "python:FILE.py:NAME.",
         form=True,
     )
     llm_model: str = param("", "Model name; empty: the endpoint's only model.", form=True)

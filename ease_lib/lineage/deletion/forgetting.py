@@ -206,7 +206,9 @@ class Removal:
             LineageError: before anything is deleted, when no root for a tombstone is known.
         """
         if not self.roots:
-            raise LineageError("no record of a run was found there, so no place for the tombstone; name one by --root")
+            raise LineageError(
+                "no record of a run was found there, so no place for the tombstone; name one with --root"
+            )
         if key and not all(is_signed(where, begun, key.public) for where, begun in self.begun):
             key = None
         goes = [(store, move) for store, move in self.publications if move.after is None]

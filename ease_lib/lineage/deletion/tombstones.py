@@ -156,7 +156,7 @@ class Tombstones:
         if not row or problem.what != MISSING:
             return problem
         if row in self.unsigned:
-            why = f"row {row[:12]} was removed, says a tombstone without signature"
+            why = f"row {row[:12]} was removed, according to a tombstone without signature"
             return replace(problem, what=UNSIGNED, why=why)
         return replace(problem, what=FORGOTTEN, why=f"row {row[:12]}")
 
@@ -178,7 +178,7 @@ class Tombstones:
             if not is_trusted:
                 self.unsigned.add(tombstone.row)
             if tombstone.state == INTENDED:
-                why = f"begun {tombstone.when}; run the same `ease forget` again, it continues"
+                why = f"begun {tombstone.when}; run the same `ease forget` again to continue"
                 self._fault(where, UNFINISHED, why)
             for item in tombstone.removed:
                 self.removed[item["sha256"]] = self.places[same_place(item["uri"])] = tombstone.row

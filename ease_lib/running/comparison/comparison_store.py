@@ -120,8 +120,8 @@ class ComparisonStore:
         content = self.store.read(PLAN)
         if content is None:
             raise StoreError(
-                f"{self.store.address(PLAN)}, the plan of this comparison, is not there; begin it again, with a "
-                "store_uri that all pods see"
+                f"{self.store.address(PLAN)}, the plan of this comparison, is not there; start it again with a "
+                "store_uri that all pods can reach"
             )
         return ComparisonPlan.of(json.loads(content))
 
@@ -222,7 +222,7 @@ class ComparisonStore:
             if content is None:
                 raise StoreError(
                     f"{self.store.address(cell.result)}, the result of {cell.name}, is gone; submit the comparison "
-                    "again: what is answered is not asked again"
+                    "again; answers so far are reused"
                 )
             path = folder / cell.result.rpartition("/")[2]
             path.write_bytes(content)

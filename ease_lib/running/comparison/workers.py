@@ -94,7 +94,7 @@ def work(
     """Run cells until every cell of the comparison has a result.
 
     Args:
-        worker: a number; who begins again by the same one goes on with the cell that was begun.
+        worker: a number; who continues by the same one goes on with the cell that was begun.
         run: the work of a cell's process, importable by its name.
         folder: of this worker alone.
         say: is told of each cell that is done, and how far the comparison is.
@@ -236,7 +236,7 @@ class _Processes:
         if _way(-signal.SIGKILL) in died:
             reason += f", {_for_memory()}"
         if self._ended(replace(told, failure=reason)) and not self._stop.is_set():
-            raise EaseError(f"{told.cell.name}: {reason}; nor could that be left in {told.place}")
+            raise EaseError(f"{told.cell.name}: {reason}; and this could not be saved in {told.place}")
 
     def _ended(self, told: CellProcess) -> int:
         """The exit code of a process, negative for a signal."""
@@ -283,7 +283,7 @@ def _way(code: int) -> str:
     if code == -signal.SIGALRM:
         return f"took more than {CELL_SECONDS / 3600:.0f} h"
     if code == EXIT_STOPPED:
-        return "failed for a reason that may pass"
+        return "failed for a reason that may be temporary"
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 

@@ -174,7 +174,7 @@ def test_a_cell_that_fails_is_named_and_stops_no_others(server, table, tmp_path,
     assert compare(server, table, tmp_path, "--methods", methods, "--repeats", "1", "--workers", "1") == 2
     shown = capsys.readouterr()
     assert ", too many, repeat 1: FAILED: k=40 exceeds the pool's 22 exemplars" in shown.out
-    assert "1 of 2 runs failed; the same command tries them again" in shown.err
+    assert "1 of 2 runs failed; run the same command to try them again" in shown.err
     page = (tmp_path / "out" / "comparison.html").read_text()
     assert "1 run failed" in page
     assert "zero_shot" in page
@@ -223,7 +223,7 @@ def test_what_is_asked_beside_the_search_counts_too(server, table, tmp_path, cap
     methods = ["--methods", "{method: best_of_n, order_report: 3}", "--repeats", "1"]
     assert compare(server, table, tmp_path, *methods, "--max-llm-requests", "24") == 2
     refused = capsys.readouterr().err
-    assert "one evaluation takes 4 requests or more, and the test set with what else is asked 36" in refused
+    assert "one evaluation takes 4 requests or more, and the test set with other requests 36" in refused
     assert compare(server, table, tmp_path, *methods) == 0
     assert "at most 52 LLM requests" in capsys.readouterr().out
 

@@ -61,7 +61,7 @@ def row_number(prompt):
 def test_the_second_empty_answer_to_a_prompt_is_a_failure_of_that_prompt(fault, tmp_path):
     """It was asked for 300 s, some 19 times, and ended the run as an endpoint that cannot be used."""
     with faulty_endpoint(lambda prompt: "fine", *[fault] * 30) as server:
-        with pytest.raises(errors.EmptyAgain, match="answered a prompt twice without text") as caught:
+        with pytest.raises(errors.EmptyAgain, match="returned an empty answer twice for the same prompt") as caught:
             asked_of(server, store_uri=str(tmp_path))
         assert server.script.requests == 2
     assert (caught.value.of_prompt, caught.value.time_may_cure) == (True, False)
@@ -229,7 +229,7 @@ def test_a_function_that_says_nothing_is_asked_once_more_too(said, tmp_path):
     config = EndpointConfig(llm_base_url="function")
     with (
         open_black_box(config, sampling=SAMPLING, store_uri=str(tmp_path), caller=caller) as black_box,
-        pytest.raises(errors.EmptyAgain, match="mine answered a prompt twice without text"),
+        pytest.raises(errors.EmptyAgain, match="mine returned an empty answer twice for the same prompt"),
     ):
         black_box.loop.run(black_box.client.complete("hi"))
     assert len(asked) == 2

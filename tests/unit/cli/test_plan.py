@@ -50,7 +50,7 @@ def test_a_comparison_is_planned_as_the_sum_of_its_runs(capsys):
     one = {method: sum(requests(method=method, task="lr").values()) for method in ("best_of_n", "dpp")}
     asked = {line.split()[0]: int(line[18:30].replace(" ", "")) for line in shown[1:3]}
     assert asked == {method: 12 * count for method, count in one.items()}
-    assert "24 runs: 2 methods x 4 tasks x 3 repeats, as if they shared no answers" in shown
+    assert "24 runs: 2 methods x 4 tasks x 3 repeats, counting shared answers twice" in shown
 
 
 def test_methods_caps_and_stages_change_what_is_asked(tmp_path):

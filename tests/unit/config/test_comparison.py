@@ -66,7 +66,7 @@ def test_a_model_that_a_set_names_is_that_of_a_url_alone():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"methods": "ease, ease"}, "methods has ease twice; give one of them another label"),
+        ({"methods": "ease, ease"}, "methods has ease twice; give one of them a different label"),
         (
             {"methods": "ease, greedy"},
             "customer_feedback, greedy: method=greedy is not one of adaptive, halving, capo, ease",

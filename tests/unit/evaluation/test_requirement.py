@@ -76,7 +76,7 @@ def test_a_share_of_the_answers_may_be_named(text, share):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"require": "short"}, "'short' is no condition; write e.g. `characters<=200"),
+        ({"require": "short"}, "'short' is not a condition; write e.g. `characters<=200"),
         ({"require": "words=3"}, "'words=3' is no condition"),
         ({"require": "words<=1.2.3"}, "'words<=1.2.3' is no condition"),
         ({"require": "words<=-1"}, "is no condition"),
@@ -220,7 +220,7 @@ def test_answers_that_break_it_score_nothing_and_are_marked(tmp_path):
 def test_what_no_answer_keeps_ends_the_search_with_the_requirement_named(tmp_path):
     with (
         parameters_of(tmp_path, require="characters<=2", max_zero_answers=8) as parameters,
-        pytest.raises(DataError, match=re.escape("the first 8 answers all break require=characters<=2")),
+        pytest.raises(DataError, match=re.escape("the first 8 answers all violate require=characters<=2")),
     ):
         ran(Workspace(tmp_path / "run"), parameters)
 

@@ -281,7 +281,7 @@ def test_what_is_no_key_is_named_and_never_shown(make, said, monkeypatch):
     [
         ("{missing}", "cannot be read: No such file"),
         ("{private}", "holds no public key in PEM; `openssl pkey -in KEY -pubout` prints it"),
-        ("{public}@yesterday..", "yesterday is no time; write FILE@2026-01-01..2026-07-01"),
+        ("{public}@yesterday..", "yesterday is not a time; write FILE@2026-01-01..2026-07-01"),
         ("{public}@2026-01-01", "cannot be read"),
     ],
 )

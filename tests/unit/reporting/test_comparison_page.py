@@ -325,7 +325,7 @@ def test_requests_are_compared_on_the_rows_that_both_have():
 
 def test_where_means_are_equal_none_is_called_the_highest():
     said = sentence(cells(a=[0.5, 0.6], b=[0.5, 0.6]), "a", "b")
-    assert said.startswith("No method is shown to be better: no mean is higher than that of a;")
+    assert said.startswith("No method is significantly better: no mean is higher than that of a;")
 
 
 def test_one_method_that_has_finished_runs_is_not_one_that_was_compared():

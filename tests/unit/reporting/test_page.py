@@ -470,7 +470,9 @@ def test_a_winner_that_shows_a_mislabelled_exemplar_says_what_doing_without_woul
 
 def test_a_pool_whose_wrong_labels_cannot_be_told_says_why():
     (said,) = said_of_labels(with_labels())
-    assert said.startswith("No exemplar is surely enough mislabelled to be listed, though about 9 labels of the pool")
+    assert said.startswith(
+        "No exemplar is mislabelled with enough certainty to be listed, though about 9 labels of the pool"
+    )
     assert "validation rows tell 92 % of each other's labels" in said
     assert said_of_labels(with_labels(expected_wrong=0.4)) == []
 

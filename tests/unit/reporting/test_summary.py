@@ -123,4 +123,4 @@ def test_beside_a_gain_stands_how_rare_it_is(share, text):
 
 
 def test_nothing_to_compare_with_is_said():
-    assert said({}, {})["text"] == "There is nothing to compare the winner with."
+    assert said({}, {})["text"] == "The winner was not compared with anything."

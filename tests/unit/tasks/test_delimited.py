@@ -11,7 +11,7 @@ WORDS = ["parcel late", "refund please", "app crash", "lost password"]
 TEAMS = ["shipping", "billing", "bug", "account"]
 ROWS = [(f"{WORDS[number % 4]} {number}", TEAMS[number % 4]) for number in range(40)]
 HEADER = ("text", "team")
-BACKSLASH = "is read as a file in which a backslash stands before quotes that are text (known by line 2)"
+BACKSLASH = "is read as a file in which a backslash precedes quotes that are text (known by line 2)"
 UNQUOTED = "is read as a file in which nothing is quoted (known by line"
 
 
@@ -52,7 +52,7 @@ def with_stray(rows, first, last, opening='"{}', closing='{}"'):
     [
         (
             plain([*ROWS[:9], ('"' + ROWS[9][0], "billing"), *ROWS[10:]]),
-            "t.csv, line 11 (record 10): a quote opens a cell here and is never closed, so lines 11 to 41 became one "
+            "t.csv, line 11 (record 10): a quote opens a cell here but is never closed, so lines 11 to 41 became one "
             "cell; close the cell",
         ),
         (
@@ -61,7 +61,7 @@ def with_stray(rows, first, last, opening='"{}', closing='{}"'):
         ),
         (
             'text,team\n"big" parcel,shipping\n',
-            "t.csv, line 2 (record 1): text stands behind the quote that closes a cell; "
+            "t.csv, line 2 (record 1): text follows the quote that closes a cell; "
             'write a quote that is text twice ("")',
         ),
         ('"text","team"\n"a 15" screen","bug"\n', "t.csv, line 2 (record 1): text stands behind"),
@@ -246,7 +246,7 @@ def test_what_nobody_sees_is_no_record_no_cell_and_no_part_of_a_name(tmp_path, c
     assert found == place
 
 
-SPACED = "is read as a file in which a blank stands before quotes (known by line 2)"
+SPACED = "is read as a file in which a blank precedes quotes (known by line 2)"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_rows_of_unknown_state_stay_unknown():
 
 
 def test_equal_outputs_leave_nothing_to_inject():
-    with pytest.raises(DataError, match="there is no wrong one to inject; set noise_ratio=0"):
+    with pytest.raises(DataError, match="no wrong one is left to inject; set noise_ratio=0"):
         inject_noise([replace(row, outputs=("same",)) for row in POOL], 0.1, None, seed=0, score=exact_match)
 
 

@@ -61,12 +61,12 @@ def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, enc
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", gzip.compress(LINES.encode(), mtime=0), "it is compressed by gzip; let its name end in .gz"),
+        ("t.csv", gzip.compress(LINES.encode(), mtime=0), "it is compressed by gzip; rename it to end in .gz"),
         ("t.jsonl", gzip.compress(b"{}", mtime=0), "it is compressed by gzip"),
         ("t.csv", b"PK\x03\x04\x14\0\0\0\x08\0", "it is an Excel workbook or another archive; let the name"),
-        ("t.tsv", b"PAR1\x15\x04\x15", "it is Parquet; let its name end in .parquet"),
+        ("t.tsv", b"PAR1\x15\x04\x15", "it is Parquet; rename it to end in .parquet"),
         ("t.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1", "it is an old or encrypted Excel workbook; save it as .xlsx"),
-        ("t.parquet", b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of Git LFS, and not the file"),
+        ("t.parquet", b"version https://git-lfs.github.com/spec/v1\n", "it is a Git LFS pointer, not the file"),
         ("t.csv", b"<!DOCTYPE html>\n<html>", "it is a web page; download the file itself"),
     ],
 )

@@ -224,7 +224,7 @@ def test_odd_labels_are_mentioned():
     said = " ".join(label_notices([*rows, *[Row(f"x {n}", ("returns",)) for n in range(20)]]))
     assert "'shipping' (40 times) and 'Shipping' (1 times, first at t.csv, line 42) look alike" in said
     assert "'shipping' (40 times) and 'shiping' (1 times) look alike" in said
-    assert "inputs that stand there with different outputs: 1\n  'row 1' → 'shipping'\n  'ROW 1' → 'billing'" in said
+    assert "inputs that occur with different outputs: 1\n  'row 1' → 'shipping'\n  'ROW 1' → 'billing'" in said
     assert "returns" not in said
 
 
@@ -432,7 +432,8 @@ def test_what_is_not_seen_in_a_label_is_named_by_its_code_point():
     said = list(label_notices(rows))
     assert len(said) == 2
     assert said[0].endswith(
-        "count as one label, for what they differ in is not seen: U+200B (zero width space) in the second; "
+        "count as one label, because they differ only in invisible characters: U+200B (zero width space) in the "
+        "second; "
         "write them in one way"
     )
     assert "U+00C9 (latin capital letter e with acute)" in said[1]

@@ -45,7 +45,7 @@ def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
     file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
     assert [record for _, record in file.read(list)] == [{"text": "a"}]
     assert file.notices == [
-        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another one as a file of its own"
+        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another sheet as a separate file"
     ]
 
 

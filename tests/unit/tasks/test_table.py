@@ -107,7 +107,7 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.csv", "text,label\n,b\n , c\n", "t.csv: none of its 2 rows can be used: column 'text' is empty (first at"),
         ("t.tsv", "text\tlabel\na\tb\tc\n", "t.tsv, line 2 (record 1): 3 cells for 2 columns"),
         ("t.json", '[{"text": "a", "label": "b"}, {"text"', "t.json, item 2: not valid JSON"),
-        ("t.json", '[{"text": "a", "label": "b"}, 3]', "t.json, item 2: a JSON object is needed, found int"),
+        ("t.json", '[{"text": "a", "label": "b"}, 3]', "t.json, item 2: expected a JSON object, found int"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"', "t.jsonl, line 2: not valid JSON"),
         ("t.jsonl", '{"text": "a", "label": null}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
         ("t.jsonl", '{"text": "a", "label": []}', "t.jsonl: none of its 1 rows can be used: column 'label'"),
@@ -117,7 +117,7 @@ def test_a_json_array_is_a_table(tmp_path):
             '{"7": {"text": "a", "label": "b"}, "8": {"text": "c"}}',
             "t.json, row 2: no column 'label'; there are",
         ),
-        ("t.jsonl", "[1]", "t.jsonl, item 1: a JSON object is needed, found int"),
+        ("t.jsonl", "[1]", "t.jsonl, item 1: expected a JSON object, found int"),
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
         ("t.csv", "\n\n", "t.csv has no rows"),
@@ -311,8 +311,8 @@ def test_a_table_of_which_more_rows_are_left_out_than_may_be_is_refused(write_cs
     if empty < 20:
         assert str(caught.value) == (
             f"t.csv: {empty} of 20 rows are left out, more than max_left_out={share:g} of them: {empty} because column "
-            "'text' is empty (first at line 2); correct the table, or raise max_left_out (1 goes on with whatever is "
-            "left)"
+            "'text' is empty (first at line 2); correct the table, or raise max_left_out (1 continues with whatever "
+            "is left)"
         )
 
 
@@ -348,9 +348,7 @@ def test_names_with_commas_and_points_are_columns(write_csv):
     assert rows(path, Columns.parse('"Name, Vorname",a.b', "label")) == [("Name, Vorname: Ada, L.\na.b: c", ("x",))]
     assert rows(path, Columns.parse("{Name, Vorname} {a.b}", "{a.b}.")) == [("Ada, L. c", ("c.",))]
     assert rows(path, Columns.parse(joined_names(["Name, Vorname"]), "a.b")) == [("Ada, L.", ("c",))]
-    with pytest.raises(
-        DataError, match=r'no column \'Name\'.*: put a name that holds a comma in quotes: "Name, Vorname"'
-    ):
+    with pytest.raises(DataError, match=r'no column \'Name\'.*: quote a name that contains a comma: "Name, Vorname"'):
         rows(path, Columns.parse("Name, Vorname", "label"))
 
 
@@ -462,7 +460,7 @@ def test_a_name_that_only_looks_like_a_column_is_shown_by_its_code_points(tmp_pa
     column = "t\u00e9xt" if "\u0301" in name else "text"
     with pytest.raises(DataError) as caught:
         read_rows(path, Columns.parse(column, "label"))
-    assert str(caught.value).endswith(f": {name!a} only looks like it; rename that one in the table")
+    assert str(caught.value).endswith(f": {name!a} only looks like it; rename that column in the table")
 
 
 @pytest.mark.parametrize("record", [{"text": "cut \ud83d here", "label": "b"}, {"text": "a", "label": ["b", "\ud83d"]}])

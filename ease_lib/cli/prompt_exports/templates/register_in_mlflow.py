@@ -26,7 +26,7 @@ def template():
         if not isinstance(part, str):
             return "{{ " + part["field"] + " }}"
         if "endraw" in part:
-            raise SystemExit("an exemplar holds `endraw`, which no template of MLflow can hold")
+            raise SystemExit("an exemplar contains `endraw`, which an MLflow template cannot hold")
         return "{% raw %}" + part + "{% endraw %}" if is_jinja else part
 
     contents = ["".join(map(written, each["content"])) for each in PROMPT["messages"]]
