@@ -482,7 +482,7 @@ def _check_following(options: argparse.Namespace) -> None:
     if options.timeout is not None and not options.wait:
         raise ConfigError(f"--timeout {options.timeout:g} needs --wait; add it, or omit --timeout")
     if options.timeout is not None and not options.timeout > 0:
-        raise ConfigError(f"--timeout {options.timeout:g} is not above 0; pass seconds, or omit it to wait without limit")
+        raise ConfigError(f"--timeout {options.timeout:g} is not above 0; pass seconds, or omit it to keep waiting")
     if options.retries and not options.wait:
         raise ConfigError(f"--retries {options.retries} needs --wait; add it, or see `python -m pipelines retry`")
     if options.retries < 0:

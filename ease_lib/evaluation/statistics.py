@@ -89,7 +89,7 @@ def paired_gain(scores: Scores, *others: Scores) -> dict[str, Any]:
     Returns:
         `score` of the others, `mean` difference, its 95 % `interval` (Agresti & Min, 2005, Stat. Med. 24(5): one pair
         more for and one more against), `p` that there is none (two-sided), `rows` that both have a score of, and
-        `evidence`: better, and not by luck, which the interval and p both say. Nothing where no row has both.
+        `evidence`: better, and not by chance, which the interval and p both say. Nothing where no row has both.
     """
     own, table = np.array(scores, dtype=np.float64), np.array(others, dtype=np.float64)
     both = ~np.isnan(own) & ~np.isnan(table).all(axis=0)

@@ -129,7 +129,7 @@ def summarise_methods(rows: Sequence[MethodRow], methods: Sequence[str]) -> list
     `optimism` is what the searches expected
     of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`;
     `highest_test_score` counts rows as the paper does, which has no test: those where no other mean is higher.
-    `better_than_random` counts the `runs` whose winner is better than random exemplars on its test set, beyond luck.
+    `better_than_random` counts the `runs` whose winner is better than random exemplars on its test set, beyond chance.
     """
     summary = []
     for method in methods:
@@ -183,12 +183,12 @@ class ScoreDifference:
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is beyond luck."""
+        """Whether it is beyond chance."""
         return self.p < SIGNIFICANCE and self.mean > 0
 
     @property
     def is_reversed(self) -> bool:
-        """Whether the other is better beyond luck, on tasks that some of the methods lack."""
+        """Whether the other is better beyond chance, on tasks that some of the methods lack."""
         return self.p < SIGNIFICANCE and self.mean < 0
 
 
@@ -245,7 +245,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
 
 
 def headline(found: Sequence[ScoreDifference]) -> str:
-    """Sentence that names the method to take, which ones it beats beyond luck, and for which there is no evidence.
+    """Sentence that names the method to take, which ones it beats beyond chance, and for which there is no evidence.
 
     Empty where there is no other method.
     """

@@ -186,7 +186,7 @@ def not_as_expected(best: Mapping[str, Any]) -> str:
     where, amount = ("below", "much") if points < 0 else ("above", "little")
     return (
         f"The test score is {abs(points):.1f} points {where} what the search expected, more than the intervals allow "
-        "together: if not by luck, which does that in one run of twenty, then the test rows are of another kind than "
+        "together: if not by chance, which does that in one run of twenty, then the test rows are of another kind than "
         f"the validation rows, or the search expected too {amount}."
     )
 
@@ -294,7 +294,7 @@ def _taken(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | None:
-    """Standard deviation of their scores; None where they are of a few rows each, and differ by luck most of all."""
+    """Standard deviation of their scores; None where they are of a few rows each, and differ by chance most of all."""
     comparable = len(evaluations) > 1 and all(len(row["row_ids"]) == full for row in evaluations)
     return stdev(row["score"] for row in evaluations) if comparable else None
 

@@ -35,7 +35,7 @@ from ease_lib.seeding import rng
 logger = logging.getLogger("ease")
 
 FEWEST_ROWS = 5
-"""Smallest number of rows for an order report; with fewer, orders differ by luck."""
+"""Smallest number of rows for an order report; with fewer, orders differ by chance."""
 LISTABLE = 8
 """Longest sequence whose permutations are all listed to draw from."""
 
@@ -50,7 +50,7 @@ def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
     The winner's score is what its confirmation says, the scores of random sequences of k exemplars are what the model
     of answers expects of each, with the variance that it leaves. A test compares it with the true share in worlds of
     several kinds: it is right on average if sequences differ. If they do not, it says nothing of use, so it
-    stands in results only next to a gain over random exemplars that is beyond luck.
+    stands in results only next to a gain over random exemplars that is beyond chance.
 
     Args:
         space: of sequences of k exemplars.

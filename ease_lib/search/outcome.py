@@ -1,7 +1,7 @@
 """What a search ends with: the winner, and what is known of its score on new rows.
 
 The best of many noisy scores is too good. What a model of all answers (`surrogate/answers.py`) expects of the winner is
-not: it is shrunk to the population's mean by as much as scores differ by luck. That holds for every method.
+not: it is shrunk to the population's mean by as much as scores differ by chance. That holds for every method.
 """
 
 from __future__ import annotations

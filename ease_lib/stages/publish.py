@@ -1,9 +1,9 @@
 """Stage `publish`: publish the prompt as a version of its own, and let the latest one be it if it should.
 
-With `publish_if=better` the new prompt becomes the latest only when it is better than that beyond luck (two-sided
+With `publish_if=better` the new prompt becomes the latest only when it is better than that beyond chance (two-sided
 p < 0.05 of the paired differences that the stage `gate` measured), and as many of its answers on the test set as
 `require` says keep what it asks. Where nothing is published yet, it must beat random exemplars, and the baseline if
-there is one, on the test set beyond luck, and no exemplars at all on average.
+there is one, on the test set beyond chance, and no exemplars at all on average.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def _search_table(data: Answered) -> Iterator[str]:
         found = [[search(data, budget, seed) for seed in range(SEARCHES)] for budget in budgets]
         yield _row(name, [_mean(_judged(data, winners)) for winners in found])
     yield _row("random", [_mean(_judged(data, range(len(data.sequences))))] * len(budgets))
-    yield f"\nThe best of all on those rows, by luck too, has {best:.3f}."
+    yield f"\nThe best of all on those rows, by chance too, has {best:.3f}."
 
 
 def _best_of_n(data: Answered, budget: int, seed: int) -> int:

@@ -1,4 +1,4 @@
-"""Does a new prompt become the latest? Only if it is better than that, beyond luck, on rows that are new to both."""
+"""Does a new prompt become the latest? Only if it is better than that, beyond chance, on rows that are new to both."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def test_the_published_prompt_stands_among_the_scores():
     )
     assert "Published now, on 41 of these rows" in page
     assert "is +25.0 points beside it (95 %: +10.0 to +40.0; p = 0.03) on 41 rows" in page
-    assert "better beyond luck. Its answers took 1 234 requests" in page
+    assert "better beyond chance. Its answers took 1 234 requests" in page
     refused = {"latest": "v<1>", "refusal": "v<1> is the same prompt", "measured": {}, "requests": 0}
     page = render_page(report(published=refused), HISTORY, "p", PREDICTIONS)
     assert "Not compared: v&lt;1&gt; is the same prompt." in page
