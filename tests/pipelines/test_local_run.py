@@ -207,7 +207,7 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
             ("--params", "tests/benchmarks/sets/knowledge.yaml"),
             "knowledge.yaml is a comparison (endpoints, methods, noise_ratios, repeats, tasks)\n  give it to ease",
         ),
-        (("--params", "nothing"), "no parameter set nothing: give one of demo, paper, paper-ablations"),
+        (("--params", "nothing"), "no parameter set nothing: use one of demo, paper, paper-ablations"),
         (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be made"),
     ],
 )

@@ -479,7 +479,7 @@ def test_scores_come_in_all_forms_of_dspy():
     [
         ({"pallel": 3}, "unknown parameter pallel; did you mean parallel?"),
         ({"llm_model": "m"}, "llm_model is not used by Search; remove it"),
-        ({"nu": 0.2}, "nu is read by method=ease only"),
+        ({"nu": 0.2}, "nu has no effect with method="),
         ({"answers": 100}, "answers is set by EASE; remove it"),
         ({"calls": None}, "calls=None is not a whole number above 0"),
         ({"calls": 0}, "calls=0 is not a whole number above 0; pass 1 or more"),

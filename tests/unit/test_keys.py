@@ -40,8 +40,8 @@ def test_the_end_of_a_line_behind_a_key_is_no_part_of_it(monkeypatch):
         ("'sk-1234'", "begins or ends with a quotation mark"),
         ('"sk-1234"', "begins or ends with a quotation mark"),
         ("\u201csk-1234\u201d", "begins or ends with a quotation mark"),
-        ("Bearer sk-1234", "begins with `Bearer`, which is sent before the key anyway"),
-        ("sk\u20131234", r"holds U\+2013 \(en dash\), which no key does"),
+        ("Bearer sk-1234", "begins with `Bearer`, which is added automatically"),
+        ("sk\u20131234", r"holds U\+2013 \(en dash\), which no key contains"),
         ("sk-12\u200b34", r"holds U\+200B \(zero width space\)"),
         ("sk-12 34", r"holds U\+0020 \(space\)"),
         ("sk-1234\nsk-5678", r"holds U\+000A \(a control character\) within its value"),
@@ -58,7 +58,7 @@ def test_what_no_header_can_hold_as_a_key_is_told_where_it_is_read(key, problem,
 
 def test_a_header_of_several_lines_is_told_where_it_is_read(monkeypatch):
     monkeypatch.setenv("TENANT", "a\r\nX-Other: b")
-    with pytest.raises(ConfigError, match=r"TENANT holds U\+000D .* which no header can; write it on one line"):
+    with pytest.raises(ConfigError, match=r"TENANT holds U\+000D .* which a header cannot hold; write it on one line"):
         header_value("TENANT")
     monkeypatch.setenv("TENANT", "Müller & Söhne\tKG")
     assert header_value("TENANT") == "Müller & Söhne\tKG"

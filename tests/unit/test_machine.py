@@ -171,5 +171,5 @@ def test_a_build_for_gpus_is_told_without_loading_torch():
 
 def test_an_absent_gpu_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ConfigError, match=r"device=cuda, but torch .* sees no GPU here; take device=auto"):
+    with pytest.raises(ConfigError, match=r"device=cuda, but torch .* sees no GPU here; set device=auto"):
         resolve_device("cuda")

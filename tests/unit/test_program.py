@@ -291,7 +291,7 @@ def test_an_object_that_is_called_as_a_coroutine_answers():
 
 @pytest.mark.parametrize("llm", [functools.partial(learner), lambda messages: learner(messages)])
 def test_a_function_without_a_name_needs_one_where_its_answers_are_kept(tmp_path, llm):
-    with pytest.raises(ConfigError, match="without a name of its own"):
+    with pytest.raises(ConfigError, match="without its own name"):
         optimized(llm, output_dir=tmp_path)
     assert optimized(llm, output_dir=tmp_path, llm_model="learner").test_score == optimized(llm).test_score
 

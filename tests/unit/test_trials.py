@@ -230,8 +230,8 @@ def test_a_journal_in_use_is_refused(tmp_path):
     ("scores", "message"),
     [
         ([1.0], "trial 0 has 2 rows and was told 1 scores"),
-        ([1.0, 1.5], "a score of trial 0 is 1.5; give 0"),
-        ([1.0, float("nan")], "a score of trial 0 is nan; give 0"),
+        ([1.0, 1.5], "a score of trial 0 is 1.5; pass 0"),
+        ([1.0, float("nan")], "a score of trial 0 is nan; pass 0"),
     ],
 )
 def test_scores_that_do_not_fit_are_refused_and_may_be_told_again(scores, message):
@@ -248,7 +248,7 @@ def test_a_trial_is_told_once():
     (trial,) = search.ask()
     search.tell(trial, [1.0, 0.0])
     for number in (trial, 0, 7):
-        with pytest.raises(ValueError, match="was told before, or was not asked for"):
+        with pytest.raises(ValueError, match="was already told, or was never asked for"):
             search.tell(number, [1.0, 0.0])
 
 
@@ -258,10 +258,10 @@ def test_a_trial_is_told_once():
         ({"llm_model": "m"}, "llm_model is not used by Search; remove it"),
         ({"max_prompt_tokens": 10}, "max_prompt_tokens is not used by Search; remove it"),
         ({"pallel": 3}, "unknown parameter pallel; did you mean parallel?"),
-        ({"nu": 0.2}, "nu is read by method=ease only, and this is method=halving; leave it out"),
+        ({"nu": 0.2}, "nu has no effect with method=halving \(only with method=ease\); remove it"),
         ({"method": "llm_select"}, "method=llm_select asks an LLM"),
-        ({"budget": 20}, "answers and budget both say how long to search"),
-        ({"answers": 0}, "answers=0 is no number of rows"),
+        ({"budget": 20}, "answers and budget both limit the search"),
+        ({"answers": 0}, "answers=0 is not a number of rows"),
         ({"answers": None, "budget": 0}, "budget=0 does not limit the search; pass answers"),
         ({"answers": 1}, "answers=1 does not allow one evaluation of 2 rows; raise it"),
         ({"answers": 19, "method": "best_of_n"}, "answers=19 does not allow one evaluation of 20 rows"),
@@ -334,14 +334,14 @@ def test_arrays_differ_in_text_where_they_differ_anywhere():
 
 
 def test_an_item_that_says_nothing_of_itself_needs_a_text():
-    with pytest.raises(errors.DataError, match="a Silent says nothing of itself; give text="):
+    with pytest.raises(errors.DataError, match="a Silent has no text; pass text="):
         ease_lib.Search([Silent(), Silent()], ROWS, k=1, method="halving")
     search = ease_lib.Search([Silent(), Silent()], ROWS, k=1, method="halving", text=lambda item: str(type(item)))
     assert search.ask()
 
 
 def test_labels_are_texts():
-    with pytest.raises(errors.DataError, match="label= gives 3, which is no text"):
+    with pytest.raises(errors.DataError, match="label= gives 3, which is not a str"):
         open_search(label=lambda item: 3)
 
 
@@ -465,7 +465,7 @@ def test_what_is_no_sequence_of_items_is_refused(pool, message):
 
 
 def test_a_journal_is_a_file_of_this_machine():
-    with pytest.raises(errors.ConfigError, match="journal=s3://bucket/x is no file of this machine"):
+    with pytest.raises(errors.ConfigError, match="journal=s3://bucket/x is not a file on this machine"):
         open_search(journal="s3://bucket/x")
 
 
@@ -485,5 +485,5 @@ def test_scores_may_be_numbers_of_numpy_and_are_no_texts():
     search = open_search("best_of_n", evaluation_rows=2)
     first, second = search.ask(2)
     search.tell(np.int64(first.number), np.array([1.0, 0.5]))
-    with pytest.raises(ValueError, match="a score of trial 1 is a text"):
+    with pytest.raises(ValueError, match="a score of trial 1 is a str"):
         search.tell(second, "01")

@@ -165,7 +165,7 @@ def network_mount(monkeypatch):
 @pytest.mark.usefixtures("network_mount")
 @pytest.mark.parametrize("call", [lambda store: store.create("a/b", b""), lambda store: store.swap("a/b", b"", None)])
 def test_a_file_system_without_hard_links_or_locks_is_refused_with_a_remedy(tmp_path, call):
-    with pytest.raises(StoreError, match=r"cannot be written: .*; take a folder on a file system with hard links"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*; choose a folder on a file system with hard links"):
         call(open_store(str(tmp_path)))
     assert open_store(str(tmp_path)).walk_names() == []
 

@@ -157,7 +157,9 @@ def test_no_message_shows_a_key():
 
 
 def test_unreachable_endpoint():
-    with pytest.raises(errors.ConnectionFailed, match="cannot be reached or broke off; check llm_base_url"):
+    with pytest.raises(
+        errors.ConnectionFailed, match="cannot be reached or broke off the connection; check llm_base_url"
+    ):
         ask("http://127.0.0.1:9/v1")
 
 
@@ -358,8 +360,8 @@ def test_headers_take_their_values_from_the_environment(tmp_path, monkeypatch):
     ("values", "message"),
     [
         ({"llm_extra": "{"}, "llm_extra is not JSON"),
-        ({"llm_extra": "[1]"}, "no JSON object"),
-        ({"llm_extra": '{"model": "x"}'}, "names model, which we set"),
+        ({"llm_extra": "[1]"}, "not a JSON object"),
+        ({"llm_extra": '{"model": "x"}'}, "names model, which EASE sets"),
         ({"llm_extra": '{"api_key": "x"}'}, "looks like a key"),
         ({"llm_headers": "X-Team"}, "a list of HEADER=VARIABLE"),
         ({"llm_headers": "Authorization=Bearer abc"}, "not their values"),

@@ -188,7 +188,7 @@ def test_an_endpoint_that_moved_on_its_host_is_followed_with_the_same_method(sta
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_key_is_not_sent_on_to_another_host(status, without_proxies):
     with moved(status) as other, moved(status, other.base_url.removesuffix("/v1")) as server:
-        words = rf"answered {status}: it has moved to {other.base_url}; set llm_base_url to the new place"
+        words = rf"answered {status}: it has moved to {other.base_url}; set llm_base_url to the new address"
         with pytest.raises(WrongAddress, match=words):
             asked(server.base_url.replace("/v1", "/old/v1"), key="sk-1")
     assert other.met == []

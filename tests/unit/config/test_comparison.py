@@ -71,7 +71,7 @@ def test_a_model_that_a_set_names_is_that_of_a_url_alone():
             {"methods": "ease, greedy"},
             "customer_feedback, greedy: method=greedy is not one of adaptive, halving, capo, ease",
         ),
-        ({"methods": "{method: ease"}, "is no list: write a, b or {name: value}"),
+        ({"methods": "{method: ease"}, "is not a list; write a, b or {name: value}"),
         ({"repeats": 0}, "repeats=0 is not a whole number of at least 1"),
         ({"methods": "ease", "noise_ratios": "2"}, "noise_ratio=2 is above 1, the most allowed"),
         ({"methods": "{method: ease, colour: 1}"}, "unknown parameter colour"),
@@ -94,6 +94,8 @@ def test_what_one_method_reads_is_given_to_it_alone_and_what_none_reads_is_said(
         first, second = plan({"methods": "ease, best_of_n", "nu": 0.5, "retained": 9, "repeats": 1})
     assert first.parameters["nu"] == 0.5
     assert "nu" not in second.parameters
-    assert "retained is read by prefilter=cosine or bm25 only, which no run of this comparison has" in caplog.text
-    with pytest.raises(ConfigError, match="nu is read by method=ease only"):
+    assert (
+        "retained has an effect only with prefilter=cosine or bm25, which no run of this comparison has" in caplog.text
+    )
+    with pytest.raises(ConfigError, match="nu has no effect with method="):
         plan({"methods": "{method: best_of_n, nu: 1}", "repeats": 1})

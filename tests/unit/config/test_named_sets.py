@@ -36,5 +36,5 @@ def test_a_set_that_builds_on_itself_is_refused(tmp_path):
 
 
 def test_a_set_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(ConfigError, match=r"give one of demo, paper, paper-ablations, .*, or the path of a YAML file"):
+    with pytest.raises(ConfigError, match=r"use one of demo, paper, paper-ablations, .*, or the path of a YAML file"):
         read_parameter_set("papers")

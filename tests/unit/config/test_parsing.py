@@ -73,24 +73,30 @@ def test_numbers_arrive_as_strings_and_floats():
         ({"task": "instruction_induction", "task_uri": "x"}, "needs task_name"),
         ({"max_cost_usd": 5}, "max_cost_usd=5.0 needs prices; set llm_prompt_usd"),
         ({"warm_start": "perhaps"}, "warm_start='perhaps' is neither true nor false; its default is False"),
-        ({"k_min": 0, "method": "ease"}, "k_min=0 is not for method=ease; set 1 or more, or take one of adaptive"),
+        (
+            {"k_min": 0, "method": "ease"},
+            "k_min=0 does not work with method=ease; set 1 or more, or choose one of adaptive",
+        ),
         ({"k_min": 6}, "k_min=6 exceeds k=5; lower k_min or raise k"),
-        ({"k_min": 3, "method": "dpp"}, "k_min=3 is not for method=dpp; take one of adaptive, halving"),
+        ({"k_min": 3, "method": "dpp"}, "k_min=3 does not work with method=dpp; choose one of adaptive, halving"),
         ({"budget": 0}, "budget=0 takes the budget from max_llm_requests, which is 0 too; set one of them"),
-        ({"budget": 0, "method": "ease", "max_llm_requests": 9}, "budget=0 is not for method=ease; set 1 or more"),
+        (
+            {"budget": 0, "method": "ease", "max_llm_requests": 9},
+            "budget=0 does not work with method=ease; set 1 or more",
+        ),
         ({"validation_size": 0}, "validation_size=0 leaves no rows for the search; set a number of rows, or -1"),
-        ({"warm_start": True, "method": "ease", "store_uri": "s"}, "warm_start is not for method=ease"),
-        ({**TABLE, "encoding": "utf-99"}, "encoding=utf-99 is unknown; name one like utf-8, cp1252"),
+        ({"warm_start": True, "method": "ease", "store_uri": "s"}, "warm_start does not work with method=ease"),
+        ({**TABLE, "encoding": "utf-99"}, "encoding=utf-99 is unknown; use e.g. utf-8, cp1252"),
         ({**TABLE, "encoding": "rot13"}, "encoding=rot13 is unknown"),
         (
             {**TABLE, "store_uri": "minio://bucket/runs"},
             "only Kubeflow understands minio://; write s3://bucket/runs",
         ),
-        ({**TABLE, "split_column": "a", "time_column": "b"}, "split_column and time_column both say which rows are"),
-        ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both say which rows are in"),
+        ({**TABLE, "split_column": "a", "time_column": "b"}, "split_column and time_column both define the test set"),
+        ({**TABLE, "split_column": "a", "test_uri": "b.csv"}, "test_uri and split_column both define the splits"),
         ({"task": "table", "task_name": "a", "test_uri": "b.csv"}, "test_uri needs task_uri"),
-        ({"group_column": "a"}, "group_column is read by task=table only"),
-        ({"output_lists": "set"}, "output_lists is read by task=table only"),
+        ({"group_column": "a"}, "group_column has no effect with task="),
+        ({"output_lists": "set"}, "output_lists has no effect with task="),
         ({**TABLE, "output_lists": "both"}, "output_lists=both is not one of alternatives, set"),
     ],
 )
@@ -187,15 +193,18 @@ def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"nu": 1.0}, "nu is read by method=ease only, and this is method=adaptive; leave it out"),
-        ({"initial_design": 5}, "initial_design is read by method=ease or evolution only"),
+        ({"nu": 1.0}, "nu has no effect with method=adaptive \(only with method=ease\); remove it"),
+        (
+            {"initial_design": 5},
+            "initial_design has no effect with method=adaptive \(only with method=ease or evolution",
+        ),
         (
             {"task": "lr", "task_uri": "x"},
             "task_uri is read by task=instruction_induction or gsm8k or .* this is task=lr",
         ),
-        ({"split_column": "part"}, "split_column is read by task=table only"),
-        ({"retained": 7}, "retained is read by prefilter=cosine or bm25 only, and this is prefilter=none"),
-        ({"judge_model": "m"}, "judge_model is read by metric=judge and require=judge only, and this run asks no"),
+        ({"split_column": "part"}, "split_column has no effect with task="),
+        ({"retained": 7}, "retained has no effect with prefilter=none \(only with prefilter=cosine or bm25"),
+        ({"judge_model": "m"}, "judge_model has no effect because this run asks no"),
         (
             {"method": "cosine", "max_prompt_tokens": 900},
             "max_prompt_tokens is read by method=adaptive or .* method=cosine",
@@ -221,4 +230,4 @@ def test_help_says_who_reads_an_option(capsys):
 def test_what_a_set_has_for_another_method_than_the_options_name_is_left_out(capsys):
     assert main(["plan", "--params", "paper", "--method", "best_of_n"]) == 0
     assert main(["plan", "--params", "paper", "--method", "best_of_n", "--nu", "1"]) == 2
-    assert "nu is read by method=ease only" in capsys.readouterr().err
+    assert "nu has no effect with method=" in capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_failures_that_time_may_cure_are_tried_again(fault):
         (status(429, "none", "insufficient_quota"), errors.QuotaExhausted, "add credit"),
         (status(400, "maximum context length is 512 tokens"), errors.ContextTooLong, "a longer context"),
         (data([0.0, 0.0], [1.0, 0.0]), errors.EndpointError, "answered 1 of 2 texts with a vector that is zero"),
-        (data([1.0, 0.0], [float("nan"), 0.0]), errors.EndpointError, "zero or not finite; take another embedder"),
+        (data([1.0, 0.0], [float("nan"), 0.0]), errors.EndpointError, "zero or not finite; choose another embedder"),
         (data([1.0, 0.0], [None, 0.0]), errors.EndpointError, "zero or not finite"),
     ],
 )

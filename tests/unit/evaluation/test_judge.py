@@ -275,14 +275,17 @@ def test_prerequisites_ask_the_judge_and_say_what_is_wrong_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"metric": "judge"}, "metric=judge needs a judge, which local is not; set judge_base_url"),
+        ({"metric": "judge"}, "metric=judge needs a judge, which local cannot be; set judge_base_url"),
         ({"metric": "judge", "judge_base_url": "https://u:p@host/v1"}, "put the key into EASE_JUDGE_API_KEY"),
         (
             {"judge_model": "small-1"},
-            "judge_model is read by metric=judge and require=judge only, and this run asks no judge",
+            "judge_model has no effect because this run asks no judge",
         ),
-        ({"judge_rubric": "a.txt"}, "judge_rubric is read by metric=judge and require=judge only"),
-        ({"metric": "judge", "judge_base_url": "https://h/v1", "judge_extra": "[]"}, "judge_extra is no JSON object"),
+        ({"judge_rubric": "a.txt"}, "judge_rubric has no effect because this run asks no judge"),
+        (
+            {"metric": "judge", "judge_base_url": "https://h/v1", "judge_extra": "[]"},
+            "judge_extra is not a JSON object",
+        ),
         (
             {"metric": "judge", "judge_base_url": "https://h/v1", "max_cost_usd": 1, "llm_prompt_usd": 1},
             "needs the judge's prices",

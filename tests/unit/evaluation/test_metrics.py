@@ -331,9 +331,9 @@ def test_texts_of_thousands_of_characters_are_compared_at_once():
 
 
 def test_outputs_that_a_metric_cannot_read_are_the_datas_fault():
-    with pytest.raises(DataError, match="no regular expression"):
+    with pytest.raises(DataError, match="is not a regular expression"):
         METRICS["regex"]("a", ["("])
-    with pytest.raises(DataError, match="an output is no JSON"):
+    with pytest.raises(DataError, match="an output is not JSON"):
         METRICS["json_equal"]("{}", ["{a}"])
 
 

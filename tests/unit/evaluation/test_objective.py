@@ -300,7 +300,7 @@ def test_a_refused_row_stops_the_run_with_its_name_and_the_remedies(caplog):
     assert message.startswith("row 103: refused row 3")
     assert caplog.messages == ["row 103 begins 'row 3'"]
     assert f"--exclude-rows {row_hash('row 3')}" in message
-    assert "Set llm_failures to skip or zero, and the run goes on" in message
+    assert "Set llm_failures to skip or zero to continue" in message
 
 
 @pytest.mark.parametrize("error", [ContentRefused, ContextTooLong, BadRequest])
@@ -322,7 +322,7 @@ def test_a_row_may_count_as_wrong():
 def test_too_few_answers_are_no_score(kind):
     refusing = Refusing("row 1", "row 2", "row 3")
     assert evaluated(refusing, kind, coverage=0.7).failed_rows == 3
-    with pytest.raises(TooManyFailures, match="3 of 10 rows were refused, and llm_coverage"):
+    with pytest.raises(TooManyFailures, match="3 of 10 rows were refused, but llm_coverage"):
         evaluated(refusing, kind, coverage=0.8)
     with pytest.raises(TooManyFailures, match="10 of 10 rows"):
         evaluated(Refusing(*(row.input for row in TEN_ROWS)), kind, coverage=0.0)

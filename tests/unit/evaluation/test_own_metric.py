@@ -113,9 +113,9 @@ def test_without_a_column_for_them_other_answers_cost_as_the_dearest(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no matrix of costs"),
-        ("expected,a\na,free\n", "no matrix of costs"),
-        ("expected,a,b\na,0\n", "no matrix of costs"),
+        ("", "is not a cost matrix"),
+        ("expected,a\na,free\n", "is not a cost matrix"),
+        ("expected,a,b\na,0\n", "is not a cost matrix"),
         ("expected,a\na,-1\n", "costs are numbers from 0 on"),
         ("expected,a,b\na,0,0\nb,0,0\n", "one of them is more"),
         ("expected,a,b\na,0,inf\n", "one of them is more"),

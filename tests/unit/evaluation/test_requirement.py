@@ -77,17 +77,17 @@ def test_a_share_of_the_answers_may_be_named(text, share):
     ("values", "message"),
     [
         ({"require": "short"}, "'short' is not a condition; write e.g. `characters<=200"),
-        ({"require": "words=3"}, "'words=3' is no condition"),
-        ({"require": "words<=1.2.3"}, "'words<=1.2.3' is no condition"),
-        ({"require": "words<=-1"}, "is no condition"),
+        ({"require": "words=3"}, "'words=3' is not a condition"),
+        ({"require": "words<=1.2.3"}, "'words<=1.2.3' is not a condition"),
+        ({"require": "words<=-1"}, "is not a condition"),
         ({"require": "words<=3 in 0%"}, "is not understood"),
         ({"require": "words<=3 in 101%"}, "is not understood"),
         ({"require": "; in 5%"}, "is not understood"),
         ({"require": "lenght<=3"}, "lenght is not one of characters, words, lines, json, exact_match"),
-        ({"require": "judge>=0.5"}, "require=judge>=0.5 needs a judge, which local is not; set judge_base_url"),
+        ({"require": "judge>=0.5"}, "require=judge>=0.5 needs a judge, which local cannot be; set judge_base_url"),
         (
             {"require": "judge>=0.5", "metric": "judge", "judge_base_url": "https://h/v1"},
-            "both ask the judge, who has one rubric",
+            "both use the judge, which has only one rubric",
         ),
     ],
 )

@@ -122,7 +122,7 @@ def test_the_parser_of_in_toto_takes_what_is_signed(pair):
 def test_a_damaged_or_changed_envelope_does_not_hold(pair, damage):
     content = signed_files()
     assert damage[1](content) != content
-    with pytest.raises(WrongSignature, match=r"no DSSE envelope|none of the keys"):
+    with pytest.raises(WrongSignature, match=r"not a DSSE envelope|any of the given keys"):
         open_envelope(damage[1](content), accepted(pair))
 
 
@@ -134,7 +134,7 @@ def test_the_key_of_somebody_else_does_not_do_whatever_it_is_called(pair, tmp_pa
     mine = KeyPair(tmp_path, "mine")
     envelope = json.loads(signer_with(mine).sign_files(named()))
     envelope["signatures"][0]["keyid"] = signer().public.keyid
-    with pytest.raises(WrongSignature, match="by none of the keys given"):
+    with pytest.raises(WrongSignature, match="not signed by any of the given keys"):
         open_envelope(json.dumps(envelope).encode(), accepted(pair))
     assert open_envelope(json.dumps(envelope).encode(), accepted(pair, mine)).key.name == str(mine.file)
 
@@ -198,7 +198,7 @@ def test_what_a_key_signed_of_another_kind_is_no_statement(pair):
         {**statement, "predicate": {}},
         {**statement, "predicate": {"signed_at": "yesterday"}},
     ):
-        with pytest.raises(WrongSignature, match="signed, and"):
+        with pytest.raises(WrongSignature, match="signed, but"):
             open_envelope(signer().sign(wrong), accepted(pair))
 
 

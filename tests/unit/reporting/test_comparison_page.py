@@ -347,7 +347,7 @@ def test_the_caption_says_of_intervals_what_the_rows_show():
 
 
 def test_where_no_method_is_shown_to_be_better_the_sentence_says_so():
-    assert sentence(cells(a=[0.5, 0.6], b=[0.4, 0.7]), "a", "b").startswith("No method is shown to be better")
+    assert sentence(cells(a=[0.5, 0.6], b=[0.4, 0.7]), "a", "b").startswith("No method is significantly better")
     assert not sentence(cells(a=[0.5]), "a")
 
 

@@ -108,10 +108,13 @@ def test_a_cell_that_failed_has_the_published_score_alone(figures):
         (HEAD + "lr,a,0.5,ten\n", "noise_ratio=ten is no number"),
         ("task,method,score,split\nlr,a,0.5,dev\n", "line 2: split=dev is neither test nor validation"),
         ("task,method,score,standard_error\nlr,a,0.5,x\n", "line 2: standard_error=x is no number"),
-        ("task,method,score\nlr,a,0,733\n", "line 2 has more cells than the first line; quote what holds a comma, and"),
+        (
+            "task,method,score\nlr,a,0,733\n",
+            "line 2 has more cells than the first line; quote cells that hold a comma, and",
+        ),
         ("task,method,score,score\nlr,a,0.5,0.6\n", "has the column score twice"),
         ("task,method,score,std_error\nlr,a,0.5,0.1\n", "has a column std_error; did you mean standard_error?"),
-        (HEAD + "lr,a,0.5,\nlr,a,0.6,\n", "line 3: lr, a stands there twice; give noise_ratio too, or remove one"),
+        (HEAD + "lr,a,0.5,\nlr,a,0.6,\n", "line 3: lr, a is there twice; give noise_ratio too, or remove one"),
     ],
 )
 def test_a_file_that_holds_no_scores_is_refused_with_its_line(figures, text, message):

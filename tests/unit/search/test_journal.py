@@ -161,7 +161,7 @@ def test_a_torn_header_starts_afresh(tmp_path):
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path, content):
     journal_file(tmp_path).parent.mkdir()
     journal_file(tmp_path).write_bytes(content)
-    with pytest.raises(JournalError, match="is damaged; it was left as it is"):
+    with pytest.raises(JournalError, match="is damaged and was left as it is"):
         replay(tmp_path)
     assert journal_file(tmp_path).read_bytes() == content
 
@@ -173,7 +173,7 @@ def test_damage_in_the_middle_is_refused_and_left_alone(tmp_path, damage):
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[0], damage(lines[1]), *lines[2:]]))
     before = path.read_bytes()
-    with pytest.raises(JournalError, match="line 2 is damaged; it was left as it is"):
+    with pytest.raises(JournalError, match="line 2 is damaged and was left as it is"):
         replay(tmp_path)
     assert path.read_bytes() == before
 

@@ -57,28 +57,28 @@ def with_stray(rows, first, last, opening='"{}', closing='{}"'):
         ),
         (
             plain(with_stray(ROWS, 9, 29, closing='a 15" screen {}')),
-            "t.csv, line 11 (record 10): a quote opens a cell here, the next one is in line 31, and text stands behind",
+            "t.csv, line 11 (record 10): a quote opens a cell here, the next one is in line 31, and text follows",
         ),
         (
             'text,team\n"big" parcel,shipping\n',
             "t.csv, line 2 (record 1): text follows the quote that closes a cell; "
             'write a quote that is text twice ("")',
         ),
-        ('"text","team"\n"a 15" screen","bug"\n', "t.csv, line 2 (record 1): text stands behind"),
+        ('"text","team"\n"a 15" screen","bug"\n', "t.csv, line 2 (record 1): text follows"),
         ('"text","team"\n"a","bug\n"b","bug"\n', "t.csv, line 2 (record 1): a quote opens a cell here, the next"),
-        ('text,team\na,"bug', "t.csv, line 2 (record 1): a quote opens a cell here and is never closed"),
-        ('text;team\n"a" b;bug\n', "t.csv, line 2 (record 1): text stands behind"),
-        ('"text,team\na,b\n', "t.csv, line 1: a quote opens a cell here and is never closed"),
+        ('text,team\na,"bug', "t.csv, line 2 (record 1): a quote opens a cell here but is never closed"),
+        ('text;team\n"a" b;bug\n', "t.csv, line 2 (record 1): text follows"),
+        ('"text,team\na,b\n', "t.csv, line 1: a quote opens a cell here but is never closed"),
         ("text,team\na,bugtext,team\nb,bug\n", "t.csv, line 2 (record 1): 3 cells for 2 columns"),
         ('text,team\n"a\nb",bug,c\n', "t.csv, lines 2 to 3 (record 1): 3 cells for 2 columns"),
         (
             plain(ROWS[:4]) + plain([(b, a) for a, b in ROWS[4:]], header=("team", "text")),
-            "t.csv, line 6 (record 5): the header stands here again with its columns in another order",
+            "t.csv, line 6 (record 5): the header is repeated here with its columns in another order",
         ),
-        ('"text"\t"team"\n"a" b\t"bug"\n"c"\t"bug"\n', "t.csv, line 2 (record 1): text stands behind"),
-        ('text\tteam\n"a ""b"""\tbug\n"c" d\tbug\n', "t.csv, line 3 (record 2): text stands behind"),
-        ('text\tteam\n"a" b\tbug\n"c\nd"\tbug\n', "t.csv, line 2 (record 1): text stands behind"),
-        (r'text,team' + '\n' + r'"a \"b\" c,bug' + '\n', "t.csv, line 2 (record 1): text stands behind"),
+        ('"text"\t"team"\n"a" b\t"bug"\n"c"\t"bug"\n', "t.csv, line 2 (record 1): text follows"),
+        ('text\tteam\n"a ""b"""\tbug\n"c" d\tbug\n', "t.csv, line 3 (record 2): text follows"),
+        ('text\tteam\n"a" b\tbug\n"c\nd"\tbug\n', "t.csv, line 2 (record 1): text follows"),
+        (r'text,team' + '\n' + r'"a \"b\" c,bug' + '\n', "t.csv, line 2 (record 1): text follows"),
     ],
 )  # fmt: skip
 def test_quotes_that_do_not_hold_together_are_named_by_their_lines(read, content, message):

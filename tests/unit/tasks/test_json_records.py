@@ -94,7 +94,7 @@ def test_one_record_is_a_record(read, record):
     [
         (ARRAY + "\nthe end", "t.json: 'the end' stands behind item 7 and is not JSON; remove it"),
         (ARRAY + ",\n" + ARRAY, "t.json: ',\\n[{"),
-        (ARRAY + "]", "t.json: ']' stands behind item 7 and is no JSON"),
+        (ARRAY + "]", "t.json: ']' stands behind item 7 and is not JSON"),
         (ARRAY + "\n[", "t.json, item 8: not valid JSON"),
         (ARRAY[:-1], "t.json, item 8: not valid JSON"),
         (ARRAY + '\n"done"', "t.json, item 8: expected a JSON object, found str"),

@@ -57,7 +57,7 @@ def test_an_injected_output_is_wrong_by_the_metric(metric, outputs):
 
 def test_outputs_that_are_all_right_leave_nothing_to_inject():
     pool = [Exemplar(number, "text", (output,), False) for number, output in enumerate(("a, b", "b, a"))]
-    with pytest.raises(DataError, match="there is no wrong one to inject"):
+    with pytest.raises(DataError, match="no wrong one is left to inject"):
         inject_noise(pool, 1, None, seed=0, score=METRICS["exact_set"])
 
 
@@ -97,7 +97,7 @@ def test_labels_are_renamed(labels, spec, renamed):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("rotate", "is none of shift, reverse, or old=new"),
+        ("rotate", "must be shift, reverse, or old=new"),
         ("a=x", "not covered ['b'], not in the data []"),
         ("a=x;b=y;c=z", "not in the data ['c']"),
         ("reverse:a,c", "but the labels are ['a', 'b']"),

@@ -48,7 +48,7 @@ def test_utf16_json_lines(tmp_path):
     [
         (b"text,label\na,b\n\xe9,b\n", "", "t.csv, line 3, is not UTF-8 text; save it as UTF-8 .* encoding=cp1252"),
         ("text\n\ufffd\n".encode() + b"\xe9\n", "", "t.csv, line 3, is not UTF-8 text"),
-        (b"text,label\na,b\n\x81,b\n", "cp1252", "t.csv, line 3, is not CP1252 text; set encoding to what it is"),
+        (b"text,label\na,b\n\x81,b\n", "cp1252", "t.csv, line 3, is not CP1252 text; set encoding to the right one"),
         (codecs.BOM_UTF16_LE + b"a\x00b", "", "t.csv is not UTF-16 text; set encoding"),
     ],
 )
@@ -63,7 +63,7 @@ def test_text_that_cannot_be_decoded_is_named_by_its_line(tmp_path, content, enc
     [
         ("t.csv", gzip.compress(LINES.encode(), mtime=0), "it is compressed by gzip; rename it to end in .gz"),
         ("t.jsonl", gzip.compress(b"{}", mtime=0), "it is compressed by gzip"),
-        ("t.csv", b"PK\x03\x04\x14\0\0\0\x08\0", "it is an Excel workbook or another archive; let the name"),
+        ("t.csv", b"PK\x03\x04\x14\0\0\0\x08\0", "it is an Excel workbook or another archive; rename the"),
         ("t.tsv", b"PAR1\x15\x04\x15", "it is Parquet; rename it to end in .parquet"),
         ("t.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1", "it is an old or encrypted Excel workbook; save it as .xlsx"),
         ("t.parquet", b"version https://git-lfs.github.com/spec/v1\n", "it is a Git LFS pointer, not the file"),

@@ -82,7 +82,7 @@ def test_rows_are_left_out_of_every_split_by_their_hash():
     assert left.notices == (f"exclude_rows: no row that was read has {row_hash('absent')[:12]}…",)
     assert without_rows(source, row_hash("one")).notices == ()
     assert without_rows(source, "") is source
-    with pytest.raises(ConfigError, match="exclude_rows=one is no SHA-256"):
+    with pytest.raises(ConfigError, match="exclude_rows=one is not the SHA-256"):
         without_rows(source, "one")
 
 

@@ -443,8 +443,8 @@ def test_what_is_not_seen_in_a_label_is_named_by_its_code_point():
 @pytest.mark.parametrize(("one", "other"), [("1.0", "1"), ("True", "1"), ("true", "yes"), ("0", "False"), ("١", "1")])
 def test_labels_of_one_value_that_the_pool_writes_in_two_ways_are_mentioned(one, other):
     said = notices_of([one, one, other, "x"], ["x"])[0]
-    assert "rows of the pool have an output that other rows of the pool write in another way" in said
-    assert said.partition("write both in one way\n  ")[2] in (f"{other!r} and {one!r}", f"{one!r} and {other!r}")
+    assert "rows of the pool have an output that other rows of the pool write differently" in said
+    assert said.partition("write both the same way\n  ")[2] in (f"{other!r} and {one!r}", f"{one!r} and {other!r}")
 
 
 def notices_of(pool, test, metric="exact_match"):
@@ -470,7 +470,7 @@ def test_outputs_that_the_splits_write_apart_are_mentioned_before_anything_is_as
     assert said.startswith(
         f"{10 * len(test) if len(test) < 10 else 100} rows of the test set have an output that rows of the pool write"
     )
-    assert "write both in one way" in said
+    assert "write both the same way" in said
     assert example in said.partition("\n")[2], "texts of rows follow the first line, which alone is kept"
 
 

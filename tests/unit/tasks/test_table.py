@@ -121,7 +121,7 @@ def test_a_json_array_is_a_table(tmp_path):
         ("t.parquet", "not parquet", "t.parquet cannot be read as parquet"),
         ("t.csv", "text,label,text\na,b,c\n", "t.csv: 2 columns are named 'text'; rename the others"),
         ("t.csv", "\n\n", "t.csv has no rows"),
-        ("t.xlsx", "", "t.xlsx cannot be read as xlsx: File is not a zip file; save it anew as Excel workbook"),
+        ("t.xlsx", "", "t.xlsx cannot be read as xlsx: File is not a zip file; save it again as an Excel workbook"),
         ("t.xls", "", "t.xls: unknown kind of table; use one of .csv, .tsv, .jsonl, .json, .parquet, .xlsx"),
     ],
 )
@@ -137,7 +137,7 @@ def test_text_that_is_not_utf8_is_named_by_its_line_with_what_to_do(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"text,label\n" + b"a,b\n" * 5000 + "Café,b\n".encode("cp1252"))
     with pytest.raises(
-        DataError, match=r"t\.csv, line 5002, is not UTF-8 text; save it as UTF-8 .* set encoding=cp1252"
+        DataError, match=r"t\.csv, line 5002, is not UTF-8 text; save it as UTF-8 .* set encoding, e.g. cp1252"
     ):
         rows(path)
 
@@ -476,7 +476,7 @@ def test_half_a_character_is_named_by_its_row(tmp_path, record):
     [
         (
             pa.array([b"caf\xc3\xa9", b"\xff\xd8"]),
-            r"t\.parquet, row 2: half a character .* its bytes are no UTF-8",
+            r"t\.parquet, row 2: half a character .* its bytes are not UTF-8",
         ),
         (
             pa.array([[("k", 1), ("k", 2)]] * 2, pa.map_(pa.string(), pa.int8())),
