@@ -66,12 +66,13 @@ test-long: install  ## run the tests that take long: chaos, kills, learning, con
 benchmark: install  ## times faster than the straightforward search step; DATA=folder for the tasks of Instruction Induction
 	@$(BIN)/python -m tests.benchmarks.search_step --data "$(DATA)"
 
-check: install  ## lint, format, types, and whether pipelines/compiled is current
+check: install  ## lint, format, types, words, and whether pipelines/compiled is current
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/python -m pipelines compile --check
+	@$(BIN)/python -m tests.wording
 
 images:  ## build the container images; IMAGES="cpu gpu local-llm", BASE_IMAGE=name@digest, DOCKER_BUILD_OPTIONS
 	@for image in $(IMAGES); do \

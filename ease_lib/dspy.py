@@ -777,7 +777,7 @@ class _Bootstrap:
         return [self._item(place, demos) for place, demos in sorted(self._accepted().items())]
 
     def _accepted(self) -> dict[int, Fields]:
-        """Of what was tried; a continued search may know more."""
+        """Accepted traces of the examples tried; a continued search may know more."""
         known = self._kept.demos
         return {place: demos for place in self._tried if (demos := known.get(place)) is not None}
 

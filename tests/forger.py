@@ -123,7 +123,7 @@ class Forger:
         self.settle()
 
     def sign(self, key):
-        """Sign everything anew, with a key of one's own."""
+        """Sign everything anew, with another key."""
         for path in self._envelopes():  # versions before the ends of runs, which name them
             statement = json.dumps(_statement(path.read_bytes())).encode()
             self.write(path, key.sign(json.loads(_DIGEST.sub(self._newest, statement))))

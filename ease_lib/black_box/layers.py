@@ -1,4 +1,4 @@
-"""From a configuration to an LLM that can be asked: find it, start it if it is ours, wrap its client layer by layer.
+"""Open the LLM of a configuration: find it, start it if it is built in, and wrap its client layer by layer.
 
     wire          OpenAIClient, FunctionClient: asks once, and names every failure
     MeteredClient    sends no more than the caps allow

@@ -164,7 +164,7 @@ def _evaluated(asked: AskTell, evaluations: Evaluations, on_record: Callable[[Ev
 
 
 def _receive_oldest(asked: AskTell, evaluations: Evaluations, on_record: Callable[[Evaluated, History], None]) -> None:
-    """Wait until the oldest evaluation is scored; the others that are scored meanwhile are recorded too."""
+    """Wait until the oldest evaluation is scored; others that are scored in between are recorded too."""
     while asked.is_waiting:
         start = time.perf_counter()
         done, evaluation = evaluations.wait()

@@ -760,7 +760,7 @@ def test_a_file_that_somebody_deletes_or_replaces_meanwhile_is_deleted_by_the_ne
     with monkeypatch.context() as patched:
         patched.setattr(Removal, "carry_out", disturbed)
         assert forget(text, run.folder) == LEFT_ELSEWHERE
-    assert f"still there: {run.path('kept')}, written meanwhile; run this again" in capsys.readouterr().out
+    assert f"still there: {run.path('kept')}, written in the meantime; run this again" in capsys.readouterr().out
     assert forget(text, run.folder) == 0
     assert not run.path("kept").exists()
 

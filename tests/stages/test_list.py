@@ -146,7 +146,7 @@ def test_the_page_links_to_each_report_and_escapes_what_comes_from_outside(runs,
     hostile = RunEntry(kind="run", id="1", place=attack, state="failed", task=attack, model=attack, reason=attack)
     shown = runs_page([hostile])
     assert attack not in shown
-    assert shown.count("<script") == 1, "the one of ours, which sorts"
+    assert shown.count("<script") == 1, "our own, which sorts"
 
 
 def test_what_lies_in_an_object_store_has_no_link():

@@ -28,7 +28,7 @@ class OpenAIRoutesServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), OpenAIRoutesHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that breaks off, because it was killed or gave up, is no error of ours."""
+        """A client that breaks off, because it was killed or gave up, is not our error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

@@ -493,7 +493,7 @@ def test_an_async_program_awaits_the_search_and_its_functions_run_in_its_loop():
 
     result, beside = asyncio.run(program())
     assert result.exemplars == optimized().exemplars
-    assert beside > 5, "the program goes on meanwhile"
+    assert beside > 5, "the program goes on"
 
 
 @pytest.mark.parametrize("is_coroutine", [False, True])

@@ -1,4 +1,4 @@
-"""The search for whoever evaluates himself."""
+"""The search for callers that evaluate themselves."""
 
 import asyncio
 import dataclasses

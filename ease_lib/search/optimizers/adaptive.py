@@ -294,7 +294,7 @@ class _Choice:
         return next((prompt for prompt in found if self._unasked(prompt, self._search.order)), None)
 
     def _contender(self) -> Candidate | None:
-        """Of the best prompts, return the least known one; a random one while there are no answers."""
+        """Return the least known of the best prompts; a random one while there are no answers."""
         if not len(self._answers):
             return self._random()
         model = self._search.fitted()

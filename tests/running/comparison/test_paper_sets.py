@@ -66,7 +66,7 @@ def test_every_method_of_the_set_ends_and_the_page_shows_them(name, real_data, t
     assert all(
         f"<td>{method['label'] if isinstance(method, dict) else method}</td>" in page for method in values["methods"]
     )
-    assert page.count("\n[") >= len(cells), "each score of ours has the paper's beside it"
+    assert page.count("\n[") >= len(cells), "each of our scores has the paper's next to it"
 
 
 def _file_of(task):

@@ -206,7 +206,7 @@ def test_who_was_stopped_with_a_worker_does_not_take_it_for_dead(tmp_path):
     looking = ComparisonStore(left.store, clock=lambda: now[0])
     assert not looking.seems_dead("7")
     now[0] += 10 * comparison_store.STILL_SECONDS
-    assert not looking.seems_dead("7"), "it did not look meanwhile"
+    assert not looking.seems_dead("7"), "it did not look in between"
     for _ in range(20):
         now[0] += comparison_store.STILL_SECONDS / 19
         dead = looking.seems_dead("7")

@@ -134,7 +134,7 @@ def test_where_and_with_what_settings_of_transport_it_is_asked_decides_nothing(k
 def test_of_a_judge(keys):
     assert keys(judge=JudgeConfig()) == "d6c9a0499b4645073420ef2837efeab54f818feae7e47e2195295e70aed01283"
     keys.kept.unknown = {keys(judge=JudgeConfig())}
-    assert keys(judge=JudgeConfig()) == "4544570989d0b2ec6ae140496cb0eddf4461ca1b43e336e7efe0f074d03025f6", "until now"
+    assert keys(judge=JudgeConfig()) == "4544570989d0b2ec6ae140496cb0eddf4461ca1b43e336e7efe0f074d03025f6", "so far"
     other = JudgeConfig(judge_base_url="https://judge.example.org/v1", judge_model="large-1", judge_extra='{"seed": 1}')
     assert keys(judge=other) == "988e64e363963f351edcaf849eb0027ce1f0ef68f607dceb6d9858268826fe89"
 

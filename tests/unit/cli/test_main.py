@@ -115,7 +115,7 @@ def test_verbose_says_where_an_error_was_raised_and_what_caused_it_without_keys(
 
 
 def test_verbose_shows_no_key_that_an_endpoint_quotes(monkeypatch, tmp_path, capsys):
-    """Nor a short one, nor that of a header of one's own."""
+    """Nor a short one, nor that of a custom header."""
     monkeypatch.setenv("EASE_LLM_API_KEY", "hunter2")
     monkeypatch.setenv("GATE", "zQ9fk27Lmm0x81Tq")
     quoting = status(400, "unknown credential zQ9fk27Lmm0x81Tq / Bearer hunter2")

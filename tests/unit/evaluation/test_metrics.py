@@ -322,7 +322,7 @@ def test_rouge_l_equals_the_plain_loop(one, other):
 
 
 def test_texts_of_thousands_of_characters_are_compared_at_once():
-    """Answers are scored in the event loop, where the others wait meanwhile."""
+    """Answers are scored in the event loop, where the others wait for it."""
     answer, output = "lost parcel " * 500, "parcel lost " * 500
     start = time.perf_counter()
     assert 0 < METRICS["edit_similarity"](answer, [output]) < 1

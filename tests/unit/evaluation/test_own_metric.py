@@ -1,4 +1,4 @@
-"""Metrics of one's own."""
+"""Custom metrics."""
 
 import functools
 import hashlib

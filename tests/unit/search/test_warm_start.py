@@ -77,7 +77,7 @@ def test_a_damaged_file_is_named(memory, tmp_path):
 
 
 def test_texts_that_stand_there_twice_are_recalled_one_by_one(tmp_path):
-    """As many as there are in the new data, and no answer twice."""
+    """Each text is recalled as often as the new data have it, and no answer twice."""
     twice = Names.of(rows("a", "a", "b"), rows("x", "x", "y"), [""])
     found = Answers()
     found.add((0, (0, 1)), [0, 1, 2], [1.0, 0.0, 0.5])
