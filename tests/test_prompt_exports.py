@@ -145,7 +145,7 @@ def test_what_a_library_cannot_take_is_said(run, result, tmp_path, capsys):
     assert "the test rows of this run cannot be found any more" in capsys.readouterr().err
     assert main(["export", str(moved), "--to", "openai", "--output-dir", str(tmp_path / "out")]) == 0
     named = replace(result, best={**result.best, "prompt": {**result.best["prompt"], "query": "{sub ject}"}})
-    with pytest.raises(ease_lib.errors.ConfigError, match="the column 'sub ject' cannot be a field of DSPy"):
+    with pytest.raises(ease_lib.errors.ConfigError, match="the column 'sub ject' cannot be a DSPy field"):
         write_export(named, "dspy", tmp_path)
 
 

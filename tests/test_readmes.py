@@ -134,7 +134,7 @@ def workspace(tmp_path_factory):
 
 
 def test_the_readme_is_read_in_minutes():
-    assert len((ROOT / "README.md").read_bytes()) <= 8192
+    assert len((ROOT / "README.md").read_bytes()) <= 7168
 
 
 @pytest.mark.parametrize("readme", READMES, ids=named)

@@ -1,7 +1,6 @@
 """Check words that a program can check: `python -m tests.wording`, a part of `make check`.
 
-- A docstring does not begin with a bare preposition or pronoun ("Of a file of it."): its first line is a noun phrase, an
-  imperative or a sentence.
+- A docstring begins with a noun, an imperative or a sentence, not with a bare preposition ("Of a file of it.").
 - No page, docstring or message has a phrase of `PHRASES`, which readers stumbled over; each stands with what to write.
 """
 
@@ -32,7 +31,9 @@ PHRASE = re.compile(rf"\b({'|'.join(PHRASES)})", re.IGNORECASE)
 
 
 def main() -> int:
-    problems = [problem for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) for problem in in_code(path)]
+    problems = [
+        problem for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) for problem in in_code(path)
+    ]
     problems += [problem for path in pages() for problem in in_page(path)]
     print(*problems, sep="\n", end="\n" if problems else "")
     return int(bool(problems))
@@ -57,7 +58,10 @@ def in_page(path: Path) -> Iterator[str]:
 
 
 def pages() -> list[Path]:
-    return [*ROOT.glob("*.md"), *(path for folder in (*CODE, "manifests") for path in sorted((ROOT / folder).rglob("*.md")))]
+    return [
+        *ROOT.glob("*.md"),
+        *(path for folder in (*CODE, "manifests") for path in sorted((ROOT / folder).rglob("*.md"))),
+    ]
 
 
 def _phrases(where: str, text: str) -> Iterator[str]:

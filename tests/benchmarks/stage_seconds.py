@@ -73,7 +73,7 @@ class Processes:
 
 @contextlib.contextmanager
 def bucket(folder: Path) -> Iterator[str]:
-    """The address of a place in a bucket, which this process and those that it starts can reach while the context is open."""
+    """The address of a place in a bucket, which this process and those that it starts can reach while this is open."""
     folder.mkdir()
     server = S3Server(folder)
     server.start()

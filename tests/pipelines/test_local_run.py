@@ -205,10 +205,10 @@ def test_of_a_task_with_several_stages_the_one_that_broke_is_named(tmp_path):
         (("--task", "poetry"), "task=poetry is not one of"),
         (
             ("--params", "tests/benchmarks/sets/knowledge.yaml"),
-            "knowledge.yaml is a comparison (endpoints, methods, noise_ratios, repeats, tasks)\n  give it to ease",
+            "knowledge.yaml is a comparison (endpoints, methods, noise_ratios, repeats, tasks)\n  use it with ease",
         ),
-        (("--params", "nothing"), "no parameter set nothing: use one of demo, paper, paper-ablations"),
-        (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be made"),
+        (("--params", "nothing"), "no parameter set nothing\n  use one of demo, paper, paper-ablations"),
+        (("--output-dir", "/proc/out"), "--output-dir /proc/out cannot be created"),
     ],
 )
 def test_bad_parameters_end_with_one_clear_message(tmp_path, capsys, options, message):

@@ -255,7 +255,7 @@ def test_a_forbidden_cluster_is_one_message(server, file, capsys):
     assert acted(server, "apply", file()) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 2
-    assert "does not allow us to list recurring runs (HTTP 403: not yours)" in err
+    assert "does not allow this client to list recurring runs (HTTP 403: not yours)" in err
 
 
 def test_every_problem_of_every_file_is_listed_and_nothing_is_sent(server, file, capsys, tmp_path):
@@ -318,7 +318,7 @@ def test_a_folder_means_its_files(file, tmp_path):
     [
         (
             "30 2 * * *",
-            "has 5 fields, not six (second, minute, hour, day of month, month, day of week); put a",
+            "has 5 fields, not six (second, minute, hour, day of month, month, day of week); put the",
         ),
         ("@daily", "has 1 fields, not six"),
         ("TZ=Europe/Berlin 0 0 2 * * *", "has 7 fields"),

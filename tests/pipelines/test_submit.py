@@ -135,12 +135,12 @@ def test_a_version_that_somebody_else_uploads_meanwhile_is_taken(server):
         (("--params", "nothing"), "no parameter set nothing"),
         (
             ("--params", "tests/benchmarks/sets/claims.yaml", "--package", submit.PACKAGE),
-            "make several runs, and ",
+            "make several runs, but ",
         ),
         (("--params", "tests/benchmarks/sets/claims.yaml"), "needs task_uri: the folder with induce/"),
-        (("--retries", "2"), "--retries 2 is for --wait"),
+        (("--retries", "2"), "--retries 2 needs --wait"),
         (("--wait", "--retries", "-1"), "--retries -1 is below 0"),
-        (("--timeout", "5"), "--timeout 5 is for --wait"),
+        (("--timeout", "5"), "--timeout 5 needs --wait"),
         (("--wait", "--timeout", "0"), "--timeout 0 is not above 0"),
         (("--package", "/no/such.yaml"), "cannot read /no/such.yaml: No such file or directory"),
         (("--ca-cert", "/no/such.pem"), "--ca-cert /no/such.pem: no such file"),
@@ -228,7 +228,7 @@ def test_every_other_end_is_1_too(server, capsys, last, said):
 def test_timeout_stops_following_and_says_that_the_run_goes_on(server, capsys):
     server.script.frames = [frame("RUNNING")]
     assert submitted(server, "--wait", "--timeout", "0.05") == 1
-    assert "run still RUNNING after 0.05 s; it goes on: http://" in capsys.readouterr().err
+    assert "run still RUNNING after 0.05 s; it continues: http://" in capsys.readouterr().err
 
 
 def test_ctrl_c_stops_following_and_not_the_run(server, capsys, monkeypatch):
@@ -253,13 +253,13 @@ def test_an_api_that_stays_away_is_given_up_and_the_run_goes_on(server, capsys, 
     monkeypatch.setattr(submit, "PATIENCE_SECONDS", 0.03)
     server.script.fail("GET", "/runs/", 503, "restarting")
     assert submitted(server, "--wait") == 2
-    assert "(HTTP 503: restarting)\n  the run goes on: http://" in capsys.readouterr().err
+    assert "(HTTP 503: restarting)\n  the run continues: http://" in capsys.readouterr().err
 
 
 def test_a_session_that_ends_meanwhile_is_said_and_the_run_goes_on(server, capsys):
     server.script.fail("GET", "/runs/", 401, "expired")
     assert submitted(server, "--wait") == 2
-    assert "the run goes on: http://" in capsys.readouterr().err
+    assert "the run continues: http://" in capsys.readouterr().err
 
 
 def test_a_login_page_in_place_of_the_run_is_said_and_the_run_goes_on(server, capsys):
@@ -267,8 +267,8 @@ def test_a_login_page_in_place_of_the_run_is_said_and_the_run_goes_on(server, ca
     server.script.login_page = "/runs/"
     assert submitted(server, "--wait") == 2
     err = capsys.readouterr().err
-    assert "answered with a page (text/html), not with the pipelines API" in err
-    assert "the run goes on: http://" in err
+    assert "answered with a web page (text/html) instead of the pipelines API" in err
+    assert "the run continues: http://" in err
 
 
 def test_a_run_that_somebody_deletes_meanwhile_does_not_go_on(server, capsys):
@@ -310,8 +310,12 @@ def test_without_any_cluster_the_message_says_how_to_name_one(capsys, monkeypatc
     ("status", "path", "message"),
     [
         (401, "healthz", "does not know this client (HTTP 401: scripted 401); set EASE_KFP_TOKEN to a token or KFP_"),
-        (403, "healthz", "does not allow us to ask for its health (HTTP 403: scripted 403); ask for the right to"),
-        (403, "/runs", "does not allow us to create run"),
+        (
+            403,
+            "healthz",
+            "does not allow this client to ask for its health (HTTP 403: scripted 403); ask for the right to",
+        ),
+        (403, "/runs", "does not allow this client to create run"),
         (500, "/experiments", "the request to find or create experiment ease failed (HTTP 500: scripted 500)"),
         (400, "/pipelines", "the request to find pipeline ease failed (HTTP 400"),
     ],
@@ -331,7 +335,9 @@ def test_a_refusal_names_the_host_and_the_remedy_at_once(server, capsys, status,
 def test_a_login_page_is_not_taken_for_the_api(server, capsys):
     server.script.login_page = "."
     assert submitted(server) == 2
-    assert "answered with a page (text/html), not with the pipelines API: it wants a login" in capsys.readouterr().err
+    assert (
+        "answered with a web page (text/html) instead of the pipelines API: it wants a login" in capsys.readouterr().err
+    )
 
 
 def test_https_to_a_server_without_a_certificate_says_so(server, capsys):
@@ -369,7 +375,7 @@ def test_a_password_in_the_host_is_refused_and_not_printed(capsys):
 def test_a_cluster_of_several_users_needs_a_namespace(server, capsys):
     server.script.multi_user = True
     assert submitted(server) == 2
-    assert "serves several users\n  give --namespace" in capsys.readouterr().err
+    assert "serves several users\n  pass --namespace" in capsys.readouterr().err
     assert submitted(server, "--namespace", "team-a") == 0
     assert server.experiments[0].namespace == "team-a"
 
@@ -404,23 +410,26 @@ def test_a_table_of_the_paper_is_no_folder_of_that_name(server, tmp_path, monkey
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["task=table", "task_uri=rows.csv"], "task_uri=rows.csv is a file of this machine, which no pod sees"),
-        (["metric=own.py:score"], "metric=own.py:score is a file of this machine"),
-        (["require=own.py:polite>=1"], "require=own.py:polite is a file of this machine"),
-        (["evaluate=own.py:score"], "evaluate=own.py:score is a file of this machine"),
-        (["llm_base_url=python:own.py:answer"], "llm_base_url=python:own.py:answer is a file of this machine"),
-        (["llm_base_url=python:tests.simulation.models:knows", "store_uri=s3://b/x"], "is a file of this machine"),
+        (["task=table", "task_uri=rows.csv"], "task_uri=rows.csv is a file on this machine, which pods cannot read"),
+        (["metric=own.py:score"], "metric=own.py:score is a file on this machine"),
+        (["require=own.py:polite>=1"], "require=own.py:polite is a file on this machine"),
+        (["evaluate=own.py:score"], "evaluate=own.py:score is a file on this machine"),
+        (["llm_base_url=python:own.py:answer"], "llm_base_url=python:own.py:answer is a file on this machine"),
+        (["llm_base_url=python:tests.simulation.models:knows", "store_uri=s3://b/x"], "is a file on this machine"),
         (
             ["tasks={task: table, task_uri: rows.csv}", "store_uri=s3://b/x"],
-            "task_uri=rows.csv is a file of this machine",
+            "task_uri=rows.csv is a file on this machine",
         ),
         (["repeats=2", "figures=rows.csv", "store_uri=s3://b/x"], "figures=rows.csv has no column task"),
-        (["repeats=2", "figures=theirs.csv", "store_uri=s3://b/x"], "figures=theirs.csv is a file of this machine"),
-        (["repeats=2", "figures=Tab. 9", "store_uri=s3://b/x"], "figures=Tab. 9 is no file.csv and no table of "),
-        (["repeats=2", "figures=s3://b/x.txt", "store_uri=s3://b/x"], "figures=s3://b/x.txt is no file.csv and no "),
+        (["repeats=2", "figures=theirs.csv", "store_uri=s3://b/x"], "figures=theirs.csv is a file on this machine"),
+        (["repeats=2", "figures=Tab. 9", "store_uri=s3://b/x"], "figures=Tab. 9 is neither a file.csv nor a table of "),
+        (
+            ["repeats=2", "figures=s3://b/x.txt", "store_uri=s3://b/x"],
+            "figures=s3://b/x.txt is neither a file.csv nor ",
+        ),
         (
             ["methods=ease, best_of_n"],
-            "a comparison in a pipeline needs store_uri, where its workers",
+            "a comparison in a pipeline needs store_uri, through which its workers",
         ),
         (
             ["methods=ease, best_of_n", "repeats=2", "max_llm_requests=400", "store_uri=s3://b/x"],
@@ -433,10 +442,10 @@ def test_a_table_of_the_paper_is_no_folder_of_that_name(server, tmp_path, monkey
         ),
         (
             ["baseline={{$.inputs.parameters['k']}} {input}"],
-            "advanced holds {{, where Kubeflow puts values of its own",
+            "advanced holds {{, where Kubeflow inserts its own values",
         ),
         (["baseline=Of {{workflow.name}}: {input}"], "advanced holds {{"),
-        (["metric=tests.support.runs:check"], "metric=tests.support.runs:check is a file of this machine"),
+        (["metric=tests.support.runs:check"], "metric=tests.support.runs:check is a file on this machine"),
         (["store_uri=/tmp/store"], "store_uri=/tmp/store is a folder, which pods do not share"),
         (["task=table", "task_uri=s3://b/{{$}}.csv"], "task_uri holds {{"),
     ],
@@ -626,7 +635,7 @@ def test_where_the_log_cannot_be_read_that_is_said_once_and_a_search_at_work_is_
     assert re.search(
         r"`kubectl -n kubeflow logs -f ease-x7k2p-metadata-2-1-retry-system-container-impl-\d+ -c main`", out
     )
-    assert "nothing has moved" not in out
+    assert "nothing has changed" not in out
 
 
 def test_a_log_that_can_be_read_again_is_read(server, capsys, monkeypatch):
@@ -646,7 +655,7 @@ def test_a_run_whose_pod_is_at_work_is_not_called_stuck(either, capsys, monkeypa
     assert submitted(either, "--wait") == 0
     out = capsys.readouterr().out
     assert len(re.findall(r"embed has been running for \d+ min \d+ s\n", out)) == 1
-    assert "nothing has moved" not in out
+    assert "nothing has changed" not in out
 
 
 def test_a_run_of_which_kubeflow_tells_no_more_says_so_once(server, capsys, monkeypatch):
@@ -655,8 +664,8 @@ def test_a_run_of_which_kubeflow_tells_no_more_says_so_once(server, capsys, monk
     server.script.frames = [frame("RUNNING", embed="RUNNING")] * 12 + [frame("SUCCEEDED")]
     assert submitted(server, "--wait") == 0
     out = capsys.readouterr().out
-    assert out.count("Kubeflow tells no more of this run's tasks") == 1
-    assert "nothing has moved" not in out
+    assert out.count("Kubeflow reports no more tasks of this run") == 1
+    assert "nothing has changed" not in out
 
 
 WORKING = "[ease] customer_feedback, ease, repeat 1: 0.91\n[ease] evaluation 3/3 search\n[ease] {} of 30 cells; 5 of 9"
@@ -718,7 +727,7 @@ def test_a_run_that_stands_still_says_where_to_look(server, capsys, monkeypatch)
     server.script.frames = [frame("RUNNING", embed="PENDING")] * 12 + [frame("SUCCEEDED", embed="SUCCEEDED")]
     assert submitted(server, "--wait") == 0
     out = capsys.readouterr().out
-    assert out.count("nothing has moved for") == 1
+    assert out.count("nothing has changed for") == 1
     assert f"kubectl -n kubeflow get pods -l pipeline/runid={server.runs[0].run_id}" in out
 
 
@@ -851,8 +860,8 @@ def test_a_retry_that_kubeflow_cannot_do_says_what_to_do_instead(server, capsys,
     server.script.fail("POST", ":retry", 500, said, times=9)
     assert submitted(server, "--wait", "--retries", "1") == 2
     message = capsys.readouterr().err
-    assert "submit the run again with the same store_uri; answers so far are reused" in message
-    assert "the run goes on" not in message
+    assert "submit the run again with the same store_uri\n  answers so far are reused" in message
+    assert "the run continues" not in message
     assert "- optimize: OOMKilled" in message, "what failed is said all the same"
     assert len([path for path in server.script.sent() if path.endswith(":retry")]) == asked
 
@@ -892,7 +901,7 @@ def test_defaults_that_cannot_work_or_for_the_committed_files_are_refused(capsys
     assert main(["compile", "--output-dir", str(tmp_path), "--set", "k=0"]) == 2
     assert "k=0 is below 1" in capsys.readouterr().err
     assert main(["compile", "--set", "k=3"]) == 2
-    assert "give another --output-dir" in capsys.readouterr().err
+    assert "pass another --output-dir" in capsys.readouterr().err
 
 
 def test_upload_puts_both_pipelines_there_once(server, installed, capsys):

@@ -36,7 +36,7 @@ def test_every_problem_is_found_with_its_remedy(s3_prefix, tmp_path, capsys, mon
         "absent.csv",
         "embedder=./absent: no such folder; give bundled-minilm",
         "wrong secret key; check AWS_SECRET_ACCESS_KEY",
-        "is no folder, or not writable",
+        "is not a folder, or not writable",
         "cannot be reached or broke off the connection; check llm_base_url",
         "5 problems found",
     ):

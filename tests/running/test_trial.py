@@ -111,7 +111,7 @@ def test_exemplars_that_do_not_fit_are_told_before_the_search(tmp_path):
 def test_what_only_rows_are_refused_for_is_a_notice(tmp_path):
     problems, notice, requests = tried(tmp_path, of_word)
     assert (problems, len(requests)) == ((), 2)
-    assert "with rows of this run, is not answered, and a harmless one in its place is" in notice
+    assert "with rows of this run, is refused, while a harmless question is answered" in notice
 
 
 def test_an_endpoint_that_refuses_everything_is_not_blamed_on_the_prompt(tmp_path):

@@ -198,12 +198,12 @@ def test_two_versions_behind_one_name_are_paid_once_and_said(server, model, tmp_
     """A balancer: each run began anew by whichever had answered its trial question."""
     versions_of(server, cycle(["m-1", "m-2"]))
     recorded(server, tmp_path, "first")()
-    assert "are of two versions, m-" in capfd.readouterr().err
+    assert "come from two versions, m-" in capfd.readouterr().err
     for name in ("second", "third", "fourth"):
         asked = server.script.requests
         recorded(server, tmp_path, name)()
         assert server.script.requests - asked == 2, "the trial question of both checks"
-    assert "are of two versions, m-" in capfd.readouterr().err
+    assert "come from two versions, m-" in capfd.readouterr().err
 
 
 def test_three_versions_by_turns_are_beside_the_runs_own(notes):
@@ -325,5 +325,5 @@ def test_a_note_of_an_endpoint_that_was_changed_is_found_and_that_of_a_later_run
     note.write_text(json.dumps({**said, "left_out": ["temperature"]}))
     (problem,) = verify_place(first.parameters.lineage_root, run=first.run_id).problems
     assert (problem.what, problem.uri) == ("changed", str(note))
-    with pytest.raises(StoreError, match="is damaged, or was changed by hand"):
+    with pytest.raises(StoreError, match="is damaged or was edited by hand"):
         recorded(server, tmp_path, "after")

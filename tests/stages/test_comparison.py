@@ -62,7 +62,7 @@ def test_the_report_has_what_the_workers_left_and_each_cell_has_its_record(tmp_p
     comparison.work()
     assert "zero_shot" in comparison.reported()
     dashboard = (tmp_path / "verdict").read_text()
-    assert dashboard.startswith(("## No method is shown", "## `No method is shown")), (
+    assert dashboard.startswith(("## No method is significantly", "## `No method is significantly")), (
         "what one looks for needs no click"
     )
     assert "best_of_n, 1 runs" in dashboard

@@ -411,7 +411,7 @@ def test_its_result_is_no_prompt_to_export(found, tmp_path):
     }.items(),
 )
 def test_what_is_for_llms_is_refused_by_name(name, value):
-    with pytest.raises(ConfigError, match=f"{name} is not read beside evaluate"):
+    with pytest.raises(ConfigError, match=f"{name} has no effect with evaluate"):
         parse_parameters({"evaluate": "mine.py:score", name: value})
 
 
@@ -421,8 +421,8 @@ def test_what_is_for_llms_is_refused_by_name(name, value):
         ({"evaluate": "mine.py"}, "evaluate=mine.py is not a function; use FILE.py:NAME"),
         ({"evaluate": "a.py:f", "llm_refresh": "probe"}, "llm_refresh=probe asks fixed prompts"),
         ({"evaluate": "a.py:f", "method": "llm_select"}, "method=llm_select asks an LLM"),
-        ({"metric": "evaluate"}, "metric=evaluate and prompt=rows are of programs; set evaluate"),
-        ({"prompt": "rows"}, "metric=evaluate and prompt=rows are of programs; set evaluate"),
+        ({"metric": "evaluate"}, "metric=evaluate and prompt=rows only work with evaluate; set it"),
+        ({"prompt": "rows"}, "metric=evaluate and prompt=rows only work with evaluate; set it"),
         (
             {"evaluate": "a.py:f", "task": "table", "task_uri": "a.csv", "output_column": "a,b", "noise_ratio": 0.1},
             "output_column=a,b is several columns",

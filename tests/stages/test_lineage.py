@@ -204,7 +204,7 @@ def test_a_root_that_cannot_be_written_fails_the_stage(tmp_path, capfd):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SystemExit):
         RecordedRun(tmp_path / "run", lineage_uri=str(tmp_path / "file")).remembered(build_dataset)
-    assert "cannot be written: Not a directory; check that the folder is there" in capfd.readouterr().err
+    assert "cannot be written: Not a directory; check that the folder exists" in capfd.readouterr().err
 
 
 def test_events_are_sent_as_stages_start_and_end(tmp_path):
@@ -904,7 +904,7 @@ def test_nothing_is_deleted_without_a_place_for_the_tombstone(published, tmp_pat
     pool = shutil.copy(published.path("pool"), tmp_path / "pool")
     before, text = Path(pool).read_bytes(), texts_of(published)[0]
     assert forget(text, tmp_path) == 2
-    assert "no place for the tombstone\n  name one by --root" in capsys.readouterr().err
+    assert "no place for the tombstone\n  name one with --root" in capsys.readouterr().err
     assert Path(pool).read_bytes() == before
     assert forget(text, tmp_path, more=("--remove", "--root", str(tmp_path / "root"))) == 0
     assert not Path(pool).exists()

@@ -200,7 +200,7 @@ def test_a_run_whose_records_lie_nowhere_but_in_its_own_folders_is_not_signed_an
     monkeypatch.setenv("EASE_SIGNING_KEY", pair.private)
     RecordedRun(tmp_path / "run", store_uri="")()
     assert envelopes_in(tmp_path) == []
-    assert "[ease] not signed: nothing of this run outlives it; set store_uri" in capsys.readouterr().err
+    assert "[ease] not signed, because no record outlives this run; set store_uri" in capsys.readouterr().err
 
 
 def test_a_signed_run_that_was_moved_as_a_whole_holds(pair, tmp_path, monkeypatch):

@@ -106,7 +106,7 @@ def test_the_longest_answer_reaches_the_trial(tmp_path):
 def test_a_probe_that_was_cut_tells_nothing_of_the_model_and_ends_no_run(tmp_path, caplog):
     with thinking_endpoint(said, thinking=THINKING) as server, caplog.at_level("INFO", "ease"):
         checked(parameters_of(tmp_path, server, llm_refresh="probe"))
-        assert "notice: llm_refresh=probe learns nothing of a prompt that is cut" in caplog.text
+        assert "notice: llm_refresh=probe learns nothing from a prompt that is cut" in caplog.text
         caplog.clear()
         checked(parameters_of(tmp_path, server, llm_refresh="probe", llm_thinking_tokens=THINKING_TOKENS))
         checked(parameters_of(tmp_path, server, llm_refresh="probe", budget=5))
@@ -168,7 +168,7 @@ def test_a_run_without_tokens_to_think_ends_at_its_first_row_with_what_to_do(for
     with (
         thinking_endpoint(said, thinking=THINKING, form=form) as server,
         pytest.raises(
-            errors.AnswerCut, match=r"row \d+ \(.*\): .* its 64 tokens before it said .*; raise llm_thinking_tokens"
+            errors.AnswerCut, match=r"row \d+ \(.*\): .* its 64 tokens before it answered.*; raise llm_thinking_tokens"
         ),
     ):
         ran(tmp_path, parameters_of(tmp_path, server, llm_concurrency=1))
@@ -199,7 +199,7 @@ def test_answers_that_were_cut_are_counted_and_shown(tmp_path, caplog):
         cut = sum(asks_3(request["messages"][-1]["content"]) for request in server.requests)
         _, again = ran(tmp_path, parameters)
     assert report["llm"]["cut_answers"] == again["llm"]["cut_answers"] == cut > 0, "kept answers are as short"
-    assert "was cut at its limit of tokens" in caplog.text
+    assert "was cut at its token limit" in caplog.text
     assert f"{cut} answer" in re.sub(r"\s+", " ", Path(at.page).read_text())
     assert f"{cut}; raise llm_max_tokens or llm_thinking_tokens" in result_text(Path(at.results), 1.0)
     summaries = read_document(Path(at.search), contracts.SEARCH_SUMMARY)["llm"]["cut_answers"]

@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         "learnt from the answers: how much length, exemplars, labels and order explain; how well surrogates predict "
         f"sequences and rows that they have not seen; what searches end with. Writes {FILE} and prints it."
     )
-    study.add_argument("--params", metavar="SET", help="parameter set or YAML file; options win over it")
+    study.add_argument("--params", metavar="SET", help="parameter set or YAML file; options override it")
     study.add_argument("--output-dir", metavar="DIR", default="runs/study", help="where (default: runs/study)")
     study.add_argument("--sequences", type=int, default=150, help="random sequences (default: 150)")
     study.add_argument("--rows", type=int, default=80, help="validation rows each is asked at most (default: 80)")

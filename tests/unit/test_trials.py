@@ -258,7 +258,7 @@ def test_a_trial_is_told_once():
         ({"llm_model": "m"}, "llm_model is not used by Search; remove it"),
         ({"max_prompt_tokens": 10}, "max_prompt_tokens is not used by Search; remove it"),
         ({"pallel": 3}, "unknown parameter pallel; did you mean parallel?"),
-        ({"nu": 0.2}, "nu has no effect with method=halving \(only with method=ease\); remove it"),
+        ({"nu": 0.2}, "nu has no effect with method=halving"),
         ({"method": "llm_select"}, "method=llm_select asks an LLM"),
         ({"budget": 20}, "answers and budget both limit the search"),
         ({"answers": 0}, "answers=0 is not a number of rows"),

@@ -48,7 +48,7 @@ def test_a_wait_beyond_the_deadline_is_named():
     with pytest.raises(errors.RateLimited, match="HTTP 429; it asks for a wait of 3600 s, and llm_deadline"):
         retry(ScriptedClient(errors.Overloaded(""), failure, "yes"))
     first, second = (errors.RateLimited("HTTP 429", retry_after=60.0) for _ in range(2))
-    with pytest.raises(errors.RateLimited, match="it asks to wait 60 s"):
+    with pytest.raises(errors.RateLimited, match="it asks for a wait of 60 s"):
         retry(ScriptedClient(first, second, "yes"))
 
 

@@ -193,21 +193,21 @@ def test_what_a_run_sets_by_itself_is_in_no_list_for_people(capsys):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"nu": 1.0}, "nu has no effect with method=adaptive \(only with method=ease\); remove it"),
+        ({"nu": 1.0}, "nu has no effect with method=adaptive"),
         (
             {"initial_design": 5},
-            "initial_design has no effect with method=adaptive \(only with method=ease or evolution",
+            "initial_design has no effect with method=adaptive",
         ),
         (
             {"task": "lr", "task_uri": "x"},
-            "task_uri is read by task=instruction_induction or gsm8k or .* this is task=lr",
+            "task_uri has no effect with task=lr",
         ),
         ({"split_column": "part"}, "split_column has no effect with task="),
-        ({"retained": 7}, "retained has no effect with prefilter=none \(only with prefilter=cosine or bm25"),
+        ({"retained": 7}, "retained has no effect with prefilter=none"),
         ({"judge_model": "m"}, "judge_model has no effect because this run asks no"),
         (
             {"method": "cosine", "max_prompt_tokens": 900},
-            "max_prompt_tokens is read by method=adaptive or .* method=cosine",
+            "max_prompt_tokens has no effect with method=cosine",
         ),
     ],
 )

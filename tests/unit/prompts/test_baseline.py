@@ -48,7 +48,7 @@ def test_none_is_none():
     ("name", "text", "message"),
     [
         ("now.txt", "Sort mail.", "no field of the query stands in it"),
-        ("now.txt", "Answer {team: 1}: {input}", r"message 1: \{team...\}is not a field's name"),
+        ("now.txt", "Answer {team: 1}: {input}", r"message 1: \{team...\} is not a field's name"),
         ("now.txt", "{input", "write {{ and }} for braces that are text"),
         (
             "now.yaml",

@@ -67,7 +67,9 @@ def test_tables_of_the_paper_are_shipped():
     assert found.note([], "test").startswith("240 of the test scores in Tab. 2, Tab. 2 test of arXiv 2405.16122 belong")
     shown = [("linear_4_0_noisy", 0.0, "ease")]
     assert "belong" not in found.note(shown, "test"), "of tables one takes what one likes"
-    with pytest.raises(ConfigError, match=r"figures=Tab\. 9 is no file\.csv and no table of the paper; give, with com"):
+    with pytest.raises(
+        ConfigError, match=r"figures=Tab\. 9 is neither a file\.csv nor a table of the paper; give, with com"
+    ):
         Figures.read("Tab. 9")
 
 

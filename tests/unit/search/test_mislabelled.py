@@ -71,7 +71,7 @@ def test_of_those_listed_a_tenth_at_most_are_right_on_average(apart, wrong):
 
 
 def test_nothing_is_listed_that_is_as_likely_right():
-    """If many labels are surely wrong, a tenth of the list would be free, and was once filled with surely right ones."""
+    """If many labels are surely wrong, a tenth of the list is free, and was once filled with surely right ones."""
     for seed in range(5):
         problem, _ = task(wrong=78, pool=300, seed=seed)
         for each in listed(problem):

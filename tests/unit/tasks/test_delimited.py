@@ -11,8 +11,8 @@ WORDS = ["parcel late", "refund please", "app crash", "lost password"]
 TEAMS = ["shipping", "billing", "bug", "account"]
 ROWS = [(f"{WORDS[number % 4]} {number}", TEAMS[number % 4]) for number in range(40)]
 HEADER = ("text", "team")
-BACKSLASH = "is read as a file in which a backslash precedes quotes that are text (known by line 2)"
-UNQUOTED = "is read as a file in which nothing is quoted (known by line"
+BACKSLASH = "is read as a file where a backslash precedes quotes that are text (known by line 2)"
+UNQUOTED = "is read as a file where nothing is quoted (known by line"
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_what_nobody_sees_is_no_record_no_cell_and_no_part_of_a_name(tmp_path, c
     assert found == place
 
 
-SPACED = "is read as a file in which a blank precedes quotes (known by line 2)"
+SPACED = "is read as a file where a blank precedes quotes (known by line 2)"
 
 
 @pytest.mark.parametrize(

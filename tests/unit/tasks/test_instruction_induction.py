@@ -25,7 +25,7 @@ def test_without_valid_the_pool_is_the_first_four_fifths_of_induce_as_the_author
     source = read("t", tmp_path)
     assert [row.input for row in source.rows] == [f"row {number}" for number in range(10)]
     assert [row.input for row in source.validation] == ["row 10", "row 11", "row 12"]
-    assert source.notices == ("there is no valid/: of 13 rows in induce/ the last 3 are its rows",)
+    assert source.notices == ("valid/ is missing: of 13 rows in induce/ the last 3 are its rows",)
 
 
 def test_further_accepted_outputs(tmp_path):

@@ -112,7 +112,7 @@ def test_mappings_that_do_not_fit_are_refused(spec, message):
 def test_labels_that_are_merged_are_mentioned_and_one_named_twice_is_refused():
     merged = remap_labels(source("1", "2", "3"), "1=A;2=A;3=B")
     assert [row.outputs[0] for row in merged.rows] == ["A", "A", "B"]
-    assert merged.notices == ("label_remapping makes one label, 'A', of '1' and '2'",)
+    assert merged.notices == ("label_remapping gives one label, 'A', to '1' and '2'",)
     assert remap_labels(source("1", "2"), "shift").notices == ()
     with pytest.raises(ConfigError, match="renames a label twice"):
         remap_labels(source("1", "2"), "1=A;2=B;1=C")

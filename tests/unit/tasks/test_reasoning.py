@@ -125,5 +125,5 @@ def test_math_is_read_as_published_a_file_a_problem(tmp_path, s3_prefix):
 def test_a_file_of_the_tree_that_is_no_json_is_named(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train/1.json").write_text("{")
-    with pytest.raises(DataError, match=r"train/1\.json is not JSON"):
+    with pytest.raises(DataError, match=r"train/1\.json is not valid JSON"):
         load_data(parse_parameters({"task": "math", "task_uri": str(tmp_path)}).task, 0, Sources())

@@ -46,7 +46,11 @@ def test_utf16_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("content", "encoding", "message"),
     [
-        (b"text,label\na,b\n\xe9,b\n", "", "t.csv, line 3, is not UTF-8 text; save it as UTF-8 .* encoding=cp1252"),
+        (
+            b"text,label\na,b\n\xe9,b\n",
+            "",
+            "t.csv, line 3, is not UTF-8 text; save it as UTF-8 .* encoding, e.g. cp1252",
+        ),
         ("text\n\ufffd\n".encode() + b"\xe9\n", "", "t.csv, line 3, is not UTF-8 text"),
         (b"text,label\na,b\n\x81,b\n", "cp1252", "t.csv, line 3, is not CP1252 text; set encoding to the right one"),
         (codecs.BOM_UTF16_LE + b"a\x00b", "", "t.csv is not UTF-16 text; set encoding"),
@@ -74,7 +78,7 @@ def test_a_file_of_another_kind_than_its_name_says_is_named(tmp_path, name, cont
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as caught:
         records(tmp_path / name)
-    assert f"{name}: by its first bytes {message}" in str(caught.value)
+    assert f"{name}: its first bytes show that {message}" in str(caught.value)
 
 
 def test_a_column_that_is_needed_stands_in_the_header_once(write_xlsx):

@@ -44,9 +44,7 @@ def test_a_spreadsheet_gives_what_people_see(write_xlsx):
 def test_the_first_of_several_sheets_is_read_and_said(write_xlsx):
     file = RecordFile(write_xlsx([["text"], ["a"]], [["text"], ["b"]]), ("text",))
     assert [record for _, record in file.read(list)] == [{"text": "a"}]
-    assert file.notices == [
-        "of the 2 sheets of t.xlsx the first is read, 'Sheet 0'; save another sheet as a separate file"
-    ]
+    assert file.notices == ["reading the first of 2 sheets of t.xlsx, 'Sheet 0'; save another sheet as a separate file"]
 
 
 def test_a_spreadsheet_without_header_names_its_columns_by_number(write_xlsx):

@@ -262,10 +262,10 @@ def test_a_template_with_a_column_that_is_not_there(write_csv):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{a[0]}", "is more or less than a column's name"),
-        ("{a!r}", "is more or less than a column's name"),
-        ("{a:>10}", "is more or less than a column's name"),
-        ("{}", "is more or less than a column's name"),
+        ("{a[0]}", "is not a column's name"),
+        ("{a!r}", "is not a column's name"),
+        ("{a:>10}", "is not a column's name"),
+        ("{}", "is not a column's name"),
         ("{{a}}", "has no column; name at least one"),
         ("{a", "write {{ and }} for braces that are text"),
         ("a} {b}", "write {{ and }} for braces that are text"),
