@@ -46,11 +46,11 @@ def comparison_pipeline(
 
     Args:
         tasks: Tasks: lr, lp_variant, {task: table, task_uri: a.csv}, instruction_induction:sum_v1, ...
-        methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty is all of them.
+        methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty compares all of them.
         noise_ratios: Noise ratios of every task: 0, 0.1, 0.5, ...
         endpoints: Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...
-        repeats: Runs of everything, each with a seed of its own (repeat_data: for data and noise too).
-        figures: Published scores next to ours: scores.csv, or tables of the paper: Tab. 2, Tab. 2 test.
+        repeats: Runs of each combination, each with its own seed (with repeat_data also for data and noise).
+        figures: Published scores to show next to yours: scores.csv, or tables of the paper: Tab. 2, Tab. 2 test.
         seed: Seed of the first repeat; later repeats count up from it.
         store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.
         parameters: All other parameters of the runs (`python -m pipelines params` lists them), as YAML or JSON.

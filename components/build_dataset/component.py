@@ -55,36 +55,41 @@ def build_dataset(
         test: Test set, which no search sees, Parquet.
         summary: Task, metric, sizes, classes, notices and prompt template, JSON.
         lineage: Records of what was done, JSON.
-        task: customer_feedback (shipped), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
+        task: Task: customer_feedback (included), lr, lp_variant, instruction_induction, gsm8k, aqua, math or table.
         task_uri: The task's file or folder: a path or s3://bucket/key (task=instruction_induction or gsm8k or aqua or
             math or table).
         task_name: Task inside an instruction_induction folder, or a hub data set when task=table has no task_uri
             (task=instruction_induction or table).
-        input_columns: Columns that form the input: a,b or a template like {a} versus {b} (task=table).
-        output_column: Column with the output, a,b for a JSON object, or a template like {a} The answer is {b}
+        input_columns: Input columns: a,b or a template such as {a} versus {b} (task=table).
+        output_column: Output column; a,b for a JSON object; or a template such as {a} The answer is {b}
             (task=table).
-        metric: Score of one answer: exact_match, case_sensitive_match, label, exact_set, contains, token_f1, rouge_l,
+        metric: Score of an answer: exact_match, case_sensitive_match, label, exact_set, contains, token_f1, rouge_l,
             edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed,
-            instruction_induction, judge; metric.py:score, costs.csv; auto the task's.
-        pool_size: Exemplars to choose from (n); 0 takes all there are, -1 all of up to 500, of more the paper's 100.
-        validation_size: Rows that guide the search (|D_V|); -1 takes a third of what the test set leaves, at most 200.
-        test_size: Rows that are only reported; -1 takes a third, at most 100.
-        noise_ratio: Share of pool rows whose output is corrupted on purpose.
-        label_remapping: Rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.
+            instruction_induction, judge; metric.py:score, costs.csv; auto: the task's.
+        pool_size: Number of exemplars to choose from (n); 0: all; -1: all if there are up to 500, else 100 as in the
+            paper.
+        validation_size: Number of rows that guide the search (|D_V|); -1: a third of what the test set leaves, at most
+            200.
+        test_size: Number of rows used only for the final score; -1: a third, at most 100.
+        noise_ratio: Share of pool rows whose output is deliberately corrupted.
+        label_remapping: How to rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping
+            1=World;2=Sports.
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter (prefilter=cosine or bm25).
         embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
-        method: adaptive, halving, capo; of the paper ease, best_of_n, evolution, influence, active, cosine, bm25, dpp,
+        method: Search method: adaptive, halving, capo; from the paper ease, best_of_n, evolution, influence, active,
+            cosine, bm25, dpp,
             mmd, ot, llm_select or zero_shot.
-        k: Exemplars in the prompt; at most so many where k_min is less.
-        budget: Evaluations of a sequence (T), of evaluation_rows rows each; 0 plans by max_llm_requests alone.
-        llm_base_url: OpenAI-compatible URL, local (small LLM shipped), or a function: python:MODULE:NAME or
+        k: Number of exemplars in the prompt; the most if k_min is smaller.
+        budget: Number of evaluations (T), each on evaluation_rows rows; 0: as many as max_llm_requests allows.
+        llm_base_url: OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME or
             python:FILE.py:NAME.
-        llm_model: Model name; empty takes the endpoint's only one.
-        llm_concurrency: Requests in flight at most.
-        max_llm_requests: LLM requests of the run at most, retries too, trial questions aside; 0 is no cap.
-        seed: Seed of every draw: splits, noise, initial design, candidates, network.
-        store_uri: Folder or s3:// that outlives a killed run, with its journal and answers; the same one continues it.
+        llm_model: Model name; empty: the endpoint's only model.
+        llm_concurrency: Most requests in flight.
+        max_llm_requests: Most LLM requests of the run, with retries but without trial questions; 0 is no cap.
+        seed: Seed of all randomness: splits, noise, initial design, candidates, network.
+        store_uri: Folder or s3:// for journal and answers; a run with the same one continues where a killed run
+            stopped.
         publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {k_min: 2}.
         scheduled: When Kubeflow made the run.

@@ -297,7 +297,7 @@ def test_the_first_row_too_may_be_one_that_is_left_out():
 
 @pytest.mark.parametrize("evaluate", [lambda exemplars, row: 1.0, Path("x").match])
 def test_what_has_no_name_of_its_own_needs_one_where_scores_are_kept(evaluate, tmp_path):
-    with pytest.raises(ConfigError, match=r"evaluate is a \w+ without its own name, by"):
+    with pytest.raises(ConfigError, match=r"evaluate is a \w+ without its own name, under"):
         optimized(evaluate, store_uri=str(tmp_path))
 
 

@@ -447,7 +447,7 @@ def test_the_first_prompt_is_the_latest_and_a_better_one_has_to_beat_it(tmp_path
     assert (latest.version == said["version"]) == (said["state"] == "published")
     assert verify_place(str(prompts), all_versions=True).problems == ()
     page = better.path("page").read_text()
-    assert f"Published now is <code>{kept_version(first)}</code>. This prompt is" in page
+    assert f"Published now is <code>{kept_version(first)}</code>. This prompt scores" in page
     assert f"Published now, on {said['gate']['rows']} of these rows" in page
     compared = json.loads(better.path("gate").read_text())
     assert compared["llm"]["requests"] + compared["llm"]["cached"] == said["gate"]["rows"]

@@ -154,7 +154,7 @@ def test_a_version_that_an_earlier_attempt_signed_is_taken_over_and_no_other(one
     capsys.readouterr()
     with pytest.raises(SystemExit):
         one(publish)
-    assert "is there already, and its signature is none of this key" in capsys.readouterr().err
+    assert "exists already, and its signature is not by this key" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("written", range(4))

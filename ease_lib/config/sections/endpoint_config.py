@@ -15,7 +15,7 @@ class EndpointConfig(Section):
 
     llm_base_url: str = param(
         "local",
-        "OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME, "
+        "OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME or "
         "python:FILE.py:NAME.",
         form=True,
     )
