@@ -156,7 +156,7 @@ def test_a_plan_that_has_gone_is_said(tmp_path, endpoint, capsys):
     (Path(place) / "plan.json").unlink()
     with pytest.raises((SystemExit, StoreError)):
         comparison.work()
-    assert "plan.json, the plan of this comparison, is not there; begin it again" in capsys.readouterr().err
+    assert "plan.json, the plan of this comparison, is not there; start it again" in capsys.readouterr().err
 
 
 def test_workers_are_told_a_place_and_tasks_hand_nothing_else_on(tmp_path, endpoint):

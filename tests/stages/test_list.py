@@ -101,7 +101,7 @@ def test_runs_in_a_bucket_are_found_too(s3_prefix, tmp_path, capsys):
 
 
 def test_where_there_is_nothing_the_remedy_is_said(tmp_path, capsys):
-    with pytest.raises(LineageError, match="is no folder"):
+    with pytest.raises(LineageError, match="is not a folder"):
         listed(str(tmp_path / "nothing"))
     with pytest.raises(LineageError, match="name an --output-dir"):
         listed(str(tmp_path))

@@ -132,7 +132,9 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, name, content, message):
 
 
 def test_instructions_are_for_methods_that_search_them():
-    with pytest.raises(ConfigError, match="instructions=5 is not for method=dpp; take one of adaptive, halving"):
+    with pytest.raises(
+        ConfigError, match="instructions=5 does not work with method=dpp; choose one of adaptive, halving"
+    ):
         parse_parameters({"instructions": 5, "method": "dpp"})
     with pytest.raises(ConfigError, match="k_min=2 is not for method=active"):
         parse_parameters({"k_min": 2, "method": "active"})

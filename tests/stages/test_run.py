@@ -157,7 +157,7 @@ def test_no_prompt_is_longer_than_max_prompt_tokens(finished, prepared):
     for row in history_of(prepared):
         sequence = [pool[exemplar_id] for exemplar_id in row["exemplar_ids"]]
         assert max(estimated_tokens(render_prompt(sequence, query)) for query in queries) <= 60
-    with pytest.raises(ConfigError, match=r"max_prompt_tokens=20 leaves .* tokens for 5 exemplars beside a query of"):
+    with pytest.raises(ConfigError, match=r"max_prompt_tokens=20 leaves .* tokens for 5 exemplars next to a query of"):
         run_optimize(prepared, max_prompt_tokens=20)
 
 
