@@ -65,4 +65,4 @@ def test_a_spreadsheet_with_customers_and_two_columns_to_answer(tickets, tmp_pat
     assert not tested & {int(row["input"].split()[1]) // 6 for row in result.exemplars}
     left_out = "4 of 94 rows of tickets.xlsx were left out: column &#39;team&#39; is empty"
     assert f"{left_out} (first at sheet &#39;Sheet&#39;, row 92)" in result.page
-    assert "Of the 2 sheets of tickets.xlsx the first is read" in result.page
+    assert "Reading the first of 2 sheets of tickets.xlsx" in result.page

@@ -136,7 +136,7 @@ def test_instructions_are_for_methods_that_search_them():
         ConfigError, match="instructions=5 does not work with method=dpp; choose one of adaptive, halving"
     ):
         parse_parameters({"instructions": 5, "method": "dpp"})
-    with pytest.raises(ConfigError, match="k_min=2 is not for method=active"):
+    with pytest.raises(ConfigError, match="k_min=2 does not work with method=active"):
         parse_parameters({"k_min": 2, "method": "active"})
     with pytest.raises(ConfigError, match="both set; keep one"):
         parse_parameters({"instructions": 5, "instructions_uri": "a.txt"})
