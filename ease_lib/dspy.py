@@ -22,7 +22,6 @@ import inspect
 import json
 import logging
 import numbers
-import os
 import sys
 import threading
 from collections import deque
@@ -40,7 +39,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from ease_lib.arrays import IntArray
 from ease_lib.digests import key_of
 from ease_lib.errors import ConfigError, DataError, JournalError
-from ease_lib.search.journal import locked_file
+from ease_lib.search.journal import append_lines, locked_file
 from ease_lib.search.optimizers.registry import least_answers
 from ease_lib.seeding import rng
 from ease_lib.trials import Best, Search, Trial, checked_parameters, journal_path, text_of
@@ -76,6 +75,7 @@ MOST_SHARE = 0.5
 """Share of all calls that bootstrapping may take."""
 WINDOW = 10
 """Number of recent calls, for each of `max_errors`, among which exceptions are counted."""
+NUMBER = bool | int | float | np.bool_ | np.number
 ROUNDING = 1e-9
 """How far a score may lie outside [0, 1], as sums of weights do."""
 VALIDATION_SHARE = 0.5
@@ -494,7 +494,6 @@ class _Calls:
         changed: notified when calls are to stop.
         stopped: whether they are.
         failed: calls that raised an exception.
-        in_a_row: those since the last call that did not.
     """
 
     def __init__(self, metric: Metric, num_threads: int | None, max_errors: int | None) -> None:
@@ -506,7 +505,6 @@ class _Calls:
         self.changed = threading.Condition()
         self.stopped = False
         self.failed = 0
-        self.in_a_row = 0
 
     def in_threads(self, work: Callable[[], bool]) -> None:
         """Call `work` in every thread again and again, until it returns False.
@@ -560,6 +558,11 @@ class _Calls:
         self._succeed()
         return trace if is_accepted else None
 
+    @property
+    def last_failed(self) -> bool:
+        """Whether the call that ended last raised an exception."""
+        return bool(self._recent) and self._recent[-1]
+
     def _worked(self, work: Callable[[], bool]) -> None:
         try:
             while not self.stopped and work():
@@ -576,12 +579,10 @@ class _Calls:
     def _succeed(self) -> None:
         with self.changed:
             self._recent.append(False)
-            self.in_a_row = 0
 
     def _fail(self, example: Any, error: Exception) -> None:
         with self.changed:
             self._recent.append(True)
-            self.in_a_row += 1
             self.failed += 1
             is_last = sum(self._recent) >= self._max_errors
         traced = dspy.settings.provide_traceback
@@ -597,11 +598,8 @@ def score_of(value: Any) -> float:
     Raises:
         ConfigError: when it is not one.
     """
-    found: Any = (
-        value if isinstance(value, bool | int | float | np.bool_ | np.number) else getattr(value, "score", None)
-    )
-    is_number = isinstance(found, bool | int | float | np.bool_ | np.number)
-    if not is_number or not -ROUNDING <= float(found) <= 1 + ROUNDING:
+    found: Any = value if isinstance(value, NUMBER) else getattr(value, "score", None)
+    if not isinstance(found, NUMBER) or not -ROUNDING <= float(found) <= 1 + ROUNDING:
         raise ConfigError(
             f"metric returned {value!r}; return a bool, an int or float from 0 (wrong) to 1 (right), "
             "or an object whose `score` is one"
@@ -706,7 +704,7 @@ class _Trials:
     def _ready(self) -> list[_UnderWay]:
         """Trials that have ended. One with a row that failed waits until a call succeeds, if any is to come: what an
         outage fails would stay in the journal as wrong."""
-        may_be_outage = self._calls.in_a_row > 0 and self._rows_left > 0
+        may_be_outage = self._calls.last_failed and self._rows_left > 0
         ready = [each for each in self._ended if not (may_be_outage and None in each.scores)]
         self._ended = [each for each in self._ended if each not in ready]
         return ready
@@ -857,7 +855,7 @@ class _Kept:
         file: of JSON lines that it is appended to.
     """
 
-    def __init__(self, file: IO[bytes] | None = None, path: str = "") -> None:
+    def __init__(self, file: IO[bytes] | None = None, path: Path = Path()) -> None:
         self._file = file
         self._path = path
         self.demos: dict[int, Fields | None] = {}
@@ -873,7 +871,7 @@ class _Kept:
         for place in places:
             self.add(place, None)
         if self._file is not None:
-            os.fsync(self._file.fileno())
+            append_lines(self._file, self._path, "journal", through=True)
 
     def plain(self, name: str, value: Any) -> Any:
         """A field's value in the form in which a continued search reads it.
@@ -920,13 +918,7 @@ class _Kept:
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None
-        content = json.dumps(entry).encode() + b"\n"
-        try:
-            if self._file.write(content) != len(content):
-                raise OSError("the disk is full")
-        except OSError as error:
-            message = f"{self._path}: cannot be written: {error}; free space or choose another journal"
-            raise JournalError(message) from error
+        append_lines(self._file, self._path, "journal", json.dumps(entry).encode())
 
 
 @contextmanager
@@ -941,6 +933,6 @@ def _open_pool(journal: str | Path | None, key: str) -> Iterator[_Kept]:
         yield _Kept()
         return
     with locked_file(place.with_name(f"{place.name}{POOL_SUFFIX}"), "journal") as (file, path):
-        kept = _Kept(file, str(path))
+        kept = _Kept(file, path)
         kept.recover(key)
         yield kept

@@ -35,8 +35,7 @@ class EaseError(Exception):
     """Base of all errors that are shown as one message, without a traceback.
 
     `time_may_cure`: the same work, done again, may end well. Otherwise every attempt fails the same way until a person
-        changes
-    parameters, data, keys or the store.
+    changes parameters, data, keys or the store.
     """
 
     time_may_cure = False

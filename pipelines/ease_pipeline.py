@@ -84,8 +84,7 @@ def ease_pipeline(
         retained: Exemplars kept by the prefilter (prefilter=cosine or bm25).
         embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
         method: Search method: adaptive, halving, capo; from the paper ease, best_of_n, evolution, influence, active,
-            cosine, bm25, dpp,
-            mmd, ot, llm_select or zero_shot.
+            cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
         k: Number of exemplars in the prompt; the most if k_min is smaller.
         budget: Number of evaluations (T), each on evaluation_rows rows; 0: as many as max_llm_requests allows.
         llm_base_url: OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME or

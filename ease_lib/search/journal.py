@@ -273,25 +273,31 @@ class FileJournal:
         return _sorted_out(found, str(self._path))
 
     def _write(self, *lines: bytes, through: bool = False) -> None:
-        """Append lines; `through` to the disk, with all that was written before."""
-        end = self._file.seek(0, os.SEEK_END)
-        content = b"".join(line + b"\n" for line in lines)
-        try:
-            if self._file.write(content) != len(content):
-                raise OSError("the disk is full")
-            if through:
-                os.fsync(self._file.fileno())
-        except OSError as error:
-            self._file.truncate(end)  # a disk that was full must not leave half a line in the middle
-            raise JournalError(
-                f"{self._path}: cannot be written: {error}; free space or choose another {self._chosen_by}"
-            ) from error
+        append_lines(self._file, self._path, self._chosen_by, *lines, through=through)
         for line in lines:
             self._note(line)
 
     def _note(self, line: bytes) -> None:
         self._lines += 1
         self._notes.entry(str(self._path.absolute()), str(self._lines), line)
+
+
+def append_lines(file: IO[bytes], path: Path, chosen_by: str, *lines: bytes, through: bool = False) -> None:
+    """Append lines to a file; `through` to the disk, with all that was written before.
+
+    Raises:
+        JournalError: when they cannot be written; nothing of them is left in the file then.
+    """
+    end = file.seek(0, os.SEEK_END)
+    content = b"".join(line + b"\n" for line in lines)
+    try:
+        if file.write(content) != len(content):
+            raise OSError("the disk is full")
+        if through:
+            os.fsync(file.fileno())
+    except OSError as error:
+        file.truncate(end)  # a disk that was full must not leave half a line in the middle
+        raise JournalError(f"{path}: cannot be written: {error}; free space or choose another {chosen_by}") from error
 
 
 @contextmanager

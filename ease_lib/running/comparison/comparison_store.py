@@ -8,8 +8,7 @@ finished/00012.json     which result counts, what it says in short, and the link
 
 A claim is a conditional write, so of several workers one gets the cell. A worker that waits for another checks whether
 that one's sign of life changes: no clocks are compared. Two workers at one cell, where one seemed to be dead, cost
-requests
-and nothing else: a failure never replaces a result, and a result no other result.
+requests and nothing else: a failure never replaces a result, and a result no other result.
 """
 
 from __future__ import annotations
