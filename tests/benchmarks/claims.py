@@ -294,7 +294,7 @@ def beside_the_paper(name: str, runs: Sequence[Run]) -> Iterator[str]:
     for what, tasks in groups.items():
         there = [run for run in runs if run.task in tasks]
         first, *_ = methods = unique(run.method for run in there)
-        yield f"| {what} | theirs, validation | ours, validation | ours, test | less {first} | exemplars |"
+        yield f"| {what} | theirs, validation | ours, validation | ours, test | test − {first}, points | exemplars |"
         yield "|---|--:|--:|--:|--:|--:|"
         for method in methods:
             of_method = [run for run in there if run.method == method]
@@ -314,7 +314,7 @@ def beside_the_paper(name: str, runs: Sequence[Run]) -> Iterator[str]:
 def requests(_name: str, runs: Sequence[Run]) -> Iterator[str]:
     """EASE beside the default and Best-of-N, at each number of requests."""
     methods = ("ease", DEFAULT, "best_of_n")
-    yield f"| Requests | {' | '.join(f'{method}: test | expected less test' for method in methods)} |"
+    yield f"| Requests | {' | '.join(f'{method}: test | expected − test' for method in methods)} |"
     yield f"|--:|{'--:|--:|' * len(methods)}"
     for budget in BUDGETS:
         found = [[run for run in runs if run.method == f"{method} with {budget}"] for method in methods]
@@ -330,8 +330,8 @@ def requests(_name: str, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def knowledge(_name: str, runs: Sequence[Run]) -> Iterator[str]:
-    """EASE less Best-of-N, by what a model knows."""
-    yield "| Model | ease less best_of_n, test | validation |"
+    """EASE minus Best-of-N, by what a model knows."""
+    yield "| Model | ease − best_of_n, test | ease − best_of_n, validation |"
     yield "|---|--:|--:|"
     for endpoint in unique(run.endpoint for run in runs):
         there = [run for run in runs if run.endpoint == endpoint]
@@ -340,7 +340,7 @@ def knowledge(_name: str, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def differences(runs: Sequence[Run], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Test score of one method less that of another: over cells, each the mean of its repeats, and by kind of task."""
+    """Test score of one method minus that of another: over cells, each the mean of its repeats, and by kind of task."""
     tasks = unique(run.task for run in runs)
     for one, other in pairs:
         cells = [mean_score(runs, TEST, task, one) - mean_score(runs, TEST, task, other) for task in tasks]
@@ -350,7 +350,7 @@ def differences(runs: Sequence[Run], pairs: Sequence[tuple[str, str]]) -> Iterat
         for task, each in zip(tasks, cells, strict=True):
             kinds.setdefault(kind_of(task), []).append(100 * each)
         by_kind = ", ".join(f"{kind} {np.mean(of_kind):+.1f}" for kind, of_kind in kinds.items())
-        yield f"{one} less {other}: {mean:+.1f} points ({low:+.1f} to {high:+.1f}), p = {p:.2g}; {by_kind}"
+        yield f"{one} − {other}: {mean:+.1f} points ({low:+.1f} to {high:+.1f}), p = {p:.2g}; {by_kind}"
 
 
 def mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -136,7 +136,7 @@ def tables(runs: Sequence[Measured]) -> Iterator[str]:
     for model, calls in sorted({(run.model, run.calls) for run in runs}):
         there = [run for run in runs if (run.model, run.calls) == (model, calls)]
         tasks = [task for task in TASKS if any(run.task == task for run in there)]
-        columns = [*tasks, "mean", "requests", "own estimate less score", "ease less that"]
+        columns = [*tasks, "mean", "requests", "own estimate − score", "ease − this, in points (95 %)"]
         yield f"\n| {model}, {calls} calls | {' | '.join(columns)} |"
         yield f"|---|{'--:|' * len(tasks)}--:|--:|--:|---|"
         for name in (name for name in OPTIMIZERS if any(run.optimizer == name for run in there)):

@@ -49,7 +49,7 @@ def main() -> int:
         print(f"torch {torch.__version__} sees no GPU here", file=sys.stderr)
         return 2
     print(f"{torch.get_num_threads()} CPU threads, {torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    print("| | CPU | GPU | times faster | apart |\n|---|--:|--:|--:|---|")
+    print("| | CPU | GPU | times faster | difference |\n|---|--:|--:|--:|---|")
     for words, count in ((12, 2000), (90, 400)):
         texts = [" ".join(row) for row in rng(SEED, "texts", words).choice(WORDS, (count, words))]
         for precision in (FLOAT32, BFLOAT16):

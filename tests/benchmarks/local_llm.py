@@ -54,7 +54,7 @@ def measure(base_url: str, requests: int, server: int) -> None:
     finally:
         busy.kill()
         busy.wait()
-    print(f"| beside a busy process | {rate:.1f} | {resident(server)} |")
+    print(f"| next to a busy process | {rate:.1f} | {resident(server)} |")
 
 
 def answered(base_url: str, asked: Iterator[str], count: int) -> float:

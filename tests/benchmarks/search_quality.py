@@ -66,7 +66,7 @@ def table(
 ) -> Iterator[str]:
     """The lines, each as soon as its world's searches have ended; these come by world, then method, then seed."""
     first, *others = methods
-    yield f"| {answers} answers | {first} | {' | '.join(f'{method} less that' for method in others)} |"
+    yield f"| {answers} answers | {first} | {' | '.join(f'{method} − {first}' for method in others)} |"
     yield "|---|--:|" + "--:|" * len(others)
     seconds = []
     for name in names:

@@ -102,7 +102,7 @@ def test_the_page_shows_exemplars_where_it_would_show_the_prompt(found):
     page = (folder / "report.html").read_text()
     for said in ("as this sequence", "The exemplars, in order", "<th>Calls</th>", "This sequence"):
         assert said in page, said
-    for said in ("The prompt", "this prompt", "LLM requests", "which need not be a language model", "<b>said</b>"):
+    for said in ("The prompt", "this prompt", "LLM requests", "which may not be a language model", "<b>said</b>"):
         assert said not in page, said
 
 

@@ -214,7 +214,7 @@ def test_answers_that_break_it_score_nothing_and_are_marked(tmp_path):
     assert report["best"]["test_score"] == 0
     rows = read_table(tmp_path / "run" / "evaluate" / "predictions", contracts.PREDICTIONS).to_pylist()
     assert {(row["score"], row["is_kept"]) for row in rows if row["sequence"] == "best"} == {(0.0, False)}
-    assert "breaks what is required" in (tmp_path / "run" / "evaluate" / "page").read_text()
+    assert "breaks the requirement" in (tmp_path / "run" / "evaluate" / "page").read_text()
 
 
 def test_what_no_answer_keeps_ends_the_search_with_the_requirement_named(tmp_path):

@@ -186,7 +186,7 @@ def test_what_was_measured_is_shown():
         "is from 2026-10-01 07:30 UTC",
         "92 rows of the data are not used",
         "1 of 2 test rows were refused by the endpoint and left out: row 2",
-        "Up to 1 validation rows of an evaluation were refused",
+        "The endpoint refused up to 1 validation rows of an evaluation",
         "0.500",
         "0.300 to 0.700",
         "12 345",
