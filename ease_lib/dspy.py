@@ -86,7 +86,7 @@ VERSION = "ease_dspy_pool/2"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What the search found; the attribute `ease` of the program that `EASE.compile` returns.
+    """Result of the search; the attribute `ease` of the program that `EASE.compile` returns.
 
     Args:
         expected: score on new rows, corrected for having been chosen; interval: 95 % of it.
@@ -403,7 +403,7 @@ def _signatures(program: Any) -> dict[str, Any]:
 
 
 def _identity(program: Any, teacher: Any, metric: Metric) -> list[Any]:
-    """What tells a search from others, of program, teacher and metric; keys and addresses of LMs may change."""
+    """Identity of a search: program, teacher and metric. Keys and addresses of LMs are not part of it."""
     found: list[Any] = [getattr(metric, "__qualname__", type(metric).__qualname__)]
     found.append(type(dspy.settings.adapter).__name__)
     for each in (program, teacher):
@@ -541,7 +541,7 @@ class _Calls:
         return score_of(value)
 
     def trace(self, program: Any, example: Any) -> list[tuple[Any, Any, Any]] | Exception | None:
-        """What the program did for an example, (predictor, inputs, outputs) a call; None where the metric does not
+        """Calls that the program made for an example, each (predictor, inputs, outputs); None where the metric does not
         accept it, and the exception that program or metric raised.
 
         Raises: as `score`.
@@ -608,7 +608,7 @@ def score_of(value: Any) -> float:
 
 
 def _prediction(program: Any, example: Any) -> Any:
-    """What the program answers; one that has no `forward` is awaited."""
+    """Prediction of the program; a program without `forward` is awaited."""
     if hasattr(type(program), "forward") or "forward" in vars(program):  # asking the program itself makes DSPy warn
         return program(**example.inputs())
     return run_async(program.acall(**example.inputs()))
@@ -736,7 +736,7 @@ def _fields_of(signatures: Mapping[str, Any]) -> str:
 
 
 class _Bootstrap:
-    """What a teacher did for examples, where the metric accepts it."""
+    """Traces of a teacher on examples, as far as the metric accepts them."""
 
     def __init__(self, teacher: Any, examples: Sequence[Any], calls: _Calls, kept: _Kept) -> None:
         self._teacher = teacher
@@ -771,7 +771,7 @@ class _Bootstrap:
         return len(self._tried)
 
     def items(self) -> list[_Item]:
-        """What was accepted, in the order of the examples."""
+        """Accepted traces, in the order of the examples."""
         return [self._item(place, demos) for place, demos in sorted(self._accepted().items())]
 
     def _accepted(self) -> dict[int, Fields]:
@@ -825,7 +825,7 @@ class _Bootstrap:
             self._calls.in_threads(work)
 
     def _demos(self, place: int) -> Fields | Exception | None:
-        """What the teacher does for an example without being shown it; see `_Calls.trace`."""
+        """Traces of the teacher for an example that it is not shown; see `_Calls.trace`."""
         example, teacher = self._examples[place], _copied(self._teacher)
         names = {}
         for name, predictor in teacher.named_predictors():
@@ -849,7 +849,7 @@ class _Bootstrap:
 
 
 class _Kept:
-    """What was bootstrapped, by the place of its example; None of one that was not accepted.
+    """Bootstrapped demonstrations by the place of their example; None if it was not accepted.
 
     Args:
         file: of JSON lines that it is appended to.

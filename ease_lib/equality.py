@@ -24,7 +24,7 @@ _UNSEEN = re.compile(
 """Controls but for blanks, what Unicode calls default ignorable, and marks of annotations."""
 _BLANK = re.compile(rf"(?:\s|\u2800|{_UNSEEN.pattern})*")
 _TURKISH = re.compile("i\u0307+")
-"""What `casefold` makes of İ; another dot over an i is invisible."""
+"""Result of `casefold` for İ: an i with a second dot, which is invisible."""
 _REPEATED = re.compile("([\u200c\u200d])[\u200c\u200d]+")
 _JOINERS = unicode_regex.compile(
     r"""

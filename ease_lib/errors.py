@@ -42,7 +42,7 @@ class EaseError(Exception):
 
 
 class Notice(UserWarning):
-    """What should be known of a search that goes on; `ease_lib.optimize` warns of it."""
+    """Information about a search that goes on; `ease_lib.optimize` issues it as a warning."""
 
 
 class ConfigError(EaseError):

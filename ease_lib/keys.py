@@ -15,7 +15,7 @@ OPENAI_DOMAIN = "openai.com"
 OPENAI_URL = "https://api.openai.com/v1"
 SIGNING_KEY, SIGNING_KEY_FILE = "EASE_SIGNING_KEY", "EASE_SIGNING_KEY_FILE"
 SIGNING_PUBLIC_KEY = "EASE_SIGNING_PUBLIC_KEY"
-"""What a process that does not sign has in the place of the private key."""
+"""Variable of the public key, for processes that do not sign and so lack the private key."""
 
 _OF_KEYS = re.compile("auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
 """Words in a header's name that mark a secret; `X-Team` and `anthropic-version` contain none of them."""
@@ -60,7 +60,7 @@ def header_value(variable: str) -> str:
 
 
 def _problem_of_key(key: str) -> str:
-    """What is wrong with it, as half a sentence that does not show it."""
+    """Problem of a key, as half a sentence that does not show the key."""
     if key[0] in _QUOTES or key[-1] in _QUOTES:
         return "begins or ends with a quotation mark, which is not part of a key; export it without the mark"
     if re.match(r"(?i)bearer\s", key):
@@ -80,7 +80,7 @@ def sent_header(name: str, variable: str) -> str:
 
 
 def secret_headers() -> list[tuple[str, str]]:
-    """What this process has taken from variables as headers of keys, whatever those are called."""
+    """Headers with keys that this process read from variables, whatever the variables are called."""
     return sorted(_secret_headers)
 
 

@@ -1,4 +1,4 @@
-"""What a process may take of its machine: where torch computes, cores, threads, and the environment of children.
+"""Resources that a process may use: torch's device, cores, threads, and the environment of child processes.
 
 In a container the machine shows all of its cores, while the cgroup grants a share of their time. Threads above that
 share are stopped together until the next period begins.
@@ -50,7 +50,7 @@ def resolve_device(device: str) -> str:
 
 
 def _has_build_for_gpus() -> bool:
-    """Whether torch could see one, by the file in which its build describes itself; nothing is loaded."""
+    """Whether torch was built for GPUs, read from the file that describes its build; nothing is imported."""
     torch = importlib.util.find_spec("torch")
     if torch is None or torch.origin is None:
         return True  # the import explains what is missing
@@ -78,7 +78,7 @@ def computes_in_bfloat16(cpus: Path = CPUS) -> bool:
 
 
 def limit_threads() -> None:
-    """Where a CPU quota grants less than the machine shows, keep this process and those it starts within it.
+    """If a CPU quota grants less than the machine shows, keep this process and its children within the quota.
 
     That is torch, OpenMP and BLAS, loaded or yet to be. A value already set in one of `THREAD_VARIABLES` is kept.
     """

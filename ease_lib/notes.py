@@ -1,4 +1,5 @@
-"""What a stage meets besides its artifacts, for its lineage record: files read, answers, the journal, the embedder.
+"""Facts that a stage notes for its lineage record in addition to its artifacts: files read, answers, the journal, the
+embedder.
 
 A stage passes its `Notes` to everything it calls; nothing looks them up globally. Pre-flight checks and work without a
 record get `Notes` that are thrown away.

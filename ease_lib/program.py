@@ -177,7 +177,7 @@ def _warn(lines: io.StringIO) -> None:
 
 
 def _of_own_function(error: EaseError) -> BaseException | None:
-    """What a function of the caller's raised, if the error is of that; what it was given is then a note of both."""
+    """Exception of a caller's function, if that caused the error; its arguments become a note of both."""
     cause: BaseException | None = error
     while isinstance(cause, EaseError):
         cause = cause.__cause__

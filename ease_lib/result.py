@@ -103,7 +103,7 @@ class Result:
         )
 
     def messages(self, query: Query) -> list[dict[str, str]]:
-        """What a chat endpoint is sent for a query, as it was sent in the search.
+        """Messages for a chat endpoint for a query, as they were sent in the search.
 
         Raises:
             DataError: when the query lacks a column that the prompt names.
@@ -151,7 +151,7 @@ class Result:
 
     @property
     def expected_score(self) -> float:
-        """What the search itself expects on new rows, corrected for the choice."""
+        """Score that the search expects on new rows, corrected for selection."""
         return float(self.best["estimate"])
 
     @property
@@ -170,7 +170,7 @@ class Result:
 
     @property
     def query_fields(self) -> tuple[str, ...]:
-        """What a query must have."""
+        """Fields that a query must have."""
         return self._template.query_fields
 
     def rendered(self, query: Query) -> str:

@@ -75,7 +75,7 @@ class Trial(Generic[Item, Row]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Best(Generic[Item]):
-    """What a search would end with now.
+    """Winner if the search ended now.
 
     Args:
         exemplars: items of the pool, in order; positions: where they stand there.
@@ -237,7 +237,7 @@ class Search(Generic[Item, Row]):
 
     @property
     def best(self) -> Best[Item]:
-        """What the search would end with now.
+        """Winner if the search ended now.
 
         Raises:
             ValueError: before a score was told.
@@ -262,8 +262,8 @@ class Search(Generic[Item, Row]):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """What was told, in the order of asking, up to the first trial that is not: a row each, as `pandas.DataFrame`
-        takes them.
+        """Finished trials in the order of asking, up to the first unfinished one: one row each, in a form that
+        `pandas.DataFrame` accepts.
         """
         with self._lock:
             return [
@@ -585,7 +585,7 @@ def _key(data: _Data, vectors: _Vectors, checked: Parameters, answers: int) -> s
 
 
 def _observation(candidate: Candidate, scores: Sequence[float | None], number: int) -> Observation:
-    """What was told of a trial's candidate.
+    """Observation of a trial's candidate, from the scores told.
 
     Raises:
         ValueError: when a score is missing or none.

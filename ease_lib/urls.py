@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 SCHEMES = {"http": 80, "https": 443}
 """Schemes with their default ports."""
 ROUTES = "/chat/completions", "/completions", "/embeddings", "/models"
-"""What a URL ends with that was copied whole, from a curl command for one."""
+"""Endings of a URL that was copied whole, for example from a curl command."""
 VERSION_IN_PATH = re.compile(r"//.*/v\d")
 
 

@@ -1,5 +1,5 @@
-"""What a run of a compiled pipeline is started with: its form's arguments, checked as `ease run` and `ease compare`
-check parameters.
+"""Arguments of a run of a compiled pipeline: the values of its form, checked as `ease run` and `ease compare` check
+parameters.
 
 A package may have defaults of its own, those of an installation (`python -m pipelines compile --set`); what is given
 wins over them.
@@ -69,7 +69,7 @@ def assignments(given: Sequence[str]) -> dict[str, object]:
 
 
 def is_comparison(values: Mapping[str, object]) -> bool:
-    """Whether they vary something."""
+    """Whether the values are those of a comparison, which varies something."""
     return bool(set(values) & set(AXES))
 
 
@@ -191,7 +191,7 @@ def _is_here(file: str) -> bool:
 
 
 def _checkout_file(function: str) -> str:
-    """Where a module of this checkout lies that is in none of the images, as those of the tests; else empty."""
+    """Path of a module of this checkout that is in no image, such as those of the tests; else empty."""
     module = function.rpartition(":")[0]
     path = ROOT / Path(*module.split(".")).with_suffix(".py") if module else ROOT
     return str(path) if path.is_file() and module.split(".")[0] not in IN_IMAGES else ""

@@ -81,7 +81,7 @@ class Package:
 
     @property
     def description(self) -> str:
-        """What its form's fields are, for the dashboard's summary."""
+        """Description of its form's fields, for the dashboard's summary."""
         return str(self.spec["pipelineInfo"].get("description", ""))
 
 
@@ -152,7 +152,7 @@ def connect(host: str = "", namespace: str = "", ca_cert: str = "") -> "Cluster"
 
 
 class Cluster:
-    """What this project asks of the pipelines API. Every failure is a `ClusterError` that names the host."""
+    """Calls of the pipelines API that this project uses. Every failure is a `ClusterError` that names the host."""
 
     def __init__(self, namespace: str, host: str) -> None:
         self.namespace = namespace
@@ -266,7 +266,7 @@ class Cluster:
         return Workflow("")
 
     def log(self, run_id: str, pod: Pod) -> str | None:
-        """What a pod of a run has printed; None where it cannot be read: no route answers, or it has gone."""
+        """Log of a pod of a run; None if it cannot be read: no route answers, or the pod is gone."""
         asked = {"podname": pod.name, "runid": run_id, "createdat": pod.started[:10]}
         if self.namespace:
             asked["podnamespace"] = self.namespace

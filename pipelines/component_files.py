@@ -1,4 +1,4 @@
-"""What is made of each component for readers and for pipelines of others: its README and `component.yaml`."""
+"""Files generated for each component, for readers and for other pipelines: its README and `component.yaml`."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What the dashboard shows of the run form: the pipeline's description, for it shows no field's own, and choices."""
+"""Text of the run form in the dashboard: the pipeline's description, because the dashboard shows no description of a
+field, and choices."""
 
 from collections.abc import Sequence
 from typing import Any

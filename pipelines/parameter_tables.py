@@ -68,7 +68,7 @@ def parameter_table(config: type = Parameters) -> str:
 
 
 def _head(path: Path) -> str:
-    """What a parameter set says of itself: the comment at its head, whose indented lines are commands."""
+    """Description of a parameter set: the comment at its head, whose indented lines are commands."""
     lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
     texts = (line.removeprefix("# ") for line in lines)
     return " ".join(f"`{text.strip()}`" if text.startswith(" ") else text for text in texts)

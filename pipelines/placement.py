@@ -26,7 +26,7 @@ RETRY_WAIT_SECONDS, RETRY_FACTOR = 30, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What the pod of a component needs.
+    """Requirements of a component's pod.
 
     Args:
         cpu, memory: requested and at most; what is requested leaves room on a cluster of 2 cores and 8 GiB.
@@ -110,7 +110,7 @@ ENDPOINT_LABEL = "ease/reaches-endpoint"
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """What differs between clusters.
+    """Settings that differ between clusters.
 
     Args:
         cpu_image, gpu_image: with registry and, best, digest.
@@ -170,7 +170,7 @@ _placement: ContextVar[Placement] = ContextVar("placement", default=Placement())
 
 
 def placement() -> Placement:
-    """What the pipeline is being compiled for."""
+    """Placement for which the pipeline is being compiled."""
     return _placement.get()
 
 
@@ -232,7 +232,7 @@ def _place(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
 
 
 def told_by_kubeflow() -> dict[str, str]:
-    """What Kubeflow replaces by the time at which it made the run, and by the run's name."""
+    """Placeholders that Kubeflow replaces by the run's creation time and its name."""
     on_cluster = _placement.get().on_cluster
     return {
         "scheduled": dsl.PIPELINE_JOB_SCHEDULE_TIME_UTC_PLACEHOLDER if on_cluster else "",
@@ -250,7 +250,8 @@ def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
 
 
 def _harden(task: dsl.PipelineTask, needs: Needs) -> None:
-    """What the pod security standard `restricted` wants beyond what KFP sets by itself, and where a stage may write."""
+    """Set what the pod security standard `restricted` requires beyond KFP's own settings, and the folders a stage may
+    write to."""
     kubernetes.set_security_context(task, run_as_user=USER, run_as_group=GROUP, run_as_non_root=True)
     kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=needs.scratch)  # noqa: S108
     kubernetes.empty_dir_mount(task, volume_name="shm", mount_path="/dev/shm", medium="Memory", size_limit="1Gi")  # noqa: S108
@@ -281,7 +282,7 @@ def _pass_network(task: dsl.PipelineTask) -> None:
 
 
 def _tell_run(task: dsl.PipelineTask, needs: Needs, placement: Placement) -> None:
-    """What a stage records of where it ran; through the pod, not as parameters that a user chose."""
+    """Tell a stage where it runs, for its record; through the pod, not through parameters, which a user chooses."""
     image = placement.gpu_image if placement.gives_gpu(needs) else placement.cpu_image
     kubernetes.add_pod_annotation(task, IMAGE_ANNOTATION, image)
     for variable, field_path in RUN_FIELDS.items():

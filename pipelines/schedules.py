@@ -82,7 +82,7 @@ class OnCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleChange:
-    """What has to be done for one schedule: perhaps create, then disable."""
+    """Changes for one schedule: perhaps create, then disable."""
 
     wanted: IntendedSchedule
     create: bool
@@ -151,7 +151,7 @@ def read_schedules(paths: Sequence[Path]) -> list[Schedule]:
 def wanted_schedule(
     schedule: Schedule, package: Package, version: str, spec: Mapping[str, Any], origin: str
 ) -> IntendedSchedule:
-    """What a schedule means with this version of the pipeline."""
+    """Recurring run that a schedule asks for with this version of the pipeline."""
     arguments = arguments_of(given_values(schedule.params, schedule.set), package.pipeline, spec, origin)
     entry = dataclasses.asdict(schedule)
     for name in ("enabled", "params", "set"):  # the cluster's own state, and what the arguments say better
@@ -162,7 +162,7 @@ def wanted_schedule(
 
 
 def plan(wanted: Sequence[IntendedSchedule], existing: Sequence[OnCluster]) -> list[ScheduleChange]:
-    """What makes the cluster what the files say; schedules without a file among them are left alone."""
+    """Changes that make the cluster match the files; schedules without a file among them are left alone."""
     return [_step(each, [found for found in existing if found.name == each.schedule.name]) for each in wanted]
 
 
@@ -318,7 +318,7 @@ def _described(step: ScheduleChange, mood: str) -> str:
 
 
 def _differences(old: OnCluster, wanted: IntendedSchedule) -> str:
-    """What changed between the newest recurring run and the file, as far as the API shows it."""
+    """Differences between the newest recurring run and the file, as far as the API shows them."""
     pairs = [("cron", old.cron, wanted.schedule.cron), ("version", old.version, wanted.version)]
     names = sorted({*old.arguments, *wanted.arguments})
     pairs += [(name, old.arguments.get(name, "default"), wanted.arguments.get(name, "default")) for name in names]

@@ -319,7 +319,7 @@ class _Logs:
         self._missed = 0
 
     def tell(self, tasks: Sequence[Task]) -> bool:
-        """Whether there was something new."""
+        """Print news of the tasks; return whether there was any."""
         running = [task.name for task in tasks if _says_how_far(task.name) and task.state == "RUNNING"]
         pause = LOG_AWAY_SECONDS if self._missed >= MOST_MISSED else LOG_SECONDS
         if not running or time.monotonic() - self._looked < pause:
@@ -396,14 +396,14 @@ def _age(pod: Pod) -> str:
 
 
 class Failure(NamedTuple):
-    """What failed of a run says, and whether it is a mistake of the user's, which another try would only repeat."""
+    """Message of a failed task, and whether the cause is a user's mistake, which another try would only repeat."""
 
     text: str
     is_mistake: bool = False
 
 
 def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[str, Failure]:
-    """What failed of a run: a stage's own last words, else Argo's message with the exit code.
+    """Failures of a run: the last message of the stage, else Argo's message with the exit code.
 
     The nodes around all tasks say only that something below them failed, and are left out.
     """
@@ -436,7 +436,7 @@ def failures(cluster: Cluster, run: V2beta1Run, tasks: frozenset[str]) -> dict[s
 
 
 def _kept_log(pod: Pod) -> str:
-    """What Kubeflow keeps of a pod that has gone, where we may read its bucket; else empty."""
+    """Log that Kubeflow keeps of a pod that is gone, if we may read its bucket; else empty."""
     if not pod.log_uri:
         return ""
     with suppress(EaseError):  # a bucket of a kind that we do not read (gs://) too

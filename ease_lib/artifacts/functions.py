@@ -26,7 +26,7 @@ NOT_ITS_OWN = "ease_lib", "concurrent", "asyncio"
 
 
 OF_ONES_OWN = "of_ones_own"
-"""What the module of a file is called."""
+"""Module name given to a user's file."""
 
 
 class LoadedFunction(NamedTuple):

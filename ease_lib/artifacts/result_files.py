@@ -1,4 +1,4 @@
-"""What the stage `report` collects for people and programs, by the names of its files."""
+"""Names of the files that the stage `report` collects for people and programs."""
 
 PROMPT_TEXT, MESSAGES, REQUEST = "prompt.txt", "messages.json", "request.json"
 EXEMPLARS = "exemplars.json"

@@ -1,4 +1,4 @@
-"""What parameters name by its address: files of a task, a prompt, a metric; wherever they are stored."""
+"""Files that parameters name by address (tasks, prompts, metrics), wherever they are stored."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Sources:
             raise DataError(f"{parameter}={uri} is not UTF-8 text: {error}") from error
 
     def document(self, parameter: str, uri: str) -> Any:
-        """What a small file in YAML or JSON holds; raises as `text`."""
+        """Content of a small YAML or JSON file; raises as `text`."""
         text = self.text(parameter, uri)
         read: Any = None
         if uri.endswith(".json"):

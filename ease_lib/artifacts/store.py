@@ -1,4 +1,4 @@
-"""Where data lies that KFP does not move for us: local folders and S3 buckets, under one small interface.
+"""Storage of data that KFP does not move for us: local folders and S3 buckets, under one small interface.
 
 S3 settings are boto3's own: `AWS_ENDPOINT_URL_S3`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, or the
 role of the pod.
@@ -138,7 +138,7 @@ def joined(uri: str, *names: str) -> str:
 
 
 def side_by_side(call: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """What a call that waits for a store gives for each item, in order; as many wait at once as it has connections."""
+    """Results of a store call for each item, in order; as many calls run at once as the store has connections."""
     with ThreadPoolExecutor(S3_CONNECTIONS) as threads:
         yield from threads.map(call, items)
 

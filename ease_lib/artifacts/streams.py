@@ -83,7 +83,7 @@ class RemoteFile:
 
 
 class _Ranges(io.RawIOBase):
-    """What `io` needs to make a file of something that gives bytes from one position to another."""
+    """Raw stream for `io` over a source that returns the bytes between two positions."""
 
     def __init__(self, size: int, part: Callable[[int, int], bytes]) -> None:
         self._size = size

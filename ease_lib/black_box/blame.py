@@ -51,7 +51,7 @@ class BlamingClient:
         self._failures: dict[str, list[float]] = {}
         """Times of each prompt's failures in a row."""
         self._lasting: set[str] = set()
-        """What was said of load and was about a prompt all the same."""
+        """Messages that speak of load although the prompt was the cause."""
         self._failed_first: dict[str, bool] = {}
         """Whether the first request of each recent prompt failed."""
         self._answered_prompt = CONTROL
@@ -60,7 +60,7 @@ class BlamingClient:
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         spent: list[Paid] = []
-        """What was paid for besides the last request: attempts without an answer, and controls."""
+        """Everything paid for besides the last request: attempts without an answer, and controls."""
         while True:
             sent_at = self._clock()
             try:

@@ -110,7 +110,7 @@ class Budget:
 
 
 def ledger_below(store: Store | None, name: str) -> Store | None:
-    """Where the ledger of this name lies in the run's store; without a name, or without a store, nowhere."""
+    """Location of the named ledger in the run's store; None without a name or a store."""
     return store.below(FOLDER, name) if store and name else None
 
 

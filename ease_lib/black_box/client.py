@@ -100,12 +100,12 @@ class Sampling:
     messages: bool = False
 
     def as_sent(self, api: str) -> Sampling:
-        """What of it requests of this API say. A `stop` that is not sent stands there as the line's end."""
+        """The part of it that is sent with this API; a `stop` that is not sent is replaced by a newline."""
         return replace(self, messages=False, stop=LINE_END if self.stops or api == "chat" else self.stop)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What names it in caches and journals; what is as it was before it could be said is not named."""
+        """Identity in caches and journals; newer fields are left out at their defaults, so that old keys stay valid."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("stops", "messages")}
 
 
@@ -139,8 +139,7 @@ class Completion:
 
 
 Paid = Completion | errors.EndpointError
-"""What has `prompt_tokens`, `completion_tokens`, `retries`, `cut` and `cost_usd`: an answer, or a failure that may be
-paid for."""
+"""Object with `prompt_tokens`, `completion_tokens`, `retries`, `cut` and `cost_usd`: an answer, or a paid failure."""
 
 
 def paid_tokens(requests: Iterable[Paid]) -> tuple[int, int]:
@@ -181,7 +180,7 @@ class InnermostClient(LLMClient, Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a request says besides its prompt."""
+        """Fields of a request other than its prompt."""
         ...
 
     async def close(self) -> None: ...
@@ -399,7 +398,7 @@ class OpenAIClient:
         return failure
 
     def _remedy_of_parameter(self, refusal: Refusal) -> str:
-        """What to do about a parameter whose value is refused; empty where none is named."""
+        """Remedy for a parameter whose value is refused; empty if the refusal names none."""
         extra = self._remedies.extra
         if named := named_parameter(refusal, self._extra):
             return f"change {named} in {extra}"
@@ -449,7 +448,7 @@ def text_of(content: Any) -> str:
 
 
 def parts_of(content: Any, kind: str) -> list[str]:
-    """What the parts of this kind say, where content is a list of parts."""
+    """Text of the parts of this kind, if content is a list of parts."""
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     return [str(part[kind]) for part in parts if part.get("type") == kind and part.get(kind)]
 

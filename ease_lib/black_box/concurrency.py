@@ -104,7 +104,7 @@ class AdaptiveClient:
 
     @staticmethod
     def _not_asked(error: errors.EndpointError) -> errors.EndpointError:
-        """What becomes of other prompts; a failure that is of one prompt is not theirs."""
+        """Outcome for other prompts; the failure of a single prompt does not apply to them."""
         return (
             errors.NotAsked(f"not sent, because another prompt failed for good: {error}") if error.of_prompt else error
         )

@@ -20,7 +20,7 @@ UNEQUAL = 50
 
 
 class CutPrompts:
-    """What one endpoint counts."""
+    """Token counts of one endpoint."""
 
     def __init__(self) -> None:
         self._counted: dict[int, int] = {}

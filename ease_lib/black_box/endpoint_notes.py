@@ -1,4 +1,4 @@
-"""What is known of an endpoint from run to run, in `store_uri`: what it refuses, and which kept answers are whose.
+"""Knowledge of an endpoint, kept in `store_uri` from run to run: what it refuses, and which model gave which answers.
 
 Kept answers belong to a generation, named by the revision of the model that gave them, as it calls itself. Behind one
 name the model may change: then another generation is used, and when it changes back, the former one. `llm_refresh` may
@@ -55,14 +55,15 @@ class Generation:
     beside: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, revision: str, probe: Mapping[str, str]) -> bool:
-        """Whether its answers may be those of the model that now calls itself so, and answers so."""
+        """Whether kept answers may come from the model that now has this revision and answers the probe like this."""
         same = not (revision and self.revision) or revision == self.revision
         return same and all(self.probe.get(prompt, answer) == answer for prompt, answer in probe.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointKnowledge:
-    """What is known of an endpoint.
+    """Knowledge of one endpoint.
+
 
     Args:
         left_out: parameters that it refuses.

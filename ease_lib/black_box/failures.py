@@ -60,7 +60,7 @@ class Proxy(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Remedies:
-    """What the messages tell the user to look at.
+    """Parameters and places that messages tell the user to check.
 
     Args:
         url, model: the parameters that name the endpoint and its model.
@@ -267,13 +267,14 @@ class Moved(Exception):
 
 
 def is_of_openai(error: Exception, kind: str = "OpenAIError") -> bool:
-    """Whether the library raised it. Its import takes most of a second, and is left to who sends something."""
+    """Whether the `openai` library raised the error. Importing it takes most of a second, so only callers that send
+    something import it."""
     openai = sys.modules.get("openai")
     return openai is not None and isinstance(error, getattr(openai, kind))
 
 
 def _of_encryption(error: Exception, where: str, remedies: Remedies) -> errors.EndpointError | None:
-    """What is wrong with a certificate or the protocol, however libraries wrap that; None of another failure."""
+    """Message for a failure of certificate or protocol, however libraries wrap it; None for other failures."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
             why, remedy = str(cause.verify_message), f"check that {remedies.url} names the right host"
@@ -392,7 +393,7 @@ def _retry_after(header: str | None) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FailurePolicy:
-    """What becomes of a row that the endpoint refuses: its content, its length, the request with it (HTTP 400, 413 or
+    """Treatment of a row that the endpoint refuses: its content, its length, the request with it (HTTP 400, 413 or
     422), or by an answer without text.
 
     Args:

@@ -30,7 +30,7 @@ OF_PROGRAM = Remedies(
     slow="give what evaluate calls more time, or lower llm_concurrency",
     long="lower k",
 )
-"""What messages advise about what a program asks itself."""
+"""Remedies for failures of requests that a program sends itself."""
 REMEMBERED = 100
 """Prompts of a program, any of which may be its control."""
 Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
@@ -46,7 +46,7 @@ class OwnFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a custom evaluation reports about a row besides its score.
+    """Details that a custom evaluation reports about a row in addition to its score.
 
     Args:
         score: 0 (wrong) to 1 (right).

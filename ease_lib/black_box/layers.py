@@ -58,7 +58,7 @@ LOCAL = "local"
 
 @dataclass(frozen=True, kw_only=True)
 class LayerContext:
-    """What the layers of one LLM are made with.
+    """Settings from which the layers of one LLM are built.
 
     Args:
         left_out: parameters that the endpoint is known to refuse by now.
@@ -119,7 +119,7 @@ LAYERS: tuple[Callable[[LLMClient, LayerContext], LLMClient], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class LLMEnvironment:
-    """What an LLM needs of the process and the run that ask it.
+    """Resources that an LLM needs from the process and the run that ask it.
 
     Args:
         loop: the event loop that its clients live in.

@@ -1,5 +1,5 @@
-"""What is sent besides the prompt, and the keys that are made of it: of answers, of what is known of an endpoint, of
-schedules. What is not in it decides no answer.
+"""Fields sent in addition to the prompt, and keys derived from them: for answers, for notes on an endpoint, for
+schedules. Nothing outside these fields affects an answer.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class LLMIdentity:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What every request says besides its prompt, and to whom: the one definition, by which searches are told apart
-        and of which the keys of answers are made. What is at its default is left out, so that old keys stay valid.
+        """Fields of every request other than its prompt, and the endpoint it goes to. This is the one definition that
+        distinguishes searches and from which keys of answers are derived. Values at their default are left out, so that
+        old keys stay valid.
         """
         return self._identity(self.sampling.as_sent(self.api))
 
@@ -92,9 +93,9 @@ class AnswerKeys:
     named: str
 
     def key(self, prompt: str) -> str:
-        """Where the answer to a prompt is kept."""
+        """Key under which the answer to a prompt is kept."""
         return sha256_of_text(f"[{self.sent}, {json.dumps(prompt)}]")
 
     def former_key(self, prompt: str) -> str | None:
-        """Where an earlier version kept it; None for the same place."""
+        """Key under which an earlier version kept it; None if it is the same."""
         return None if self.named == self.sent else sha256_of_text(f"[{self.named}, {json.dumps(prompt)}]")

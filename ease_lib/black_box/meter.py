@@ -1,4 +1,4 @@
-"""What may still be sent to the black-box, and the client that sends no more."""
+"""Allowance of requests that may still be sent to the black-box, and the client that enforces it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Transport:
         return without_credentials(self.base_url)
 
     async def post(self, path: str, content: Mapping[str, Any]) -> Any:
-        """What the endpoint answers to this content at a path below its URL; its text, where that is no JSON at all.
+        """Response of the endpoint to this content at a path below its URL; its text if it is not JSON.
 
         Raises:
             Refusal: where it answers with another status than success, or with an error in place of an answer.

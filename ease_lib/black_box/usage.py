@@ -10,7 +10,7 @@ from ease_lib.black_box.client import Completion, Paid
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What answers cost; adds up. `requests` were answered or refused by the endpoint, `cached` are of the cache.
+    """Cost of answers; can be added. `requests` were answered or refused by the endpoint, `cached` are of the cache.
 
     Those that a judge was sent are among `requests`, and `judge_requests` counts them; its tokens are counted
     separately. `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the
@@ -70,7 +70,7 @@ class Usage:
         return Usage(**{name: round(share * getattr(self, name)) for name in names}, usd=share * self.usd)
 
     def cost_usd(self, **prices: float) -> float:
-        """What a program says that it cost, and tokens at prices, USD for a million of them: `prompt_usd`,
+        """Cost in USD: the cost that a program reports, plus tokens at prices in USD per million: `prompt_usd`,
         `completion_usd`, and with `judge_` before the judge's.
         """
         tokens = {

@@ -34,7 +34,7 @@ COMMANDS = {
     "lineage": "trace where a prompt comes from: show, verify, explain, diff, find, rerun, export, index",
     "forget": "list everything that holds a row, and delete it on request",
 }
-"""What each does; the module `ease_lib.cli.NAME` says more, has its `EXAMPLES`, adds its options and answers."""
+"""Summary of each command. The module `ease_lib.cli.NAME` has its `EXAMPLES`, adds its options and runs it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _origin_of(error: EaseError) -> str:
-    """Where it was raised and what caused it; of errors of libraries only their kind, as they may quote keys."""
+    """Location and cause of an error; for errors of libraries only their type, as their text may quote keys."""
     import traceback
 
     from ease_lib.lineage.redaction import redacted

@@ -79,7 +79,7 @@ def answer(parsed: argparse.Namespace) -> int:
 
 
 def _print_found(removal: forgetting.Removal, places: list[str]) -> None:
-    """What holds the rows, what happens to latest.json, and what stays."""
+    """Print the files that hold the rows, what happens to latest.json, and what stays."""
     for holder in removal.holders:
         what = f"{holder.answers} {'answer' if holder.answers == 1 else 'answers'} of" if holder.answers else "file"
         print(f"{what} {holder.uri}")

@@ -155,7 +155,7 @@ def _diff(parsed: argparse.Namespace) -> str:
 
 
 def _written(page: str, content: str) -> str:
-    """Where it was written."""
+    """Path to which the page was written."""
     try:
         Path(page).write_text(content, encoding="utf-8")
     except OSError as error:

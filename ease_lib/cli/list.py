@@ -25,7 +25,7 @@ LONGEST = 28
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where, and in which form."""
+    """Add the options for place and form."""
     parser.add_argument("place", metavar="PLACE", nargs="?", default="runs", help="folder or s3:// (default: runs)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON with all fields in full")

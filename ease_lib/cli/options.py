@@ -18,7 +18,7 @@ COMMON = (
     *("task", "task_uri", "input_columns", "output_column", "metric", "prompt", "baseline"),
     *("llm_base_url", "llm_model", "k", "budget", "max_llm_requests", "max_cost_usd", "seed"),
 )
-"""What most people need: `--help` shows these, `--help-all` every parameter."""
+"""Parameters that most people need: `--help` shows these, `--help-all` every one."""
 PREFIX = "parameter_"
 """Begins the names of parameters among parsed options."""
 
@@ -58,7 +58,7 @@ class ShowAll(argparse.Action):
 
 
 def shows_all(parser: argparse.ArgumentParser) -> bool:
-    """Whether help is to list every parameter."""
+    """Whether help lists every parameter."""
     return bool(parser.get_default("shows_all"))
 
 

@@ -79,12 +79,12 @@ class Cell:
 
     @property
     def data_and_endpoint(self) -> tuple[str, float, str, int]:
-        """What cells share that differ in the method alone."""
+        """Data and endpoint, which cells share that differ in the method alone."""
         return self.task, self.noise_ratio, self.endpoint, self.repeat
 
 
 def cell_name(task: str, noise_ratio: float, method: str, repeat: int, endpoint: str = "") -> str:
-    """What people call a cell.
+    """Readable name of a cell.
 
     Args:
         endpoint: where there are several.

@@ -155,7 +155,7 @@ def read_by(configs: Iterable[type], parameters: Parameters) -> dict[str, Value]
 
 
 def checked_values(values: Mapping[str, object]) -> dict[str, object]:
-    """What a component of any author is given, with the place of its records.
+    """Checked parameters for a component of any author, with the place of its records.
 
     Raises:
         ConfigError: on names that are no parameters.

@@ -1,4 +1,5 @@
-"""What every answer must keep besides scoring well: `require`, e.g. `characters<=200; judge>=0.75 in 95%`.
+"""Conditions that every answer must meet in addition to scoring well: `require`, e.g. `characters<=200; judge>=0.75 in
+95%`.
 
 A condition is a measure, `>=` or `<=`, and a number like 200 or 0.75; several are parted by `;`. A measure is
 `characters`, `words`, `lines`, `json` (1 of an answer that is one JSON value, else 0), any metric by its name, a

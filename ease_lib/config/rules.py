@@ -1,4 +1,4 @@
-"""What is wrong with parameters whose values are allowed one by one: within a section, and between sections.
+"""Rules between parameters whose single values are valid: within a section, and between sections.
 
 Each problem is a sentence that names the parameter, its value and a remedy.
 """
@@ -237,7 +237,7 @@ def _value(parameters: Parameters, name: str) -> Any:
 
 
 def problems_of_run(parameters: Parameters) -> Iterator[str]:
-    """What is wrong within each section, and between sections."""
+    """Problems within each section, and between sections."""
     for field in dataclasses.fields(parameters):
         yield from problems_of(getattr(parameters, field.name))
     search = parameters.optimizer

@@ -1,4 +1,4 @@
-"""What an embedder is, and what all kinds of them need."""
+"""The interface of an embedder, and code that all kinds share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ease_lib.arrays import FloatArray
 from ease_lib.progress import Counted
 
 EMBEDDED = "texts embedded"
-"""What progress counts."""
+"""Unit that progress counts."""
 
 
 class Embedder(Protocol):

@@ -98,7 +98,7 @@ def _sealed(content: bytes) -> bytes:
 
 
 def _unsealed(content: bytes | None) -> bytes | None:
-    """What was sealed; None where there is nothing, or it is damaged."""
+    """Sealed content; None if there is none or it is damaged."""
     if content is None:
         return None
     if _sealed(content[32:]) != content:

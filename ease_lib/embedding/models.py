@@ -112,7 +112,7 @@ def load_embedder(name: str, device: str = "cpu", precision: str = FLOAT32) -> S
 
 @functools.lru_cache(maxsize=8)
 def files_identity(name: str) -> dict[str, str]:
-    """What tells the weights of a model from others of that name: the SHA-256 of its files, and the hub's revision.
+    """Identity of a model's weights among models of that name: the SHA-256 of its files, and the hub's revision.
 
     Nothing is loaded; a model that is not on this machine is fetched first.
     """
@@ -130,7 +130,7 @@ def files_identity(name: str) -> dict[str, str]:
 
 
 def _folder(name: str) -> Path | None:
-    """Where a model's files lie on this machine."""
+    """Folder of a model's files on this machine."""
     if name == BUNDLED:
         return Path(_bundled_path())
     if Path(name).expanduser().is_dir():

@@ -55,7 +55,7 @@ def _precision(hardware: HardwareConfig) -> str:
 
 
 def embedder_identity(config: EmbeddingConfig) -> dict[str, str]:
-    """What tells an embedder from others of that name; an endpoint says nothing of its weights."""
+    """Identity of an embedder among others of that name. An endpoint tells nothing about its weights."""
     if config.embedder.startswith(ENDPOINT_EMBEDDER):
         return {"endpoint": without_credentials(config.embedder_base_url)}
     return dict(files_identity(config.embedder))

@@ -25,8 +25,8 @@ logger = logging.getLogger("ease")
 SHOWN_CHARACTERS = 60
 """Number of characters of a row's input that name the row in the log."""
 PREFIX_TOKENS = 1024
-"""Where prompts of a sequence begin with so many equal tokens, one is asked before the others, so that an endpoint with
-a prefix cache computes them once; OpenAI's caches no shorter ones."""
+"""If prompts of a sequence begin with so many equal tokens, one is asked before the others, so that an endpoint with a
+prefix cache computes them once; OpenAI's caches no shorter ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +320,7 @@ class _AskedRow:
 
 
 def _usage_of_rows(rows: Sequence[_AskedRow], seconds: float) -> Usage:
-    """What was answered, and the requests that were refused."""
+    """Usage of the answered rows and of the refused requests."""
     answered = [(row.prompt, row.completion) for row in rows if row.completion]
     usage = usage_of([prompt for prompt, _ in answered], [completion for _, completion in answered], seconds)
     judged = [row.verdict for row in rows if row.verdict]

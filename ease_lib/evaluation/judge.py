@@ -134,7 +134,7 @@ class Rubric(MessageTemplate):
         return sha256_of_json(self.document)
 
     def render(self, row: Exemplar, answer: str) -> str:
-        """What the judge is asked; where several outputs are accepted, each stands in a line."""
+        """Prompt for the judge; if several outputs are accepted, each stands on its own line."""
         return Chat.of(self.filled(row, **{OUTPUT: "\n".join(row.outputs), ANSWER: answer}))
 
     def score(self, verdict: str) -> float | None:

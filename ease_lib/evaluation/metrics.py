@@ -305,7 +305,7 @@ _LATEX = (  # what to replace by what, in this order
 
 
 def final_expression(text: str) -> str | None:
-    """What the last `\\boxed{}` holds, else what follows the last "answer is" or `####`, else the last line.
+    """Content of the last `\\boxed{}`, else the text after the last "answer is" or `####`, else the last line.
 
     Blanks, sizes of brackets and fractions, units, a lone `x=` and the way to write a number make no difference.
     """
@@ -603,7 +603,7 @@ MOST_COMPARED = 10_000
 
 
 def _edit_similarity(one: str, other: str) -> float:
-    """What is beyond `MOST_COMPARED` is compared as a whole."""
+    """Similarity by edits; text beyond `MOST_COMPARED` characters is compared as a whole."""
     beyond = one[MOST_COMPARED:], other[MOST_COMPARED:]
     rest = max(map(len, beyond)) if beyond[0] != beyond[1] else 0
     distance = Levenshtein.distance(one[:MOST_COMPARED], other[:MOST_COMPARED]) + rest

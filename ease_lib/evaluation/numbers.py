@@ -58,7 +58,8 @@ _BETWEEN = (
     r"[ ]?[–~/±][ ]?|[ ][-:][ ](?=\d)|[-—:]|[ ]?[×x][ ]?(?=\d)"
     r"|[年月년월时時点點시][ ]?(?=\d)|(?<=[千万萬만亿億억])[ ]?(?=\d)"
 )
-"""What makes two numbers a range, a ratio, an area, a date or a time; nothing between the parts of 1億2000万."""
+"""Text between two numbers that makes them a range, a ratio, an area, a date or a time; not the empty text between the
+parts of 1億2000万."""
 _UNNAMED = re.sub(r"\?P<\w+>", "?:", _ATOM)
 _NUMBER = re.compile(
     rf"""

@@ -35,8 +35,8 @@ from ease_lib.evaluation.metrics import METRICS, Metric, normalise
 OwnMetric = Callable[[str, list[str]], float]
 MATRIX, OTHERS = ".csv", "*"
 WITHOUT_JUDGE = "exact_match"
-"""What stands for `metric=judge`, and for a program, where nothing is asked: what noise is, whether an answer fits any
-row."""
+"""Metric that replaces `metric=judge`, and that of a program, where nothing may be asked: to decide what noise is, and
+whether an answer fits any row."""
 
 
 class LoadedMetric(NamedTuple):
@@ -124,7 +124,7 @@ def _by_costs(title: str, source: bytes) -> Metric:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What a function of the caller's is called."""
+    """Name of a caller's function."""
     return getattr(function, "__name__", type(function).__name__)
 
 

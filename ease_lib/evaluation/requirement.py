@@ -60,7 +60,7 @@ class LoadedRequirement:
 def load_requirement(
     text: str, load_metric: Callable[[str, str, str], LoadedMetric], sha256: Mapping[str, str] | None = None
 ) -> LoadedRequirement | None:
-    """What `require` states; None where it is empty.
+    """Requirement that `require` states; None if it is empty.
 
     Args:
         load_metric: gives a metric by its name, the SHA-256 that its file must have, of which empty takes any, and the

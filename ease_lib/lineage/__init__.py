@@ -1,1 +1,1 @@
-"""Where a prompt came from: records of every stage, and what an auditor asks of them."""
+"""Origin of a prompt: records of every stage, and the answers an auditor needs."""

@@ -118,7 +118,7 @@ class PublicKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Signed:
-    """What a signature that holds says: the statement, and who signed it when by that statement."""
+    """Content of a valid signature: the statement, its signer and its time."""
 
     statement: Record
     key: PublicKey

@@ -110,7 +110,7 @@ def is_record(uri: str) -> bool:
 
 
 class Place:
-    """Where to look for what records name: at its own URI, or where the folder around it was moved.
+    """Place in which to look for files that records name: their own URI, or the folder to which they were moved.
 
     Args:
         uri: the folder that was asked for; empty when there was none.
@@ -135,7 +135,7 @@ class Place:
                 self._seen += [(old, new) for (old, new), uri in zip(moves, lay_at, strict=True) if old != uri]
 
     def addresses(self, uri: str) -> list[str]:
-        """Where it may lie, the first where it is looked for first."""
+        """Addresses where a file may lie, in the order in which they are tried."""
         told = [new + uri[len(old) :] for old, new in self._told if _is_below(uri, old)]
         return told or [uri, *(new + uri[len(old) :] for old, new in self._seen if _is_below(uri, old))]
 
@@ -166,7 +166,7 @@ class Place:
         return open_store(first if is_there or not others else others[0])
 
     def path_of(self, uri: str) -> Path:
-        """Where a local file lies, if it was moved; else the path itself."""
+        """New path of a local file that was moved; else the path itself."""
         return next((path for path in map(Path, self.addresses(uri)) if path.exists()), Path(uri))
 
 

@@ -1,4 +1,4 @@
-"""What differs between two runs, and therefore why the prompt changed; the commands that repeat a run."""
+"""Differences between two runs, which explain why the prompt changed; commands that repeat a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWERED = "answered by"
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What differs between two runs.
+    """Differences between two runs.
 
     Args:
         changes: lines `name: before → after` by kind: data, parameters, code, models.
@@ -119,7 +119,7 @@ def _changes(
     *,
     leave_out: Collection[str] = (),
 ) -> list[str]:
-    """What has another value in the second, or is in one of them only."""
+    """Entries that have another value in the second, or exist in one of them only."""
     names = sorted({*first, *second} - {*leave_out})
     pairs = [(name, first.get(name), second.get(name)) for name in names]
     return [f"{name}: {shown(before)} → {shown(after)}" for name, before, after in pairs if before != after]
@@ -289,7 +289,7 @@ def run_options(chain: Chain, *, leave_out: Collection[str] = NOT_REPEATED, **mo
 
 
 def _received(chain: Chain) -> dict[str, Any]:
-    """What the stages received, where the record of the form cannot be reached."""
+    """Parameters that the stages received, for runs whose form record cannot be read."""
     parameters = {name: value for step in chain.steps for name, value in step.record["parameters"].items()}
     defaults = {name for step in chain.steps for name in step.record["defaults"]}
     return {"parameters": parameters, "defaults": defaults}

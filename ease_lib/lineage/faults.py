@@ -1,4 +1,4 @@
-"""What records claim of files and objects, and what can be wrong with it."""
+"""Claims of records about files and objects, and their possible faults."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Claim:
     follows: Callable[[bytes], bool] = lambda content: False
 
     def fault(self) -> Fault | None:
-        """What is wrong with it, if something is."""
+        """Fault of the claim; None if there is none."""
         try:
             content = self.read()
         except (StoreError, LineageError, OSError, sqlite3.Error) as error:

@@ -71,7 +71,7 @@ def distinct(items: Iterable[Item], key: Callable[[Item], Any]) -> list[Item]:
 
 
 def answered_by(counts: Mapping[tuple[str, str], int]) -> list[Record]:
-    """What answered how often, from counts by model and fingerprint."""
+    """Models that answered and how often, from counts by model and fingerprint."""
     named = sorted(counts.items())
     return [{"model": model, "system_fingerprint": mark, "answers": count} for (model, mark), count in named]
 

@@ -12,7 +12,7 @@ SHORT = 12
 
 
 def summary_page(record: Record) -> str:
-    """What went in, what came out, and what decided it."""
+    """Inputs, outputs and the decisive parameters of a record, as a page."""
     run, attempt, software = record["run"], record["attempt"], record["software"]
     lines = [
         *_found(record),
@@ -40,7 +40,7 @@ def changed_parameters(record: Record) -> Record:
 
 
 def _found(record: Record) -> list[str]:
-    """What the run found, which people look for first."""
+    """Findings of the run, which people look for first."""
     if "found" not in record:
         return []
     heading, *sentences = map(_text, record["found"]["said"])

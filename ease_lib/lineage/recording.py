@@ -75,7 +75,7 @@ class RecordedArtifact:
 
 @dataclass(kw_only=True)
 class Work:
-    """What an attempt is about to do.
+    """Work that an attempt is about to do.
 
     Args:
         parameters: those the stage receives, with `defaults` naming the ones left at theirs.
@@ -226,7 +226,7 @@ def _versions() -> dict[str, str]:
 
 
 def _met(observed: Notes) -> Record:
-    """What the stage met besides its artifacts."""
+    """Facts that the stage noted in addition to its artifacts."""
     counts = ("new_answers", "cached_answers", "prompt_tokens", "completion_tokens")
     llm: Record = {**observed.endpoint, "answered_by": answered_by(observed.models)}
     llm |= {name: getattr(observed, name) for name in counts}
@@ -244,7 +244,7 @@ def _met(observed: Notes) -> Record:
 
 
 def mark_name(record: Record) -> str:
-    """Where in the root an attempt leaves its mark for later ones at the same work."""
+    """Name of the mark that an attempt leaves in the root for later attempts at the same work."""
     return f"attempts/{record['attempt']['work']}/{record['attempt']['id']}"
 
 

@@ -189,7 +189,7 @@ def _results(store: Store, names: Sequence[str]) -> Iterator[RunEntry]:
 
 
 def _of_results(result: RunEntry) -> dict[str, Any]:
-    """What a folder of results knows better than the records of its run."""
+    """Facts that a folder of results holds and the records of its run lack."""
     names = ("task", "method", "model", "test", "expected", "gain", "requests", "cost_usd", "page", "place", "state")
     return {name: value for name in names if (value := getattr(result, name)) not in ("", None, (), 0)}
 
@@ -202,7 +202,7 @@ def _named(report: bytes | None) -> dict[str, Any]:
 
 
 def _measured(report: bytes | None) -> dict[str, Any]:
-    """What `report.json` says of the winner; nothing where it is gone, and a state where it cannot be read."""
+    """Scores of the winner from `report.json`; nothing if it is gone, and a state if it cannot be read."""
     if report is None:
         return {}
     with suppress(*UNREADABLE):
@@ -267,6 +267,6 @@ def _comparison(store: Store, name: str) -> RunEntry:
 
 
 def link_to(uri: str) -> str:
-    """What a browser opens; empty for what lies in an object store."""
+    """Link that a browser opens; empty for a place in an object store."""
     path = same_place(uri)
     return "" if "://" in path else Path(path).absolute().as_uri()

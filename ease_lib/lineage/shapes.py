@@ -1,4 +1,5 @@
-"""What records, manifests of versions and tombstones are made of: who reads one may have been given it by an enemy.
+"""Shapes of records, version manifests and tombstones. They are checked on reading, because an enemy may have written
+the file.
 
 Fields that a shape does not have are let be.
 """

@@ -25,7 +25,7 @@ from ease_lib.lineage.recording import SIGNATURES
 
 @dataclass(kw_only=True)
 class Signatures:
-    """What the signatures behind a chain say.
+    """Statements of the signatures behind a chain.
 
     Args:
         moved_from: folders whose content may have been moved.
@@ -87,7 +87,7 @@ class Signatures:
                         yield decode(content, store.address(own), MANIFEST_CONTRACT)
 
     def _opened(self, envelope: bytes, where: str, name: str, lies_at: str) -> Signed | None:
-        """What an envelope says, if it holds and names the file at this address; a fault of `where` if not."""
+        """Statement of an envelope that is valid and names the file at this address; else a fault of `where`."""
         try:
             signed = open_envelope(envelope, self.keys)
             signed.check_is_about(name, lies_at, self.moved_from)
@@ -97,7 +97,7 @@ class Signatures:
         return signed
 
     def _ends(self, chain: Chain) -> Iterator[tuple[str, Signed]]:
-        """What was signed when publishing ended, by the file of the record of that attempt."""
+        """Statements signed when publishing ended, by the file of that attempt's record."""
         own = [step.record for step in chain.everything if step.record["run"]["id"] == chain.head.record["run"]["id"]]
         folders = dict.fromkeys(str(record["attempt"]["record"]).rpartition("/")[0] for record in own)
         for folder in filter(None, folders):

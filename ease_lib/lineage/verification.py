@@ -51,7 +51,7 @@ from ease_lib.progress import Told, nobody
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What was compared, and what was found.
+    """Comparisons made, and their results.
 
     Args:
         signatures: those that hold, each with its key and time.

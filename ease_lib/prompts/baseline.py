@@ -60,7 +60,7 @@ class Baseline(MessageTemplate):
 
     @property
     def is_chat(self) -> bool:
-        """Whether it is messages."""
+        """Whether the baseline consists of messages."""
         return bool(self.messages[0][0])
 
     def render(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str = "") -> str:

@@ -30,7 +30,7 @@ class Handed(str):
 
 
 def messages_of(prompt: str) -> list[dict[str, str]]:
-    """What a chat endpoint is sent; a prompt of one text is one message of the user."""
+    """Messages for a chat endpoint; a prompt that is one text becomes one user message."""
     if isinstance(prompt, Chat):
         messages: list[dict[str, str]] = json.loads(prompt)
         return messages
@@ -62,6 +62,6 @@ def without_reasoning(text: str) -> str:
 
 
 def as_answer(text: str) -> str:
-    """What an endpoint said, as it is kept: without reasoning, and U+FFFD for a character that was cut in two."""
+    """Answer of an endpoint in the form that is kept: without reasoning, and U+FFFD for a character cut in two."""
     said = without_reasoning(text)
     return said if said.isascii() else HALF_CHARACTER.sub("\ufffd", said)

@@ -109,7 +109,7 @@ class PromptTemplate:
 
     @property
     def query_fields(self) -> tuple[str, ...]:
-        """What a query must have."""
+        """Fields that a query must have."""
         return tuple(dict.fromkeys(field for _, field in self._parts["query"] if field and field != INSTRUCTION))
 
     @property
@@ -130,7 +130,7 @@ class PromptTemplate:
 
     @property
     def of_program(self) -> bool:
-        """Whether a program is given rows, and no prompt is written."""
+        """Whether a program receives rows, so that no prompt is written."""
         return self.exemplars == ROWS
 
     @property
@@ -272,7 +272,7 @@ class MessageTemplate:
 
     @classmethod
     def read(cls, uri: str, sources: Sources, *, role: str) -> Any:
-        """What its file holds, a path or s3://: a document in YAML or JSON, or a text, which is one message.
+        """Read a template from a path or s3:// address: a YAML or JSON document, or a text, which is one message.
 
         Raises:
             DataError, StoreError: naming the file.

@@ -29,7 +29,7 @@ MOST_SHADES = 5
 MOST_NUMBERS, NUMBER_WIDTH = 10, 34
 """Largest number of numbers on an axis, and the width of each."""
 COST_WIDTH = 52
-"""What a sum in USD takes."""
+"""Width of an amount in USD."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -74,7 +74,7 @@ def usd(cost: float) -> str:
 
 
 def _at(count: int, given: Sequence[int], spent: Sequence[float]) -> float:
-    """What so many answers had cost, in between evaluations in proportion."""
+    """Cost of so many answers; interpolated between evaluations."""
     return float(np.interp(count, [0, *given], [0.0, *spent]))
 
 

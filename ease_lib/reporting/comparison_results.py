@@ -183,7 +183,7 @@ class ScoreDifference:
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is beyond chance."""
+        """Whether the lead is significant."""
         return self.p < SIGNIFICANCE and self.mean > 0
 
     @property
@@ -193,7 +193,7 @@ class ScoreDifference:
 
 
 def differences(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[ScoreDifference]:
-    """What the method with the highest mean test score is ahead of each other one, the nearest first.
+    """Lead of the method with the highest mean test score over each other one, the smallest first.
 
     The highest is that over the rows which all methods have, where there are any; a pair is compared on all that both
     have.
@@ -406,12 +406,12 @@ def _prompts(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[tuple[in
 
 
 def _texts_of(cell: Mapping[str, Any]) -> list[str]:
-    """What of the page may be a row of the data."""
+    """Texts of the page that may be rows of the data."""
     return [cell["instruction"], *cell["input"], *cell["outputs"]]
 
 
 def _shown(cells: Cells, figures: Figures | None, *, between: str) -> dict[str, Any]:
-    """What both templates show.
+    """Values that both templates show.
 
     Args:
         between: our score and a published one.

@@ -102,7 +102,7 @@ class Figures:
         return self.scores.get((task, None, method, split)) if exact is None else exact
 
     def note(self, shown: Iterable[tuple[str, float, str]], split: str) -> str:
-        """What stands in brackets next to scores on a split, and which published ones stand nowhere.
+        """Explanation of the figures in brackets next to scores on a split, and of published ones that are not shown.
 
         Args:
             shown: task, noise ratio and method of each score.

@@ -71,7 +71,7 @@ def in_short(report: Mapping[str, Any]) -> list[str]:
 
 
 def found_by(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What to do, the verdict and the scores, as the record of a run holds them; no text of the data stands there."""
+    """Decision, verdict and scores, as the record of a run holds them; without any text of the data."""
     best, random, llm, words = report["best"], report["random"], report["llm"], words_of(report["metric"])
     rivals = {"your baseline": report["baseline"], "no exemplars": report["zero_shot"]}
     cost = f", {llm['cost_usd']:.4f} USD" if llm["cost_usd"] else ""

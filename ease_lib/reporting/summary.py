@@ -20,7 +20,7 @@ BETTER, WORSE, NO_EVIDENCE, NOT_COMPARED = "better", "worse", "no evidence", "no
 
 
 def verdict(test: Mapping[str, Any], share_as_good: float | None = None) -> dict[str, str]:
-    """What the test set says of the winner.
+    """Verdict of the test set on the winner.
 
     Args:
         share_as_good: of random sequences; stated if the winner is better than they are on average.
@@ -68,7 +68,7 @@ def _compared(gain: Mapping[str, Any], name: str, more: str) -> str:
 
 
 class Words(NamedTuple):
-    """What is found and what is asked, as people are told.
+    """Words for what is found and what is asked, as shown to people.
 
     Args:
         found: the winner.
@@ -91,7 +91,7 @@ def words_of(metric: str) -> Words:
 
 
 def decision(verdict: Mapping[str, str], found: str = OF_LLM.found) -> str:
-    """What follows from a verdict for who has to decide: whether to use the winner.
+    """Advice that follows from a verdict: whether to use the winner.
 
     Args:
         found: what that is called.
@@ -116,7 +116,7 @@ def decision(verdict: Mapping[str, str], found: str = OF_LLM.found) -> str:
 
 
 def few_answers(method: str, answers: int) -> str:
-    """What is to be said of a search by the default method with so few answers; empty where they are enough."""
+    """Warning about a search by the default method with too few answers; empty if they are enough."""
     if method != "adaptive" or answers >= ENOUGH_ANSWERS:
         return ""
     shown = map(grouped, (answers, ENOUGH_ANSWERS))
@@ -139,8 +139,8 @@ def estimate_held(scores: Mapping[str, Any]) -> bool:
 
 
 def said_of_labels(report: Mapping[str, Any]) -> list[str]:
-    """What is known of wrong labels in the pool, a sentence each: how many are listed and why no more, which of them
-    the winner shows and what it would cost to do without; nothing where all seem right."""
+    """Sentences about wrong labels in the pool: how many are listed and why no more, which of them the winner shows,
+    and what doing without them would cost. Empty if all labels seem right."""
     labels, listed = report.get("labels"), report["mislabelled_exemplars"]
     if not labels or (not listed and labels["expected_wrong"] < 1):
         return []

@@ -16,7 +16,7 @@ SEARCH_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} answe
 COUNT_FORMAT = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}, {remaining} left"
 STAGE_FORMAT = "{desc} ..."
 DELAY_SECONDS = 1.0
-"""What takes less shows no bar."""
+"""Work that takes less time shows no bar."""
 
 
 class Bar:

@@ -21,7 +21,7 @@ from ease_lib.running.stage import Artifact, MetricsArtifact, StageReport, file_
 
 
 class ConfusionArtifact(Protocol):
-    """What a `kfp.dsl.ClassificationMetrics` is to us."""
+    """The part of `kfp.dsl.ClassificationMetrics` that we use."""
 
     def log_confusion_matrix(self, categories: list[str], matrix: list[list[int]]) -> None: ...
 
@@ -35,8 +35,7 @@ class Doing(Protocol):
 
 
 class CheckedParameters(NamedTuple):
-    """What `build_dataset` hands to the later components: the parameters that each reads, checked, unless at their
-    defaults."""
+    """Parameters that `build_dataset` passes to the later components: those that each reads, without defaults."""
 
     for_prefilter: dict[str, Any]
     for_embed: dict[str, Any]
@@ -100,7 +99,7 @@ def show(metrics: MetricsArtifact, confusion: ConfusionArtifact, *reports: Stage
 
 
 def _passed(component: str, parameters: Parameters) -> dict[str, Any]:
-    """What the component reads, without what is at its default: Kubeflow keeps six copies of it."""
+    """Parameters that the component reads, without those at their default: Kubeflow keeps six copies of them."""
     configs = [stage.module.Config for stage in stages_of(component) if stage is not CHECK]
     changed = changed_parameters(parameters)
     return {

@@ -1,4 +1,4 @@
-"""What `ease doctor` looks at: everything `check_prerequisites` tries before a run, and the place it would run in."""
+"""Checks of `ease doctor`: everything that `check_prerequisites` tries before a run, and the machine or pod."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _surroundings() -> CheckResult:
 
 
 def _cluster() -> Iterator[CheckResult]:
-    """What Kubeflow's own containers need; a network policy that hides it leaves them hanging."""
+    """Check the services that Kubeflow's own containers need; they hang if a network policy hides them."""
     host, port = (os.environ.get(name, "") for name in API_SERVER)
     yield _found("name service", KUBERNETES_NAME, lambda: socket.getaddrinfo(KUBERNETES_NAME, 443))
     for what, address in (("API server", (host, int(port or 443))), ("Kubeflow's API", KUBEFLOW_API)):

@@ -45,12 +45,12 @@ class Stage:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Where each of its outputs lies below the folder of its component, by name: an artifact, or a file in one."""
+        """Path of each output below the folder of its component, by name: an artifact, or a file in one."""
         return {field.name: field.metadata["at"] or field.name for field in dataclasses.fields(self.module.Outputs)}
 
     @property
     def record(self) -> str:
-        """Where its record lies, in the same way."""
+        """Path of its record below that folder."""
         return f"{RECORDS}/{self.name}.json"
 
 
@@ -61,7 +61,7 @@ RUN = tuple(_WORKING)
 
 
 def address(source: str) -> str:
-    """Where an output of a run lies below the folder of the run, as in a local run of the pipeline.
+    """Path of an output below the folder of the run, as in a local run of the pipeline.
 
     Args:
         source: the output, `STAGE.OUTPUT`.

@@ -1,4 +1,4 @@
-"""What a run will ask and cost, part by part, before anything is sent: judged by texts of its own data."""
+"""Estimate of requests and cost of a run, part by part, before anything is sent, from texts of its own data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> d
 
 @dataclass(frozen=True, kw_only=True)
 class _Beside:
-    """What a run asks besides its search.
+    """Requests of a run other than those of its search.
 
     Args:
         each: requests of an answer.
@@ -192,7 +192,7 @@ def shares_of_cap(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
 
 
 def warning_of_few(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
-    """Where the default method has too few answers to be sure of anything; else empty."""
+    """Warning if the default method has too few answers to be sure of anything; else empty."""
     answers = parts[SEARCH].requests // (2 if parameters.task.is_judged else 1)
     few = few_answers(parameters.optimizer.method, answers)
     return f"notice: {few}; raise budget" if few else ""

@@ -1,4 +1,5 @@
-"""What a run needs, tried one by one: data, embedder, instructions, stores, endpoint; and what is said of each.
+"""Checks of everything a run needs, one by one: data, embedder, instructions, stores, endpoint; and the message for
+each.
 
 Of task data above `task_data.READ_WHOLE_BYTES` the first rows only are looked at; the others are read when they are
 used, and a broken one among them stops `build_dataset`.
@@ -91,7 +92,7 @@ def api_of_local(parameters: Parameters, sources: Sources) -> str:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What was tried, as a person would name it, and what is wrong with it: nothing, or messages with their remedy.
+    """Name of a check, and its problems: none, or messages with their remedies.
 
     `notice` is what should be known of it, though a run may begin, and `cause` the error that the problems are of.
     """

@@ -1,4 +1,4 @@
-"""What a run has while it lives, opened once and closed by `with` alone.
+"""Resources of a run while it is under way, opened once and closed only by `with`.
 
 Host      a process: its event loop, the built-in endpoints that it has started, where it reports progress
 Run       a run in it: its store, kept answers, lineage root, and the functions of the caller
@@ -144,7 +144,7 @@ class _Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the stages of a run are given.
+    """Resources that the stages of a run receive.
 
     Args:
         store: `store_uri`: journals, ledgers, schedules, vectors; None where nothing outlives the run.

@@ -1,4 +1,4 @@
-"""What the environment says of the run; set by `pipelines/placement.py` in a cluster, else by `new_run`."""
+"""Facts about the run in the environment; set by `pipelines/placement.py` in a cluster, else by `new_run`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def how_earlier_attempts_died() -> str:
 
 
 def is_last_attempt() -> bool:
-    """Whether nothing begins this work again when it fails, but a person, or Kubeflow where the pod was lost."""
+    """Whether only a person, or Kubeflow after a lost pod, would start this work again if it fails."""
     return not in_container() or bool(os.environ.get(LAST_ATTEMPT))
 
 

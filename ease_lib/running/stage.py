@@ -39,7 +39,7 @@ logger = logging.getLogger("ease")
 
 
 class Artifact(Protocol):
-    """What a `kfp.dsl.Artifact` is to us: the local file of an object, and what the dashboard shows of it."""
+    """The part of `kfp.dsl.Artifact` that we use: the local file of an object, and its metadata in the dashboard."""
 
     path: str
     metadata: dict[str, Any]
@@ -49,7 +49,7 @@ class Artifact(Protocol):
 
 
 class MetricsArtifact(Protocol):
-    """What a `kfp.dsl.Metrics` is to us."""
+    """The part of `kfp.dsl.Metrics` that we use."""
 
     def log_metric(self, metric: str, value: float) -> None: ...
 
@@ -90,7 +90,7 @@ class Confusion:
 
 @dataclass(frozen=True, kw_only=True)
 class StageReport:
-    """What a stage tells the dashboard: a few numbers, and of a task with few labels which are taken for which."""
+    """Report of a stage to the dashboard: a few numbers, and the confusion matrix of a task with few labels."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     confusion: Confusion | None = None
@@ -199,7 +199,7 @@ def work_on(
     outputs: Sequence[RecordedArtifact] = (),
     scheduled: str = "",
 ) -> Work:
-    """What a stage is about to do, for its record."""
+    """Work that a stage is about to do, for its record."""
     declared = declared_parameters()
     defaults = [name for name, value in parameters.items() if name in declared and value == declared[name].default]
     return Work(
@@ -252,7 +252,8 @@ def paths_of(artifacts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(part: Record, record: str, record_sha256: str) -> dict[str, Any]:
-    """What the dashboard shows of an artifact, and the next stage reads: where its record lies, which says the rest.
+    """Metadata of an artifact that the dashboard shows and the next stage reads: the place of its record, which has the
+    rest.
 
     Kubeflow hands it to every task that reads the artifact, in six copies.
     """

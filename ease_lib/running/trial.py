@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TrialQuestion:
-    """What is asked.
+    """Prompt and settings of the trial question.
 
     Args:
         prompt: the run's own.

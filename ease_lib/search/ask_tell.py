@@ -123,7 +123,7 @@ class AskTell:
         return PERFECT if self._is_perfect else "" if self.under_way else self._no_more
 
     def ask(self, most: int | None = None) -> dict[int, Candidate]:
-        """What has to be evaluated next, by iteration, as many as may be under way; durable when this returns.
+        """Candidates to evaluate next, by iteration, as many as may be under way; durable when this returns.
 
         Args:
             most: of them; those that the journal knows need no evaluation, and do not count.
@@ -168,7 +168,7 @@ class AskTell:
             self._beside.prepare(coming, partial(self._optimizer.prepare, coming, told))
 
     def score(self, iteration: int, observation: Observation, usage: Usage) -> Evaluated:
-        """What a candidate that is under way has scored; safe from a kill when this returns.
+        """Record the score of a candidate that is under way; safe from a kill when this returns.
 
         Args:
             usage: what it cost; `seconds` went by for it alone.
@@ -278,7 +278,7 @@ class AskTell:
         return self._beside.compute("ask", lambda: self._optimizer.ask(iteration, pending))
 
     def _found(self, iteration: int) -> Candidate | None:
-        """What an earlier attempt proposed, perhaps on another machine."""
+        """Proposal of an earlier attempt, perhaps on another machine."""
         if iteration in self.known:
             return self.known[iteration].observation.candidate
         return self._proposed.get(iteration)

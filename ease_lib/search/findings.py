@@ -1,4 +1,5 @@
-"""What the answers of a search say besides its winner, in four reports, and what the data say of the pool's labels.
+"""Findings from the answers of a search in addition to its winner, in four reports, and from the data about the pool's
+labels.
 
 rarity              how many random sequences are as good as the winner, by the model of answers
 order report        how much the order of the winner's exemplars matters: it is asked again in other orders
@@ -64,7 +65,7 @@ def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderReport:
-    """What was found, None where nothing was, and what it cost."""
+    """Finding about the order, None if there is none, and its cost."""
 
     findings: dict[str, Any] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -153,7 +154,7 @@ def permutations_of(sequence: Sequence[int], problem: Problem, count: int) -> di
 
 
 def order_report(scores: Mapping[str, Sequence[float | None]], sequence_variance: float) -> dict[str, Any]:
-    """What answers to permutations say.
+    """Report on the order of exemplars, from answers to permutations.
 
     Args:
         scores: of the same rows by the permutation's name.
@@ -196,7 +197,7 @@ def _between(table: NDArray[np.float64]) -> float:
 DRAWS = 200
 """Number of draws from the posterior."""
 LEAST_EFFECT = 0.01
-"""What an exemplar must take from the score, against the mean effect of the pool, to be harmful."""
+"""Loss of score, relative to the mean effect of the pool, from which on an exemplar counts as harmful."""
 FALSE_SHARE = 0.1
 """Expected share of listed exemplars that are not harmful, by the model."""
 MOST_LISTED = 50

@@ -1,4 +1,4 @@
-"""What a search is the same by: all that decides what is asked and how it is scored."""
+"""Identity of a search: everything that decides what is asked and how it is scored."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Evaluated:
 
 
 def usage_of_records(records: Iterable[Evaluated]) -> Usage:
-    """What so many evaluations cost together."""
+    """Total cost of these evaluations."""
     return sum((record.usage for record in records), start=Usage())
 
 
@@ -164,7 +164,7 @@ def _opened(store: Store, name: str, notes: Notes) -> Iterator[Journal]:
 
 
 def written(store: Store) -> dict[str, Found]:
-    """What journals below a run's store hold now, by their names; nothing is locked, repaired or created.
+    """Current content of the journals below a run's store, by name; nothing is locked, repaired or created.
 
     Raises:
         JournalError: when one is damaged.

@@ -56,7 +56,7 @@ DOUBTS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCheck:
-    """What the validation rows say of the pool's labels.
+    """Evidence of the validation rows about the pool's labels.
 
     Args:
         listed: of each exemplar that is likely mislabelled, the surest first: `exemplar_id`, the `suggested` label, and
@@ -73,7 +73,7 @@ class LabelCheck:
 
     @property
     def document(self) -> dict[str, float]:
-        """What is known besides the list."""
+        """Facts in addition to the list."""
         return {"judged": self.judged, "expected_wrong": self.expected_wrong, "told_apart": self.told_apart}
 
 
@@ -225,6 +225,6 @@ class _Ridge:
         return np.asarray(self._inverse @ (self._rows.T @ targets))
 
     def left_out(self, targets: Floats) -> Floats:
-        """What the others predict of each row."""
+        """Prediction for each row from all other rows."""
         fitted = self._rows @ self.weights(targets)
         return np.asarray((fitted - self._leverage * targets) / (1 - self._leverage))

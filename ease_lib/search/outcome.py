@@ -1,4 +1,4 @@
-"""What a search ends with: the winner, and what is known of its score on new rows.
+"""Outcome of a search: the winner, and an estimate of its score on new rows.
 
 The best of many noisy scores is too good. What a model of all answers (`surrogate/answers.py`) expects of the winner is
 not: it is shrunk to the population's mean by as much as scores differ by chance. That holds for every method.

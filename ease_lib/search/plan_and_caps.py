@@ -1,4 +1,4 @@
-"""What lies ahead of a search, and the caps that end it before they are broken."""
+"""Plan of a search, and the caps that end it before they are exceeded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("ease")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a search may ask, within the caps of its run.
+    """Requests that a search may send within the caps of its run.
 
     Each cap stops it before the evaluation that would break it, and leaves the test set its part. Requests that fail
     and are tried again may use one up within an evaluation, which ends there.
@@ -107,7 +107,7 @@ class Plan:
         black_box.meter.allow_beside(others + own + Usage(requests=self.reserved_requests))
 
     def allow_orders(self, black_box: BlackBox) -> None:
-        """What may be sent behind the search: what the run has spent and the test set's requests are not for it."""
+        """Set the allowance after the search: the caps minus what the run has spent and the test set needs."""
         black_box.meter.allow_beside(self.budget.spent(without=[TEST]) + Usage(requests=self.test_requests))
 
     def _announce(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
@@ -146,7 +146,7 @@ class Plan:
         return f", about {prompt} prompt and {completion} completion tokens" + (f", about ${cost:.2f}" if cost else "")
 
     def refuse(self, stopped: str) -> ConfigError:
-        """Where not a single evaluation was possible."""
+        """Error for caps that do not allow a single evaluation."""
         planned = self.chooses_rows and self.budget.requests  # such a method plans by what the cap leaves it
         return ConfigError(
             f"{f'max_llm_requests={self.budget.requests}' if planned else stopped} does not allow a single evaluation "

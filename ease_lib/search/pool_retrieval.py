@@ -129,8 +129,8 @@ def bm25_similarities(
 
 @dataclass
 class _Counts:
-    """What BM25 needs of a pool: over all texts, how many hold each word; of a part, the lengths, and for each word of
-    the queries the texts (counted from the part's first) with how often it is in them."""
+    """Counts that BM25 needs: over all texts, how many hold each word; of a part, the lengths, and for each word of the
+    queries the texts (counted from the part's first) with how often it is in them."""
 
     texts: int = 0
     total_words: int = 0

@@ -1,4 +1,4 @@
-"""What `optimize` writes of a finished search: the winner, the history, the summary."""
+"""Artifacts that `optimize` writes for a finished search: the winner, the history, the summary."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _mislabelled(labels: LabelCheck | None, task: SearchTask) -> list[dict[str, 
 
 
 def _without_mislabelled(outcome: Outcome, task: SearchTask) -> dict[str, Any] | None:
-    """What the best sequence without mislabelled exemplars is expected to score, where the winner shows some."""
+    """Expected score of the best sequence without mislabelled exemplars, if the winner shows some."""
     if outcome.without is None:
         return None
     shown = task.asked.exemplars(outcome.without.candidate.sequence)

@@ -1,4 +1,4 @@
-"""What a search will ask, before it asks: its rows, its answers, and about what they cost."""
+"""Plan of a search before it starts: its rows, its answers, and an estimate of their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an LLM is asked and how its answers are scored, the same for search, test set and gate; and what is searched."""
+"""Questions to an LLM and the scoring of its answers, the same for search, test set and gate; and the searched
+space."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class ScoringIdentity:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What identifies the task in keys: what is sent, how prompts are written, and how answers are scored."""
+        """Identity of the task in keys: the fields sent, the form of prompts and the scoring of answers."""
         return {
             "sent": self.asked.sent,
             "template": self.template.identity,
@@ -98,7 +99,7 @@ class ScoredTask:
 
     @property
     def of_program(self) -> bool:
-        """Whether a program is given rows, in place of an LLM that is given prompts."""
+        """Whether a program receives rows, in place of an LLM that receives prompts."""
         return bool(self.summary["metric"] == EVALUATED)
 
     @cached_property
@@ -117,7 +118,7 @@ class ScoredTask:
 
     @property
     def test_requests(self) -> int:
-        """What the stage `evaluate` will ask."""
+        """Requests that the stage `evaluate` will send."""
         return passes_of_test_set(self.baseline) * int(self.summary["test"]) * self.answer_requests
 
     def sampling(self, endpoint: EndpointConfig, template: PromptTemplate | None = None) -> Sampling:
@@ -206,7 +207,7 @@ class Instructions:
 
 
 def read_instructions(path: Path) -> Instructions:
-    """What the stage `propose_instructions` wrote."""
+    """Read the instructions that the stage `propose_instructions` wrote."""
     table = read_table(path, contracts.INSTRUCTIONS)
     metadata = table.schema.metadata or {}
     return Instructions(
@@ -218,7 +219,7 @@ def read_instructions(path: Path) -> Instructions:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask:
-    """What a search chooses from, and the rows that guide it.
+    """Pool that a search chooses from, and the rows that guide it.
 
     Args:
         files: pool and validation set, whose content is part of the search's key.
@@ -307,7 +308,7 @@ class SearchTask:
         )
 
     def question(self, prompt: Prompt, rows: Sequence[int], account: str) -> Question:
-        """What the validation rows at these positions are asked with a prompt."""
+        """Questions of a prompt for the validation rows at these positions."""
         instruction, sequence = prompt
         return Question(
             exemplars=self.asked.exemplars(sequence),

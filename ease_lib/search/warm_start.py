@@ -1,4 +1,4 @@
-"""What the last search of a subject was answered, for the next one on data that has changed.
+"""Answers of the last search of a subject, for the next one on changed data.
 
 An answer of a row that still exists, to exemplars that still exist, is still an answer. Each search leaves in
 `searches/` of `store_uri` what it was answered, under its subject: the task, how it is scored, and the endpoint.
@@ -94,7 +94,7 @@ class _KeptAnswers(TypedDict):
 
 
 class Memory:
-    """What searches of a subject were answered.
+    """Answers of the searches of a subject.
 
     Args:
         store: the run's.
@@ -106,7 +106,7 @@ class Memory:
         self._notes = notes
 
     def recall(self, search: str, names: Names) -> RecalledAnswers:
-        """What the last search on other data was answered.
+        """Return the answers of the last search on other data.
 
         Args:
             search: key of the search that asks.
@@ -129,7 +129,7 @@ class Memory:
         return recalled
 
     def keep(self, key: str, search: str, recalled: RecalledAnswers, answers: Answers, names: Names) -> None:
-        """What this search was answered, for the next one.
+        """Keep the answers of this search for the next one.
 
         Args:
             key: of the journal, which tells searches apart that recalled other answers.

@@ -71,7 +71,7 @@ class Watched:
 
     @property
     def failures(self) -> str:
-        """What has gone wrong so far; empty if nothing has."""
+        """Failures so far; empty if there are none."""
         said = [(self.retries, "request", "tried again"), (self.refused, "answer", "refused")]
         return "; ".join(
             f"{count} {noun} was {what}" if count == 1 else f"{count} {noun}s were {what}"

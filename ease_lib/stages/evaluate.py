@@ -48,7 +48,7 @@ MIDDLE = 0.5
 """Middle of a judge's scale."""
 BEST = "best"
 RIVALS = RANDOM, ZERO_SHOT, BASELINE = "random", "zero_shot", "baseline"
-"""What the winner is compared with."""
+"""Prompts that the winner is compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +246,7 @@ def _kept(
 
 
 def _less(evaluations: Mapping[str, Evaluation], rival: str) -> dict[str, Any]:
-    """What the winner gains over another prompt, or over several that stand for one; nothing where none was asked."""
+    """Gain of the winner over another prompt, or over several that represent one; empty if none was asked."""
     others = [evaluation.scores for name, evaluation in evaluations.items() if name.split()[0] == rival]
     return paired_gain(evaluations[BEST].scores, *others) if others else {}
 

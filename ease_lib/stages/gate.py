@@ -55,7 +55,7 @@ class Config(Asks):
 
 @dataclass(frozen=True, kw_only=True)
 class _Compared:
-    """What the report says of the latest version.
+    """Comparison with the latest version, for the report.
 
     Args:
         latest: its name; empty where there is none, or it cannot be read.

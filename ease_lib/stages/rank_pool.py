@@ -59,12 +59,12 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
 
 
 def keeps_everything(settings: PrefilterConfig, size: int) -> bool:
-    """Whether the prefilter passes a pool of this size on as it is."""
+    """Whether the prefilter keeps all of a pool of this size."""
     return settings.prefilter == "none" or settings.retained >= size
 
 
 def read_tops(path: Path) -> Tops:
-    """What `run` wrote; without rows when nothing had to be ranked."""
+    """Read the output of `run`; it has no rows if nothing had to be ranked."""
     table = read_table(path, contracts.POOL_TOPS)
     rows = table["validation_row"].to_numpy()
     shape = (int(rows.max()) + 1, -1) if len(rows) else (0, 0)

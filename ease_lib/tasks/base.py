@@ -15,7 +15,7 @@ from ease_lib.equality import as_read, same_written, visible
 Fields = tuple[tuple[str, str], ...]
 """Columns of a row that the prompt names besides input and output, with their texts."""
 Moment = int | float | Decimal
-"""What rows are ordered by in time."""
+"""Time by which rows are ordered."""
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 """A lone surrogate, which no file and no request can hold."""
 NoiseRule = Callable[[str], str]
@@ -35,7 +35,7 @@ class Readable(Protocol):
 
 
 def row_hash(text: str) -> str:
-    """What names a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
+    """Identifier of a row in prompts, indices and deletions: SHA-256 of its input text without outer white space."""
     return sha256_of_text(text.strip())
 
 

@@ -108,13 +108,13 @@ class Columns:
 
     @property
     def metric(self) -> str:
-        """What such outputs are compared by, unless a metric is asked for."""
+        """Metric for such outputs, unless one is set."""
         if self.is_object:
             return "json_fields"
         return "json_set" if self.keeps_lists else "exact_match"
 
     def remedy_of(self, column: str, record: Mapping[Any, Any] = NO_RECORD) -> str:
-        """What to do when this one is missing, perhaps as a part of the name of another that a record has."""
+        """Remedy for a missing column; perhaps its name is a part of the name of another column of the record."""
         dealt_by = {self.split: "split_column", self.group: "group_column", self.time: "time_column"}
         whole = next((name for name in map(str, record) if "," in name and column in _names(name)), "")
         if whole:
@@ -135,7 +135,7 @@ class Columns:
         return Row(self.input_text(record), outputs, fields=fields, group=group, moment=moment, origin=origin)
 
     def input_text(self, record: Record) -> str:
-        """What the cells of a record make as input."""
+        """Input text made from the cells of a record."""
         return trimmed(_filled(self.input, record))
 
     def _outputs(self, record: Record) -> list[str]:
@@ -200,7 +200,7 @@ def split_fields(text: str, where: str, field_is: str, never: Collection[str] = 
 
 
 def moment_of(value: Any) -> tuple[Moment, str] | None:
-    """What a date, a time with its date, or a number is ordered by, and which of these it is; None for anything else.
+    """Sort key of a date, a time with its date, or a number, and which of these it is; None for anything else.
 
     Without a zone it is UTC.
     """

@@ -44,7 +44,7 @@ csv.field_size_limit(2**31 - 1)
 
 
 class Quoting(enum.Enum):
-    """What quotes in a file mean, in the order in which it is tried."""
+    """Meanings of quotes in a file, in the order in which they are tried."""
 
     DOUBLED = "spreadsheets"
     SPACED = "a blank before each"
@@ -89,7 +89,7 @@ class DelimitedFile:
 
     @property
     def notices(self) -> list[str]:
-        """What people should know of the records, complete behind the last."""
+        """Notices about the records; complete after the last record."""
         return [*(self._header.notices if self._header else ()), *self._cells_of_lines.notices]
 
     def records(self, lines: Iterator[str]) -> Records:

@@ -66,7 +66,7 @@ def _near_equal(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _why_alike(often: str, rare: str, counts: Counter[str]) -> str:
-    """What two labels have in common, and what to do; empty if nothing."""
+    """Similarity of two labels and a remedy; empty if there is none."""
     if unseen := unseen_difference(often, rare):
         return f"count as one label, because they differ only in invisible characters: {unseen}; write them in one way"
     is_rare = counts[rare] <= RARE * counts[often]

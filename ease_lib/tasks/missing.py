@@ -1,4 +1,4 @@
-"""What counts as missing, in cells of files and in values of programs, whatever library made them."""
+"""Missing values, in cells of files and in values of programs, from any library."""
 
 from __future__ import annotations
 

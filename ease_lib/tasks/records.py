@@ -36,7 +36,7 @@ TABLE_NAMES = (*SUFFIXES, *(f"{suffix}{COMPRESSED}" for suffix in TEXT_SUFFIXES)
 """How names of tables end."""
 PARQUET_ROWS_AT_ONCE = 4096
 _SURROGATE = re.compile("[\udc80-\udcff]")
-"""What stands for a byte that could not be decoded."""
+"""Character that replaces a byte that could not be decoded."""
 OTHER_KINDS = (
     ((b"\x1f\x8b",), COMPRESSED, "compressed by gzip", "rename it to end in .gz"),
     ((b"PK\x03\x04",), ".xlsx", "an Excel workbook or another archive", "rename the workbook to end in .xlsx"),

@@ -42,7 +42,7 @@ def remap_labels(source: TaskSource, spec: str) -> TaskSource:
 
 
 def _mergers(renamed: dict[str, str]) -> list[str]:
-    """What is said of labels that get one name."""
+    """Notice about labels that receive the same name."""
     merged = [[old for old, new in renamed.items() if new == name] for name in dict.fromkeys(renamed.values())]
     return [
         f"label_remapping gives one label, {renamed[old[0]]!r}, to {' and '.join(map(repr, old))}"

@@ -146,7 +146,7 @@ def _check_groups(source: TaskSource, groups: int, splits: int) -> None:
 
 @lru_cache(1024)
 def _label(output: str) -> str:
-    """What outputs have in common that are one label, however they are written."""
+    """Form shared by all spellings of one label."""
     return as_read(output)
 
 
@@ -241,7 +241,7 @@ class _Groups:
         return [row for rows in reversed(taken) for row in rows]
 
     def parted(self, seed: int) -> _Groups:
-        """What is left, by equal inputs alone: for the last split, which leaves nothing to others."""
+        """Remaining rows, grouped by equal inputs only; for the last split, after which no row is needed."""
         if not self._is_grouped:
             return self
         return _Groups([replace(row, group="") for group in self._left for row in group.rows], seed, "pool")
@@ -379,7 +379,7 @@ def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
 
 
 class _Leaks:
-    """What was drawn for splits that come first, and rows of the others that have the same inputs or groups."""
+    """Rows drawn for earlier splits, and rows of other splits that share inputs or groups with them."""
 
     def __init__(self, source: TaskSource, *, keep: bool) -> None:
         self._what = f"inputs or {source.group_column}" if source.group_column else "inputs"
@@ -404,7 +404,7 @@ class _Leaks:
 
 
 def _keys(row: Row) -> set[bytes | str]:
-    """What no other split may have too."""
+    """Keys that no other split may share."""
     return {equality_key(row.input), row.group} if row.group else {equality_key(row.input)}
 
 

@@ -19,7 +19,7 @@ from ease_lib.tasks.places import Records, shown
 from ease_lib.words import cut, grouped
 
 CELL_ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-"""What a spreadsheet shows where a formula has no value."""
+"""Texts that a spreadsheet shows for a formula without a value."""
 CALCULATED = ("str", "e")
 """Kinds of a cell whose formula was calculated, and gave a text or an error."""
 _DIGITS = re.compile(r'(?:0|"[^"]*"|\\.|[-/ ()])+')

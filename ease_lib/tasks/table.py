@@ -88,7 +88,7 @@ def _check_split_once(by_split: Collection[str], columns: Columns) -> None:
 
 @dataclass(kw_only=True)
 class _Table:
-    """What was read of a file.
+    """Content read from a file.
 
     Args:
         empty: by column how many records were left out for it, and where the first stands.
@@ -142,7 +142,7 @@ class _Table:
         return found
 
     def moment(self, place: Place, value: Any, column: str) -> Moment:
-        """What the cell is ordered by.
+        """Sort key of the cell.
 
         Raises:
             DataError: when it is no date or number, or not what the first one is.

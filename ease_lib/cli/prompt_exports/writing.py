@@ -32,7 +32,7 @@ _LOADED = ("file:", "package:")
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a library takes.
+    """Format that a library accepts.
 
     Args:
         files: of `templates/`, next to `PROMPT`.
@@ -157,7 +157,7 @@ def _check_metric(result: Result) -> None:
 
 
 def _requirement(result: Result) -> dict[str, Any]:
-    """What answers must keep, as the lineage of the run says it, with files by their whole path; empty where nothing is
+    """Requirement on answers from the lineage of the run, with absolute paths of files; empty if nothing is
     required."""
     required = result.dataset.get("requirement") or {}
     if not required:

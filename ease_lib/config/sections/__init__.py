@@ -80,7 +80,7 @@ class Parameters:
 
 
 def lineage_root(lineage_uri: str, store_uri: str = "", publish_uri: str = "") -> str:
-    """Where records lie: `lineage_uri` or its default; empty when nothing of the run outlives it."""
+    """Root of the records: `lineage_uri` or its default; empty if nothing of the run outlives it."""
     kept = store_uri or publish_uri
     return lineage_uri or (f"{kept.rstrip('/')}/lineage" if kept else "")
 

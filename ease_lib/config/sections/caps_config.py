@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class CapsConfig(Section):
-    """What the run may cost. A cap stops the search with its incumbent as result; 0 is no cap."""
+    """Limits on what the run may cost. A cap stops the search with its incumbent as the result; 0 means no cap."""
 
     max_llm_requests: int = param(
         0,

@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonConfig(Section):
-    """What a comparison varies, and what is shown next to it.
+    """Parameters that a comparison varies, and figures shown next to its results.
 
     An empty axis is what the other parameters say (`comparison.py` has the syntax).
     """

@@ -36,8 +36,8 @@ INSTRUCTION_SOURCES = ("instructions", "instructions_uri")
 
 
 Role = Literal["result", "place", "speed", "cap", "tolerance"]
-"""What a parameter decides: the result; where something lies; how fast it goes; what the run may cost, and what costs
-are counted by; which failures end it. A run that is continued may change all but the first."""
+"""Role of a parameter. It decides the result, a place, the speed, a cap on cost (or a price that costs are counted by),
+or the failures that are tolerated. A continued run may change parameters of every role except the first."""
 
 
 @dataclass(frozen=True)

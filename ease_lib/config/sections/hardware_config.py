@@ -1,4 +1,4 @@
-"""Where is computed, and on how much."""
+"""Hardware for the computations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareConfig(Section):
-    """Where the embedder and the surrogate compute. Numbers differ in their last digits between CPU and GPU."""
+    """Device of the embedder and the surrogate. Numbers differ in their last digits between CPU and GPU."""
 
     device: str = param(
         "auto",

@@ -37,7 +37,7 @@ class JudgeConfig(Section):
         return {"judge_prompt_usd": self.judge_prompt_usd, "judge_completion_usd": self.judge_completion_usd}
 
     def endpoint(self, llm: EndpointConfig) -> EndpointConfig:
-        """Where and how the judge is asked: as the LLM, but for what is said here."""
+        """Endpoint of the judge: that of the LLM, except for the values set here."""
         return dataclasses.replace(
             llm,
             llm_base_url=self.judge_base_url or llm.llm_base_url,

@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class LineageConfig(Section):
-    """Where every stage records what it did; sent to every stage."""
+    """Place where every stage records its work; sent to every stage."""
 
     lineage_uri: str = param(
         "",

@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class PublishingConfig(Section):
-    """Where the winning prompt is published, and when it becomes the latest."""
+    """Place to publish the winning prompt, and the condition for it to become the latest."""
 
     publish_uri: str = param(
         "",

@@ -1,4 +1,4 @@
-"""What identifies a run, and what its stages share."""
+"""Identity of a run, and the settings its stages share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ease_lib.config.sections.declaration import Section, param
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Section):
-    """What identifies and carries the run."""
+    """Identity of the run, and the stores that hold its data."""
 
     seed: int = param(
         0, "Seed of all randomness: splits, noise, initial design, candidates, network.", low=0, high=2**53, form=True
@@ -24,7 +24,7 @@ class RunConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuationConfig(Section):
-    """What the first stage of a run or comparison finds out for the later ones; not set by hand."""
+    """Values that the first stage of a run or comparison determines for the later ones; not set by hand."""
 
     ledger: str = param(
         "",

@@ -25,7 +25,7 @@ from ease_lib.config.sections.declaration import (
 
 @dataclass(frozen=True, kw_only=True)
 class TaskConfig(Section):
-    """Where the exemplars, the validation set and the test set come from."""
+    """Source of the exemplars, the validation set and the test set."""
 
     task: str = param(
         "customer_feedback",
@@ -161,7 +161,7 @@ class TaskConfig(Section):
 
     @property
     def of_program(self) -> bool:
-        """Whether a program is given rows and says their scores itself, in place of an LLM that is given prompts."""
+        """Whether a program receives rows and returns their scores, in place of an LLM that receives prompts."""
         return self.metric == EVALUATED
 
     @property

@@ -59,7 +59,7 @@ DATA_SETS = ("pool", "validation", "test", "kept")
 MADE_OF_ROWS = {"embeddings": DATA_SETS, "predictions": ("test",)}
 """Artifacts with what was made of rows, which they name by number: vectors and answers."""
 Files = tuple[Store, list[str]]
-"""What lies in a place that is searched."""
+"""A store and the names of the files in it that are searched."""
 Rows = frozenset[str]
 """Some of the rows that are asked for, by hash."""
 
@@ -135,7 +135,7 @@ class Holder:
         return version if folder == VERSIONS and name in (PROMPT_TEXT, BEST_SEQUENCE) else ""
 
     def items(self, row: str) -> list[Record]:
-        """What a tombstone of a row lists."""
+        """Items that a tombstone of a row lists."""
         keys = [key for key, rows in self.rows.items() if row in rows]
         return [{"uri": f"{self.uri}#{key}" if key else self.uri, "sha256": self.digests[key]} for key in keys]
 
@@ -156,7 +156,7 @@ class Holder:
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What deleting rows takes.
+    """Changes that deleting rows requires.
 
     Args:
         rows: their hashes.
@@ -186,7 +186,7 @@ class Removal:
         return frozenset(holder.version for holder in self.holders) - {""}
 
     def items(self, row: str) -> list[Record]:
-        """What a tombstone of a row lists except latest.json: what goes now, and what a killed removal meant."""
+        """Items that a tombstone of a row lists, except latest.json: those deleted now or meant by a killed removal."""
         begun = [item for _, tombstone in self.begun if tombstone.row == row for item in tombstone.removed]
         found = [item for holder in self.holders for item in holder.items(row)]
         kept = [item for item in begun if not item["uri"].endswith(f"/{LATEST_FILE}") or not Place().found(item["uri"])]
@@ -270,7 +270,7 @@ def rows_asked_for(places: Sequence[str], asked: RowName) -> list[RowQuery]:
 
 
 def plan(places: Sequence[str], queries: Sequence[RowQuery], *, root: str = "", progress: Told = nobody) -> Removal:
-    """What deleting rows from places takes; nothing is changed.
+    """Plan the deletion of rows from places; change nothing.
 
     Args:
         root: another lineage root for the tombstones.
@@ -322,7 +322,7 @@ def _key(store: Store, name: str) -> str:
 
 
 def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
-    """What the affected runs read or wrote outside of the places that were searched."""
+    """Files that the affected runs read or wrote outside the searched places."""
     searched = tuple(f"{same_place(place).rstrip('/')}/" for place in places)
     sources = {source for run in removal.runs for source in run.sources()}
     return sorted(source for source in sources if not f"{same_place(source)}/".startswith(searched))
@@ -433,7 +433,7 @@ def _entries(store: FileStore, name: str) -> list[tuple[str, bytes]]:
 
 
 def _shown_in(uri: str, content: bytes, queries: Sequence[RowQuery]) -> Iterator[str]:
-    """Where a file shows the rows, one line each; the reason where it cannot be searched."""
+    """Lines that tell where a file shows the rows, or why it cannot be searched."""
     try:
         for query in queries:
             for place in places_in(uri, content, query):

@@ -102,7 +102,7 @@ def rows_of_answer(entry: bytes) -> set[str]:
 
 
 def places_in(name: str, content: bytes, query: RowQuery) -> list[str]:
-    """Where a file shows the row, as `line 12` or `row 3`: as a value, unless it is ours, or within other text.
+    """Places where a file shows the row, as `line 12` or `row 3`: as a value, unless it is ours, or within other text.
 
     Raises:
         LineageError: when it cannot be searched.

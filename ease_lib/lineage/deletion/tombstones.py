@@ -1,4 +1,4 @@
-"""What was removed on request: `tombstones/ROW/TIME.json` in a lineage root.
+"""Records of removals on request: `tombstones/ROW/TIME.json` in a lineage root.
 
 A tombstone is written before anything is deleted, with all that will go and the state `intended`, and again at the
 end, with what went and the state `done`. So a removal that was killed is known and can be finished, and verification
@@ -112,7 +112,7 @@ def _has_signature(
 
 @dataclass(kw_only=True)
 class Tombstones:
-    """What was removed on request: by digest of the content, and by place.
+    """Files removed on request, by digest of the content and by place.
 
     Args:
         removed: the row, by the digest of what went.

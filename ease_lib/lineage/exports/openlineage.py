@@ -115,7 +115,7 @@ def _transport(url: str, key: str) -> Transport:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, of errors whose text may quote the key or a password in the URL their kind alone."""
+    """Reason of a failure. If the text of an error may quote the key or a password in the URL, its type alone."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"HTTP {response.status_code} {response.reason}"
@@ -145,7 +145,7 @@ def _event(
 
 
 def _run_facets(record: Record) -> dict[str, Any]:
-    """What is known when an attempt starts."""
+    """Facets that are known when an attempt starts."""
     parameters = [
         execution_parameters_run.ExecutionParameter(
             key=name, name=name, value=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

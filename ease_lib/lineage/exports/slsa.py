@@ -1,4 +1,4 @@
-"""Where a prompt comes from as SLSA provenance v1 in an in-toto Statement, unsigned: what auditors' tools read.
+"""Lineage of a prompt as unsigned SLSA provenance v1 in an in-toto Statement, which auditors' tools read.
 
 Build type `urn:ease-pipelines:build-type:exemplar-search:v1`, a search for one sequence of exemplars:
 

@@ -46,7 +46,7 @@ ROWS, PROMPTS = "rows", "prompts"
 
 @dataclass(frozen=True, kw_only=True)
 class Latest:
-    """What latest.json said when it was read."""
+    """Content of latest.json when it was read."""
 
     content: bytes
     version: str
@@ -193,7 +193,7 @@ def _refuse_unless_signed(store: Store, version: str, manifest_sha256: str, key:
 
 
 def manifest_name(version: str) -> str:
-    """What the manifest of a version is called in signed statements."""
+    """Name of a version's manifest in signed statements."""
     return f"{VERSIONS}/{version}/{VERSION_FILE}"
 
 
@@ -269,7 +269,7 @@ def has_prompt(store: Store, version: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """What happens to latest.json when the version that it names may not be used any more; None: it is removed."""
+    """Change of latest.json when the version that it names may no longer be used; None removes it."""
 
     before: bytes
     after: bytes | None

@@ -1,4 +1,5 @@
-"""What the workers of a comparison leave for each other and for the report: the plan, claims, signs of life, results.
+"""Files that the workers of a comparison leave for each other and for the report: the plan, claims, signs of life,
+results.
 
 plan.json               the cells in the order of the tables, and when the comparison began
 claims/00012-0          the worker that runs the cell of that number; -1: who took it over from that one, and so on
@@ -37,7 +38,7 @@ MOST_LOST = 2
 
 
 def place_of(store_uri: str, run_id: str) -> str:
-    """Where a comparison's workers leave what is for others, by the run's id: a retry finds it again."""
+    """Place for the shared files of a comparison's workers, by the run's id, so that a retry finds it again."""
     return joined(store_uri, "comparisons", run_id)
 
 

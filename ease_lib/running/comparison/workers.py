@@ -58,7 +58,7 @@ _processes = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class CellProcess:
-    """What the process of a cell is told.
+    """Instructions for the process of a cell.
 
     Args:
         place: of the comparison.
@@ -261,7 +261,7 @@ class _Processes:
 
 
 def _process(run: Callable[[CellProcess], None], told: CellProcess) -> None:
-    """What is done in the process of a cell."""
+    """Work of the process of a cell."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -90,7 +90,7 @@ class Active:
             self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
-        """Where the policy would be trained on them, and for the greedy sequence."""
+        """Return True if the policy would be trained on them, and for the greedy sequence."""
         told = len(self._history)
         lengths = enumerate((len(candidate.sequence) for candidate in pending), told + 1)
         trains = any(self._trains(length, observations) for observations, length in lengths)
@@ -194,7 +194,7 @@ class _Policy:
 
 
 class _Features:
-    """What the policy sees of a state and an action.
+    """Features of a state and an action that the policy sees.
 
     State: length, observed score (of an unobserved sequence the mean score at its length), mean embedding. Action:
     embedding, similarity to the validation set, largest similarity to an exemplar already chosen, how much better than

@@ -420,7 +420,7 @@ def _rows_of(candidates: Iterable[Candidate]) -> int:
 
 
 def components_of(problem: Problem) -> Components:
-    """What the model may see of a problem's sequences."""
+    """Components of a problem's sequences that the model may use."""
     class_of = classes_of(problem.outputs)
     number = {label: place for place, label in enumerate(dict.fromkeys(class_of.values()))}
     labels = np.array([number[class_of[output]] for output in problem.outputs], dtype=np.int64) if class_of else None

@@ -286,7 +286,7 @@ def squared_mmd(sequences: NDArray[np.integer], problem: Problem) -> NDArray[np.
 
 
 def selection_prompt(exemplars: Sequence[str], k: int) -> str:
-    """What the model is asked, after the paper's request; it ends so that a raw completion continues with a number."""
+    """Request to the model, modelled on the paper's; it ends so that a raw completion continues with a number."""
     listed = "\n\n".join(f"{number}.\n{text}" for number, text in enumerate(exemplars, 1))
     return (
         "You are asked to perform a task that is described by the examples below. Given the numbered list of examples "

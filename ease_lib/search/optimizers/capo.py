@@ -139,7 +139,7 @@ class Capo:
         )
 
     def _is_answered(self, prompt: Prompt) -> bool:
-        """Whether there is an answer that was not refused, without which no model knows it."""
+        """Whether the prompt has an answer that was not refused; the model needs one."""
         return any(score is not None for score in self._answers.of(prompt)[1])
 
     def _on(self, prompt: Prompt, among: Sequence[Prompt]) -> list[float]:

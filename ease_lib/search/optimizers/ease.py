@@ -175,6 +175,6 @@ class Ease:
         return self._problem.representation(prompts.sequences, prompts.instructions)
 
     def _observed(self, pending: Sequence[Candidate] = ()) -> Prompts:
-        """What was told, and what is pending: its features are certain, or soon will be."""
+        """Observed and pending evaluations; the features of pending ones are certain, or soon will be."""
         told = [observation.candidate.prompt for observation in self._history]
         return Prompts.of([*told, *(candidate.prompt for candidate in pending)], self._problem.space.k)

@@ -119,7 +119,7 @@ class RowAllocating(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What a search method may know: how many exemplars, what they look like, and what the validation set looks like.
+    """Information available to a search method: the number of exemplars, their embeddings and the validation set's.
 
     Args:
         representation: features of sequences, for the surrogate; None for a method that has none.

@@ -1,4 +1,4 @@
-"""What was answered in a search, and the model that is fitted to it."""
+"""Answers of a search, and the model that is fitted to them."""
 
 from __future__ import annotations
 
@@ -191,6 +191,6 @@ def variance_of_mean(scores: Sequence[float]) -> float:
 
 
 def _variance_of_pseudo_answers(mean: float, answers: int) -> float:
-    """What the four answers more of `variance_of_mean` add to the variance of one: twenty wrong answers and no right
-    one do not prove that there are none."""
+    """Variance that the four pseudo-answers of `variance_of_mean` add: twenty wrong answers do not prove that no answer
+    is ever right."""
     return 4 * (0.25 + (mean - 0.5) ** 2) / (answers + 4)

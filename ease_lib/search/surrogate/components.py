@@ -1,4 +1,4 @@
-"""What makes a sequence good, as a sum of components: the prior of the model of answers.
+"""Value of a sequence as a sum of components: the prior of the model of answers.
 
     length, none            how many exemplars; whether there are any
     instruction             which one stands before them
@@ -108,7 +108,7 @@ class Components:
         return weights
 
     def described(self, prompts: Prompts) -> Described:
-        """What their kernels are computed from."""
+        """Descriptions of prompts from which their kernels are computed."""
         return Described.of(self, prompts)
 
     def kernels(self, first: Described, second: Described) -> dict[str, Floats]:

@@ -11,7 +11,7 @@ PROMPT = json.loads(Path(__file__).with_name("prompt.json").read_text(encoding="
 
 
 def messages(**fields):
-    """What is sent for a query."""
+    """Messages to send for a query."""
     return [{"role": each["role"], "content": _filled(each["content"], fields)} for each in PROMPT["messages"]]
 
 
