@@ -39,7 +39,7 @@ _JOINERS = unicode_regex.compile(
 )
 """Invisible characters that change what is seen."""
 _DEPENDENT = frozenset("\u200c\u200d\u180e") | frozenset(map(chr, range(0xE0020, 0xE0080)))
-"""Invisible characters that may change what is seen, by what stands around them."""
+"""Invisible characters that may change what is seen, by what is around them."""
 _COMPATIBLE = re.compile(r"[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2044\u2070-\u209c\u2150-\u215f]+")
 """All but superscripts, subscripts and vulgar fractions, whose compatible forms are other numbers: 5² is not 52."""
 _ALIKE = str.maketrans("−‐‘’ʼ“”\u2800", "--'''\"\" ")

@@ -24,7 +24,7 @@ _secret_headers: set[tuple[str, str]] = set()
 
 
 def endpoint_key(url: str, variable: str) -> str:
-    """The key for an endpoint, or empty where there is none for it.
+    """The key for an endpoint, or empty if there is none for it.
 
     Args:
         url: of the endpoint; empty is where the OpenAI library goes by itself.
@@ -85,7 +85,7 @@ def secret_headers() -> list[tuple[str, str]]:
 
 
 def signing_key() -> tuple[bytes, str]:
-    """The private key in PEM, and the variable that has it or names its file; empty where there is none.
+    """The private key in PEM, and the variable that has it or names its file; empty if there is none.
 
     Raises:
         OSError: when the file cannot be read.

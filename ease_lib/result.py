@@ -41,7 +41,7 @@ class Result:
         mislabelled: rows of the pool whose label rows like them contradict, the surest first.
         page: the report as HTML.
         test_rows: those that the test score is of; none where they cannot be found any more.
-        lineage_sha256: of the record of the stage that the result is of; empty where there is none.
+        lineage_sha256: of the record of the stage that the result is of; empty if there is none.
         dataset: the summary of the data, as the records say it; empty where they cannot be followed.
     """
 

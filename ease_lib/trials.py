@@ -52,7 +52,7 @@ NEED_AN_LLM = ("llm_select",)
 NOT_READ = ("max_prompt_tokens", "warm_start", "order_report", "instruction_share")
 """Parameters of a search that are about what `Search` has not: prompts, a store, instructions."""
 NO_TEXT = 0
-"""Dimension of the embeddings where there are none."""
+"""Dimension of the embeddings if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +63,7 @@ class Trial(Generic[Item, Row]):
         number: of this trial, from 0 on, in the order of asking.
         exemplars: items of the pool, in the order in which they are to be shown; perhaps none.
         rows: items of the validation set that they are to be scored on.
-        positions, row_numbers: where these stand in pool and validation set.
+        positions, row_numbers: where these are in pool and validation set.
     """
 
     number: int
@@ -78,7 +78,7 @@ class Best(Generic[Item]):
     """Winner if the search ended now.
 
     Args:
-        exemplars: items of the pool, in order; positions: where they stand there.
+        exemplars: items of the pool, in order; positions: where they are there.
         score: on the validation rows that they were asked, as the method sees it: too good, for it was chosen by it.
         expected: score on new rows, corrected for that; interval: 95 % of it.
         evaluations: validation rows that they were evaluated on.
@@ -408,7 +408,7 @@ class _Data:
 
 @dataclass(frozen=True, kw_only=True)
 class _Vectors:
-    """Embeddings of pool, of its outputs alone, and of the validation set; (n, 0) where there are none.
+    """Embeddings of pool, of its outputs alone, and of the validation set; (n, 0) if there are none.
 
     Args:
         origin: what tells them from those of others.

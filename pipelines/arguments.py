@@ -183,7 +183,7 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
 
 
 def _is_here(file: str) -> bool:
-    """Whether it is a path, and something lies there; a text may stand in its place."""
+    """Whether it is a path, and something lies there; a text may be in its place."""
     try:
         return bool(file) and "://" not in file and Path(file).expanduser().exists()
     except (OSError, RuntimeError, ValueError):

@@ -45,7 +45,7 @@ class RunFailed(EaseError):
 
 
 def run_pipeline(parameters: Parameters, output_dir: Path, runner: str = "process") -> Path:
-    """Run all stages and put their results into `output_dir`; what kfp wrote stands below `pipeline/`.
+    """Run all stages and put their results into `output_dir`; what kfp wrote is below `pipeline/`.
 
     Args:
         runner: `process`, or `docker` for a container of our image for each stage (`pipelines/containers.py`).

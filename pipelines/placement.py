@@ -1,7 +1,7 @@
 """How each component runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
 The pipelines pass every task through `place`; on a laptop the same calls are ignored. What the pod of a component needs
-stands in `NEEDS`; settings of the cluster is an option of `python -m pipelines compile` and stands in `Placement`.
+is in `NEEDS`; settings of the cluster is an option of `python -m pipelines compile` and is in `Placement`.
 """
 
 from contextvars import ContextVar

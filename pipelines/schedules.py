@@ -2,7 +2,7 @@
 
 The API cannot change a recurring run, so a changed schedule is a new recurring run, and the old one is disabled after
 that: a schedule whose new form the cluster refuses keeps its old one. Nothing is ever deleted, nothing ever catches up.
-Which recurring run belongs to which file, and to what content of it, stands in its description:
+Which recurring run belongs to which file, and to what content of it, is in its description:
 
     ease-schedule: NAME sha256:DIGEST
     ease-version: VERSION

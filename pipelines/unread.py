@@ -2,7 +2,7 @@
 
 A run's workflow holds the program and the declaration of each component up to eight times, with every quote and line
 end escaped twice, and may have 1 MiB (`tests/pipelines/workflow_size.py`). Descriptions of components and of their
-inputs stand in their `component.yaml` and README; the dashboard shows those of the pipeline and its form alone.
+inputs are in their `component.yaml` and README; the dashboard shows those of the pipeline and its form alone.
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 Kubeflow's own v2beta1 API tells of tasks only: no pod, no message, no exit code (2.17: `toApiPipelineTaskDetail`), and
 after ML Metadata not of tasks either, unless it is asked for them (`RunDetails` without `task_details`, branch
-mlmd-removal). The workflow itself stands in the older answer about a run of both (`/apis/v1beta1/runs/RUN`,
+mlmd-removal). The workflow itself is in the older answer about a run of both (`/apis/v1beta1/runs/RUN`,
 `pipeline_runtime.workflow_manifest`).
 """
 
@@ -91,7 +91,7 @@ class Workflow:
         return [_pod(node, self._document) for node in self._nodes if node.get("type") == "Pod"]
 
     def pod_of(self, task: str) -> Pod | None:
-        """The last pod that does the work of a task itself; None where there is none yet."""
+        """The last pod that does the work of a task itself; None if there is none yet."""
         return next((pod for pod in reversed(self.pods) if (pod.task, pod.node) == (task, "")), None)
 
     @property

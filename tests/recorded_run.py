@@ -83,7 +83,7 @@ class RecordedRun:
     def remembered(self, *stages):
         """Call the stages, or copy what they did if this process has run them on the same files before.
 
-        The files are those of the folder that the run's folder stands in, which is all that a run may read or change
+        The files are those of the folder that the run's folder is in, which is all that a run may read or change
         that is remembered: no bucket, no endpoint that counts, nothing that the test puts in the place of our code.
         What it prints is printed the first time alone.
         """

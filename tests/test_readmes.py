@@ -1,6 +1,6 @@
 """What the READMEs say can be done: every command is run here, or says what it needs; options, links and paths exist.
 
-A comment with the word "needs" marks the command that it stands behind, or all those below it in its block.
+A comment with the word "needs" marks the command that it is behind, or all those below it in its block.
 """
 
 import argparse

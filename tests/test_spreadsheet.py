@@ -27,7 +27,7 @@ def tickets(tmp_path):
 
 
 def learner(prompt):
-    """Answers right where an exemplar of the same word stands in the prompt."""
+    """Answers right where an exemplar of the same word is in the prompt."""
     shown, _, query = prompt.rpartition("Input: ")
     team, is_urgent = KINDS.get(query.split()[0], ("none", False))
     return json.dumps({"urgent": is_urgent, "team": team}) if f'"team": "{team}"' in shown else "{}"

@@ -1,4 +1,4 @@
-"""The component `report_comparison`: say which method is best."""
+"""The component `report_comparison`: report which method is best."""
 
 from kfp import dsl
 

@@ -2,7 +2,7 @@
 
 Writing an artifact checks it and stamps it with name and version; reading checks again. A table that is written row by
 row has its columns from the type of its rows. An embedding file's vectors have as many columns as its embedder gives;
-`dimension` stands in the file's metadata.
+`dimension` is in the file's metadata.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TableContract:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentContract:
-    """A JSON file with the fields of a `TypedDict`; others may stand next to them."""
+    """A JSON file with the fields of a `TypedDict`; others may be next to them."""
 
     name: str
     version: int

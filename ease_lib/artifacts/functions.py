@@ -65,7 +65,7 @@ def load_function(
 
 
 def _installed(module: str) -> bytes:
-    """The source of a module, found without importing it or what it is in; empty where there is none."""
+    """The source of a module, found without importing it or what it is in; empty if there is none."""
     path: Sequence[str] | None = None
     names = module.split(".")
     for number in range(1, len(names) + 1):
@@ -114,7 +114,7 @@ def source_of(function: Callable[..., Any]) -> bytes:
 def note_what_was_given(error: Exception, name: str, given: object) -> None:
     """Leave an exception of a function its own frames alone, with a note of what the function was given.
 
-    A note is shown with the traceback, and is no part of messages: they are recorded, and rows stand in no record.
+    A note is shown with the traceback, and is no part of messages: they are recorded, and rows are in no record.
     """
     trace = error.__traceback__
     while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).split(".")[0] in NOT_ITS_OWN:

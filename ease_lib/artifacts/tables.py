@@ -58,7 +58,7 @@ def write_rows(path: Path, contract: TableContract, table: pa.Table) -> None:
 
 
 def read_table(path: Path, contract: TableContract) -> pa.Table:
-    """Read a Parquet file written by `write_table`; the metadata stands in `table.schema.metadata`.
+    """Read a Parquet file written by `write_table`; the metadata is in `table.schema.metadata`.
 
     Raises:
         ContractError: naming file, column, expected and found.

@@ -286,7 +286,7 @@ def kept_entries(path: Path) -> Iterator[tuple[str, bytes]]:
 def remove_entries(path: Path, keys: Iterable[str]) -> None:
     """Delete answers of a cache in one file, and what SQLite would keep of their text in the file and its log.
 
-    The file is written anew: where a page was joined with its neighbour, copies of a deleted answer stand between
+    The file is written anew: where a page was joined with its neighbour, copies of a deleted answer are between
     those that stay, and ``secure_delete`` does not overwrite these.
 
     Raises:

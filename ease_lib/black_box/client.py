@@ -336,7 +336,7 @@ class OpenAIClient:
         return completion
 
     def _message(self, choice: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The message of a choice, as the chat API writes it; None where there is none."""
+        """The message of a choice, as the chat API writes it; None if there is none."""
         if self._api == "completions":
             return {"content": choice["text"]} if "text" in choice else None
         message = choice.get("message")
@@ -454,7 +454,7 @@ def parts_of(content: Any, kind: str) -> list[str]:
 
 
 def counted_tokens(usage: Any) -> tuple[int, int]:
-    """Tokens of prompt and answer; 0 where the endpoint does not count, or not in numbers. What was thought stands in
+    """Tokens of prompt and answer; 0 where the endpoint does not count, or not in numbers. What was thought is in
     the total alone with some (Gemini, Grok)."""
     counts = usage if isinstance(usage, dict) else {}
     prompt, completion, total = (

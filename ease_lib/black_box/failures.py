@@ -130,7 +130,7 @@ class Refusal(Exception):
     @classmethod
     def within(cls, answer: Any, headers: Mapping[str, str]) -> Refusal | None:
         """The error in an answer with a status of success, next to its choices or in one, as its code were the status;
-        None where there is none."""
+        None if there is none."""
         fields = next((fields for place in _places_of_errors(answer) if (fields := _fields_of_error(place))), None)
         if fields is None:
             return None

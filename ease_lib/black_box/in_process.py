@@ -159,7 +159,7 @@ class FunctionClient:
 
 
 class ProgramClient:
-    """Scores rows by calling a program, which says the score of its answer itself.
+    """Scores rows by calling a program, which scores its own answer.
 
     What it raises is named as a failure of that row, or of all: `blame.py` tells which. The control that it asks, where
     nothing was answered yet, is another row that was asked for and did not fail.

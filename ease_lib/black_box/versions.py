@@ -1,4 +1,4 @@
-"""Which kept answers belong to whom, where versions of a model stand behind one name."""
+"""Owners of kept answers, if one name stands for several versions of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run methods over tasks, noise ratios, endpoints and repeats on this machine; say which is best."""
+"""Run methods over tasks, noise ratios, endpoints and repeats on this machine; name the best."""
 
 from __future__ import annotations
 

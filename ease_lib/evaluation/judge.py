@@ -40,7 +40,7 @@ VERDICT_TOKENS = 40
 """Number of tokens in a verdict with one sentence of reason, for estimates."""
 SHOWN_CHARACTERS = 80
 _SCORE = re.compile(r"\b(?:score|rating|grade)[\s*_]*(?:is|[:=])([^\n|(;]*)", re.IGNORECASE)
-"""A score that is announced; what stands behind it is a reason: `Score: 4`, and then `it has 2 faults`."""
+"""A score that is announced; what is behind it is a reason: `Score: 4`, and then `it has 2 faults`."""
 _OTHER_SCALE = re.compile(r"(?<!\d )\b\d+(?:\.\d+)?\s*/\s*\d+")
 """A score by another scale than the rubric's, or a count: `7/8 facts`."""
 _NO = r"(?:\b(?:not(?!\s+(?:only|just|merely))|never|hardly|cannot|nicht|kein\w*|pas)\b|n['’]t\b)"
@@ -134,7 +134,7 @@ class Rubric(MessageTemplate):
         return sha256_of_json(self.document)
 
     def render(self, row: Exemplar, answer: str) -> str:
-        """Prompt for the judge; if several outputs are accepted, each stands on its own line."""
+        """Prompt for the judge; if several outputs are accepted, each is on its own line."""
         return Chat.of(self.filled(row, **{OUTPUT: "\n".join(row.outputs), ANSWER: answer}))
 
     def score(self, verdict: str) -> float | None:

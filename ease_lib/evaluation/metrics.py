@@ -101,7 +101,7 @@ def exact_set(answer: str, outputs: Sequence[str]) -> float:
 
 
 def case_sensitive_match(answer: str, outputs: Sequence[str]) -> float:
-    """1 when the answer is one of the outputs, in upper and lower case as it stands there."""
+    """1 when the answer is one of the outputs, with the same upper and lower case."""
     return float(any(given == wanted for given, wanted in (_as_written(answer, output) for output in outputs)))
 
 
@@ -178,13 +178,13 @@ def edit_similarity(answer: str, outputs: Sequence[str]) -> float:
 
 
 def contains(answer: str, outputs: Sequence[str]) -> float:
-    """1 when an output stands in the answer as whole words, in any of its lines."""
+    """1 when an output is in the answer as whole words, in any of its lines."""
     given = _running(answer)
     return float(any(unicode_regex.search(_as_word(_running(output)), given) for output in outputs))
 
 
 def label(answer: str, outputs: Sequence[str], labels: Sequence[str] = ()) -> float:
-    """1 when an output stands in the answer as a word, and no other label of the task: "Sure! It is **billing**."
+    """1 when an output is in the answer as a word, and no other label of the task: "Sure! It is **billing**."
 
     Of labels that overlap the longest counts: `not spam` is not `spam`. Letters of scripts that part no words by blanks
     need none around a label.
@@ -256,7 +256,7 @@ def _same(read: Callable[[str], object], answer: str, outputs: Sequence[str]) ->
 
 _OPEN, _CLOSE = r"[\s*_$({\[\"'~]*", r"(?![\w~]|'\w|\s*[=+*/^<>])"
 _LETTER = rf"(?:(?-i:[A-Z]){_CLOSE}|[a-j](?=[)\]}}]|[\s.*_$\"']*(?:\n|\Z)))"
-"""A capital that stands alone; a small letter only in brackets or at the end of its line."""
+"""A capital letter by itself; a small letter only in brackets or at the end of its line."""
 _PRONOUN = r"(?!(?-i:I)\s+(?!is\b)[a-z])"
 _LINK = r"(?:is|was|be|must|should|will|would|the|correct|right|option|choice|letter|\\\w+)\b|[:=\-–>.]"
 _LINKS = rf"(?:{_OPEN}(?:{_LINK}))*"
@@ -385,7 +385,7 @@ def _json_values(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 def _is_set_off(text: str, start: int, end: int) -> bool:
-    """Whether nothing else stands on the lines of a value, but for the marks of a code block."""
+    """Whether nothing else is on the lines of a value, but for the marks of a code block."""
     line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
     around = text[line_start:start] + text[end : line_end if line_end >= 0 else len(text)]
     return not around.strip(" \t\r`*.") or around.strip(" \t\r`").lower() == "json"

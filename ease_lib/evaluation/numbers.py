@@ -145,7 +145,7 @@ def last_box(text: str) -> str | None:
 
 
 def _without_reason(text: str) -> str:
-    """The text before a reason, where a number stands before it and no conclusion behind it."""
+    """The text before a reason, where a number is before it and no conclusion behind it."""
     reason = _REASON.search(text)
     if not reason or _CONCLUSION.search(text, reason.end()) or not _NUMBER.search(text, 0, reason.start()):
         return text
@@ -175,7 +175,7 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
 
 
 _JOINTS = str.maketrans("–—~x年月년월時时点點시", "---×----:::::")
-"""One way to write what stands between numbers."""
+"""One way to write what is between numbers."""
 
 
 def _begins_line(match: re.Match[str]) -> bool:
@@ -183,7 +183,7 @@ def _begins_line(match: re.Match[str]) -> bool:
 
 
 def _parts(run: str) -> tuple[list[Quantity | None], list[str]]:
-    """Values of a run, None for what is not a number, and what stands between them; a size after a range applies to
+    """Values of a run, None for what is not a number, and what is between them; a size after a range applies to
     all."""
     found = [_PART.match(run)]
     joints = []

@@ -15,7 +15,7 @@ answered; the column `*` is any other answer, which else costs as much as the de
     urgent,        0,     10, 5
     normal,        1,      0, 5
 
-The score of an answer is 1 less its cost by the dearest of all, so the score of a set says its mean cost.
+The score of an answer is 1 minus its cost divided by the highest of all, so the score of a set says its mean cost.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class LoadedRequirement:
         )
 
     def is_approved(self, judged: float | None) -> bool:
-        """Whether the conditions on the judge's score hold; not where there is none."""
+        """Whether the conditions on the judge's score hold; not if there is none."""
         conditions = (each for each in self.requirement.conditions if each.measure == JUDGE)
         return all(judged is not None and condition.holds(judged) for condition in conditions)
 

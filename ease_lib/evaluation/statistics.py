@@ -1,4 +1,4 @@
-"""Uncertainty of scores: how far a number could be off, and whether a difference is more than luck.
+"""Uncertainty of scores: how far a number could be off, and whether a difference is more than chance.
 
 Claims of a difference rest on exact tests that hold with few values: scores are exchanged within rows, and no normal
 distribution of them is assumed.

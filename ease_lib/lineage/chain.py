@@ -140,7 +140,7 @@ class Place:
         return told or [uri, *(new + uri[len(old) :] for old, new in self._seen if _is_below(uri, old))]
 
     def read(self, uri: str) -> bytes | None:
-        """The content of a file or object, or None where there is none.
+        """The content of a file or object, or None if there is none.
 
         Raises:
             StoreError: when the store cannot be asked.

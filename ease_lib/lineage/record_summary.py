@@ -77,7 +77,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Parameters and names are untrusted: what is more than words stands as code, where nothing is markup or a link."""
+    """Parameters and names are untrusted: all but plain words is shown as code, where nothing is markup or a link."""
     text = " ".join(str(value).split())
     if _WORDS.fullmatch(text):
         return text

@@ -4,7 +4,7 @@
     - {role: user, content: "Subject: {subject}\n\n{body}"}
 
 Where a query stands, `{column}` names a column of its row, or `{input}` its input; `{{` and `}}` are braces. A text is
-one message of the user. Its own examples, if it has any, stand in it as they are.
+one message of the user. Its own examples, if it has any, are in it as they are.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | 
 def without_reasoning(text: str) -> str:
     """The text without what a model thinks aloud before it answers: `<think>…</think>`, also if cut off in it.
 
-    Some servers leave out the first of the two marks, because it stands in their template.
+    Some servers leave out the first of the two marks, because it is in their template.
     """
     if "<" not in text:
         return text

@@ -3,7 +3,7 @@
 The default is APE's (Zhou et al., 2023; the paper's too). Another one is a YAML file (`prompt`), any of whose entries
 may be left out:
 
-    exemplars     text: they stand in one text with the query; turns: each is a message of the user and its answer;
+    exemplars     text: they are in one text with the query; turns: each is a message of the user and its answer;
                   rows, of runs with `evaluate`: as they are, with the row, for a program
     system        the system message; without it there is none
     before        text before the exemplars
@@ -11,7 +11,7 @@ may be left out:
                   message; not needed where another entry has {instruction}
     query         how a row is asked: {input}, and any column of the row
     answer        what an exemplar adds to that: {output}
-    between       what stands between the parts of a text
+    between       what is between the parts of a text
     after         text between the exemplars and the query
     stop          texts that end an answer, one or a list
 
@@ -191,7 +191,7 @@ class PromptTemplate:
         """A row whose texts are the names of its fields in braces, for showing a prompt without a query.
 
         Args:
-            shown: exemplars of the prompt. A name that stands in one of them is lengthened: `{input_}`.
+            shown: exemplars of the prompt. A name that is in one of them is lengthened: `{input_}`.
         """
         texts = "\n".join(map(self.exemplar, shown))
 

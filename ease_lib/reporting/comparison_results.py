@@ -30,7 +30,7 @@ from ease_lib.reporting.summary import estimate_held
 from ease_lib.tasks.base import row_hash
 
 SCORES = {"test_score": TEST, "validation_score": VALIDATION}
-"""Scores by the split whose published scores stand next to them."""
+"""Scores by the split whose published scores are next to them."""
 RANDOM_SEARCH = "best_of_n"
 POWER = 0.8
 MOST_CHARACTERS = 2_000_000
@@ -340,7 +340,7 @@ def render_markdown(cells: Cells, figures: Figures | None = None) -> str:
     """Both tables of scores and the table of methods, and what failed.
 
     Args:
-        figures: published scores, which stand in brackets next to ours.
+        figures: published scores, which are in brackets next to ours.
     """
     shown = _shown(cells, figures, between=" ")
     counts = [len(own) for row in shown["rows"] for own in row.cells.values()]

@@ -57,7 +57,7 @@ def tree_lines(chain: Chain) -> list[Line]:
 
 
 def show_text(chain: Chain) -> str:
-    """The tree with what stands next to it: other records of the run, and what cannot be followed."""
+    """The tree with what is next to it: other records of the run, and what cannot be followed."""
     lines = [_title(chain), "", *map(str, tree_lines(chain))]
     if chain.beside:
         lines += ["", "also of this run:"]

@@ -1,6 +1,6 @@
 """The stages of a run in order, the component that does each of them, and where what they make lies.
 
-A stage is a module of `ease_lib.stages`. What it reads, and which output of which earlier stage that is, stands in its
+A stage is a module of `ease_lib.stages`. What it reads, and which output of which earlier stage that is, is in its
 `Inputs`; what it writes in its `Outputs`; the parameters it gets in its `Config`. A component is what Kubeflow starts a
 container for (`components/`): one stage, or several one after another. The run in this process
 (`ease_lib/running/inline.py`) follows these declarations; the pipeline is written by hand, and

@@ -128,7 +128,7 @@ def run_inline(
     caller: Caller = Caller(),  # noqa: B008  (it is frozen)
     on_host: Callable[[Host], None] = lambda host: None,
 ) -> Path:
-    """Run all stages and put their results into `output_dir`; their artifacts stand below `pipeline/`.
+    """Run all stages and put their results into `output_dir`; their artifacts are below `pipeline/`.
 
     Args:
         lines: takes the lines of EASE, in addition to the log; None for the log alone.

@@ -51,7 +51,7 @@ def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
     The winner's score is what its confirmation says, the scores of random sequences of k exemplars are what the model
     of answers expects of each, with the variance that it leaves. A test compares it with the true share in worlds of
     several kinds: it is right on average if sequences differ. If they do not, it says nothing of use, so it
-    stands in results only next to a gain over random exemplars that is beyond chance.
+    is in results only next to a gain over random exemplars that is beyond chance.
 
     Args:
         space: of sequences of k exemplars.
@@ -162,7 +162,7 @@ def order_report(scores: Mapping[str, Sequence[float | None]], sequence_variance
 
     Returns:
         `winner`, `by_similarity` (None where it is the winner's own order), mean, worst and best score of the
-        permutations; `deviation`, the standard deviation of their true scores (luck taken off); `share` of the variance
+        permutations; `deviation`, the standard deviation of their true scores (chance removed); `share` of the variance
         between sequences, up to 1.
     """
     table = np.array([[math.nan if each is None else each for each in row] for row in scores.values()])
@@ -184,7 +184,7 @@ def order_report(scores: Mapping[str, Sequence[float | None]], sequence_variance
 
 
 def _between(table: NDArray[np.float64]) -> float:
-    """Variance of the rows' means beyond what luck gives, by a two-way layout without repetition."""
+    """Variance of the rows' means beyond chance, by a two-way layout without repetition."""
     complete = table[:, ~np.isnan(table).any(axis=0)]
     orders, rows = complete.shape
     if orders < 2 or rows < 2:
@@ -262,7 +262,7 @@ def _spoiled(row: np.ndarray, score: np.ndarray, with_it: np.ndarray, rows: int)
 
 
 LEAST_STEP = 0.02
-"""Between two points of the front; less is luck, and no reason for more tokens."""
+"""Smallest gain between two points of the front; less may be chance, and does not justify more tokens."""
 
 
 def token_front(outcome: Outcome, tokens_of: Callable[[Prompt], int]) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ class EvaluationsOn:
 class Study:
     """A finished search.
 
-    `records` stand in the order of the history; `replayed` of them came from the journal, at no cost to this process.
+    `records` are in the order of the history; `replayed` of them came from the journal, at no cost to this process.
     `incumbents` says for each the score of what the search would have ended with: its best score until then; a method
     that chooses rows is asked what it would recommend, a few times only. `stopped` says why it ended: one of the
     reasons in `optimizers/problem.py`, or a cap as `name=value`. `unused` is what evaluations have cost that were under

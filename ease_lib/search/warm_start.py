@@ -175,7 +175,7 @@ def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoM
 
 
 def _known(document: _KeptAnswers, names: Names) -> Iterator[Answered]:
-    """The answers whose exemplars, row and instruction there still are; of texts that stand there twice, one by one."""
+    """The answers whose exemplars, row and instruction there still are; of texts that are there twice, one by one."""
     exemplars, rows, instructions = map(_Places, (names.exemplars, names.rows, names.instructions))
     taken: set[tuple[Prompt, int]] = set()
     for entry in document["answers"]:

@@ -58,7 +58,7 @@ class _Compared:
     """Comparison with the latest version, for the report.
 
     Args:
-        latest: its name; empty where there is none, or it cannot be read.
+        latest: its name; empty if there is none, or it cannot be read.
         refusal: why the new prompt is not better than that; empty where it is.
         measured: what `improvement.compared` gives; empty where nothing was measured.
         usage: what the published prompt's answers cost, with how many of them are new.

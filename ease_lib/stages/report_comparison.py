@@ -1,4 +1,4 @@
-"""Stage `report_comparison`: say which method is best: a page, Markdown and Parquet."""
+"""Stage `report_comparison`: report which method is best: a page, Markdown and Parquet."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def run(cells: Sequence[Mapping[str, Any]], folder: Path, figures: Figures | None = None) -> None:
-    """Write the three files into `folder`; cells that failed stand in the page and the Markdown with their reason.
+    """Write the three files into `folder`; cells that failed are in the page and the Markdown with their reason.
 
     Args:
         figures: published scores, next to which ours stand.

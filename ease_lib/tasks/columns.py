@@ -152,7 +152,7 @@ class Columns:
 
 
 def _names(columns: str) -> list[str]:
-    """Return the names in a text such as `a,"b, c"`: one that holds a comma stands in quotes."""
+    """Return the names in a text such as `a,"b, c"`: one that holds a comma is in quotes."""
     lines = csv.reader(columns.splitlines(keepends=True), skipinitialspace=True)
     return [name.strip() for names in lines for name in names if name.strip()]
 

@@ -1,8 +1,8 @@
 """CSV and TSV, read strictly: a quote that is not closed, or that text follows, is an error and no text.
 
 What quotes mean differs between programs. A file is read as spreadsheets write it (a quote within a cell is doubled);
-where that cannot be, as people write it (a blank stands between the delimiter and the quote), or as MySQL and Spark do
-(a backslash stands before it); and where tabs or bars separate the cells, as databases do that quote nothing. Only the
+where that cannot be, as people write it (a blank is between the delimiter and the quote), or as MySQL and Spark do
+(a backslash is before it); and where tabs or bars separate the cells, as databases do that quote nothing. Only the
 first reading under which the whole file holds together counts.
 
 A line of which nothing is seen, and empty cells behind the last column, hold nothing, and are no record and no cell.

@@ -1,4 +1,4 @@
-"""The header of a table of cells: the names of its columns, and where it stands again.
+"""The header of a table of cells: the names of its columns, and where it is repeated.
 
 A name that only looks like the one that is needed (blanks around it, a line break, an accent that is written otherwise)
 is that one.

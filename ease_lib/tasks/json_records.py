@@ -6,7 +6,7 @@
     {"0": {"text": ...}, "1": {...}}                            by index
     {"data": [{"text": ...}]}                                   under a key, whatever it is; by columns too
 
-Nothing is left unread: what stands behind a value is the next one, or an error.
+Nothing is left unread: what is behind a value is the next one, or an error.
 """
 
 from __future__ import annotations

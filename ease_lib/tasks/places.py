@@ -1,4 +1,4 @@
-"""Records of a file, and where each stands."""
+"""Records of a file, and where each is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ Records = Iterator[tuple[Place, Record]]
 
 
 def shown(place: Place) -> str:
-    """`line 3 (record 2)` as an editor counts lines, `row 2` where there are none."""
+    """`line 3 (record 2)` as an editor counts lines, `row 2` if there are none."""
     unit, number, record = place
     return f"{unit} {number}" + (f" (record {record})" if record else "")

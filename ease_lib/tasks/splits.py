@@ -1,8 +1,8 @@
 """Deal the rows of a source into pool, validation and test set, by seed.
 
 Rows whose inputs are equal to a reader (`ease_lib.equality`) always stay together: a row that the search saw in one
-split would not be new in another. Where a source comes with its own splits, what stands among the rows drawn for the
-test set is taken out of the others, and what stands among those drawn for the validation set out of the pool; or it is
+split would not be new in another. Where a source comes with its own splits, what is among the rows drawn for the
+test set is taken out of the others, and what is among those drawn for the validation set out of the pool; or it is
 kept, as in the paper's data.
 
 Rows with the same value in the `group_column` stay in one split as equal inputs do; what is linked by either is one
@@ -168,7 +168,7 @@ class _Group:
 class _Groups:
     """Groups of rows that are not dealt yet, in a random order; `inputs` is how many different ones there were.
 
-    Without a seed they stand in the order of their first rows, and classes do not count.
+    Without a seed they are in the order of their first rows, and classes do not count.
     """
 
     def __init__(self, rows: Sequence[Row], seed: int | None, stream: str) -> None:

@@ -5,7 +5,7 @@ every other is refused. Every request body is checked against its model classes:
 unknown enum value is answered with HTTP 400, as the real server does. References (experiment, version, parameter names
 and types) are checked too. What a run shows has only the fields that the backend fills in (2.17.0, `api_converter.go`).
 
-Three routes are in no client package, and stand in the sources of 2.17.0: the older answer about a run, with its Argo
+Three routes are in no client package, and are in the sources of 2.17.0: the older answer about a run, with its Argo
 workflow (`run.proto` of v1beta1), the API server's log (`main.go`, `run_log_server.go`: it has said 200 before it looks
 for one), and the dashboard's (`frontend/server/app.ts`, `handlers/pod-logs.ts`). The API server has no route of the
 dashboard, which lets through v1beta1 and v2beta1 alone.

@@ -39,7 +39,7 @@ def seconds(duration):
 
 
 def needs_of(container):
-    """The component's function stands in its command."""
+    """The component's function is in its command."""
     return NEEDS[re.search(r"^def (\w+)\(", "".join(container["command"]), flags=re.MULTILINE).group(1)]
 
 

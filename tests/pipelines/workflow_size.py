@@ -5,7 +5,7 @@
 
 Read in Kubeflow Pipelines 2.17.0 (`backend/src/v2/compiler/argocompiler`, `backend/src/v2/driver`) and Argo 4.0.5
 (`workflow/controller/operator.go`, `workflow/packer/packer.go`). What the driver finds out about a container, its
-`pod-spec-patch`, stands in six nodes, with every quote escaped twice. Kubeflow's `templateDefaults` put a node `Retry`
+`pod-spec-patch`, is in six nodes, with every quote escaped twice. Kubeflow's `templateDefaults` put a node `Retry`
 around every other one. Above `LIMIT` Argo compresses the nodes, and Kubeflow sees no task any more.
 
 Measured on a cluster at commit 2b4b1e4, and what this model gives of the same files (KB of 1 000 bytes): a run 766 to
@@ -72,7 +72,7 @@ def size(workflow: Mapping[str, Any]) -> int:
 
 
 def parts(workflow: Mapping[str, Any]) -> dict[str, int]:
-    """Bytes of what stands in the object, by its name: `spec`, and of all nodes together each input and output."""
+    """Bytes of what is in the object, by its name: `spec`, and of all nodes together each input and output."""
     found: Counter[str] = Counter(spec=size(workflow["spec"]))
     nodes = workflow["status"]["nodes"].values()
     for node in nodes:

@@ -131,7 +131,7 @@ def answer(prompt: str) -> str:
 def read_prompt(prompt: str) -> Lesson:
     """Split at blocks that begin with `Input:`; a block's output begins at its last line that says `Output:`.
 
-    What stands before the first block (an instruction) is passed over; a text without blocks is all query.
+    What is before the first block (an instruction) is passed over; a text without blocks is all query.
     """
     blocks = _BLOCK.split(prompt.rstrip())
     *before, query = blocks if len(blocks) > 1 else ("", blocks[0])
@@ -417,7 +417,7 @@ def _two_best(tally: Votes) -> list[tuple[Rewriting, float]]:
 
 
 def _aligned(shown: Shown) -> list[tuple[str, str]]:
-    """Words of the input and of the output, punctuation that stands alone left out; none if their numbers differ."""
+    """Words of the input and of the output, punctuation that is alone left out; none if their numbers differ."""
     before, after = shown.input.split(), shown.output.split()
     return [pair for pair in zip(before, after, strict=True) if _core(pair[0])] if len(before) == len(after) else []
 

@@ -45,7 +45,7 @@ SETTINGS = {"output_column": "team", "input_columns": "text", "test_size": 12, "
 
 
 def learner(messages):
-    """Answers right where an exemplar of the same word stands in the prompt."""
+    """Answers right where an exemplar of the same word is in the prompt."""
     text, _, query = messages[-1]["content"].rpartition("Input: ")
     word = query.split()[0]
     return KINDS[word] if f"Output: {KINDS.get(word)}" in text else "no idea"

@@ -82,7 +82,7 @@ def read_latest(store: Store) -> Latest | None:
 
 
 def read_version(store: Store, version: str) -> tuple[Record, str] | None:
-    """The manifest of a version with its SHA-256, or None where there is none."""
+    """The manifest of a version with its SHA-256, or None if there is none."""
     name = manifest_name(version)
     content = store.read(name)
     return None if content is None else (decode(content, store.address(name), MANIFEST_CONTRACT), sha256_of(content))

@@ -120,7 +120,7 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
 
 
 def _kept(content: bytes) -> dict[str, Any]:
-    """The result of a finished cell; empty where there is none, or where it was damaged."""
+    """The result of a finished cell; empty if there is none, or where it was damaged."""
     with suppress(ValueError):
         measured = json.loads(content)
         if isinstance(measured, dict) and measured.pop("contract", None) == contracts.COMPARISON_CELL.stamp:

@@ -1,4 +1,4 @@
-"""Prompts to choose from as arrays: sequences with the instruction that stands before each."""
+"""Prompts to choose from as arrays: sequences with the instruction that is before each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Prompts:
 
     @cached_property
     def from_end(self) -> NDArray[np.int64]:
-        """(b, k) exemplars that follow; meaningless where there is none."""
+        """(b, k) exemplars that follow; meaningless if there is none."""
         return np.asarray(np.maximum(self.lengths[:, None] - 1 - np.arange(self.sequences.shape[1]), 0))
 
     def reversed(self) -> NDArray[np.int64]:

@@ -85,7 +85,7 @@ class Influence(BestOfN):
         I(e) = mean score of the sequences with e - mean score of those without,   0 where one of the two is empty
 
     All evaluations but the last are random sequences; the last one is the k most influential exemplars, in ascending
-    order, so that the best stands next to the query. The authors' code evaluates that one beyond the budget, and
+    order, so that the best is next to the query. The authors' code evaluates that one beyond the budget, and
     reports it even when a random one was better. From Nguyen & Wong: no label balance within a sequence, which
     open-ended tasks do not have.
 

@@ -123,7 +123,7 @@ class Problem:
 
     Args:
         representation: features of sequences, for the surrogate; None for a method that has none.
-        pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows; d = 0 where
+        pool: (n, d) unit-length embeddings of the exemplars; validation: (m, d) of the validation rows; d = 0 if
             there are none.
         exemplars: the texts of the pool as a prompt shows them.
         inputs, validation_inputs: the input texts, for lexical similarity.

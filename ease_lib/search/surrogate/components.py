@@ -1,13 +1,13 @@
 """Value of a sequence as a sum of components: the prior of the model of answers.
 
     length, none            how many exemplars; whether there are any
-    instruction             which one stands before them
+    instruction             which one is before them
     exemplar, text, label   which exemplars there are: each one's own effect, what follows from its embedding, and from
                             its output where outputs are classes; wherever it stands, weighted by how late it stands,
                             and in the last place; for labels also as a share of all, and in the first place
     coverage                how many classes are shown
     pattern                 which classes are shown in which order
-    pair                    which exemplar stands before which other one
+    pair                    which exemplar is before which other one
     set                     which exemplars there are together: other orders of a sequence inherit its effect
     own                     what no component explains: the sequence's own effect
 
@@ -47,7 +47,7 @@ class Components:
 
     Args:
         k: longest sequence.
-        pool: (n, d) embeddings of the exemplars; d = 0 where there are none.
+        pool: (n, d) embeddings of the exemplars; d = 0 if there are none.
         labels: (n,) class of each exemplar's output; None where outputs are no classes.
         instructions: how many there are.
         left_out: components that are not used.
@@ -190,7 +190,7 @@ class Described:
     """Prompts as kernels see them.
 
     Args:
-        from_end: (b, k) exemplars, the last one first; -1 where there is none.
+        from_end: (b, k) exemplars, the last one first; -1 if there is none.
         sums: by placed component: (b, p) what the exemplars bring, weighted by their places.
         numbers: by other component: (b,) which of its weights a prompt has; -1 for none.
     """
@@ -257,7 +257,7 @@ class Coded:
 
 
 def pair_codes(from_end: Ints, n: int) -> Ints:
-    """(b, k (k - 1) / 2) codes of which exemplar stands before which other one; -1 where there is no such pair."""
+    """(b, k (k - 1) / 2) codes of which exemplar is before which other one; -1 where there is no such pair."""
     k = from_end.shape[1]
     later, earlier = np.triu_indices(k, 1)
     codes = from_end[:, earlier] * n + from_end[:, later]

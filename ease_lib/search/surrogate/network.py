@@ -8,7 +8,7 @@ own, favors none. Against training in all d dimensions this is 1.4 to 2 times fa
 well.
 
 Forward, backward and Adam are written out on one flat parameter buffer: no autograd graph, no optimizer object. The
-plain loop that it must equal stands in the tests. Settings are the authors' code's, where the paper is silent: 1 000
+plain loop that it must equal is in the tests. Settings are the authors' code's, where the paper is silent: 1 000
 steps, learning rate 1e-3, weight decay ridge/t coupled into the gradient, PyTorch's default initialisation from the
 same seed at every training.
 """

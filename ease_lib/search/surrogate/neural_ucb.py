@@ -9,7 +9,7 @@ U has as many rows as the network has weights; by Woodbury only the t x t kernel
 and gradients of an MLP are never formed, because their inner products factor layer by layer:
 g . g' = sum_l (delta_l . delta'_l) (a_(l-1) . a'_(l-1) + 1).
 
-Differences from the authors' code: nu stands outside the root as in the paper (their 0.01 inside acts like our default
+Differences from the authors' code: nu is outside the root as in the paper (their 0.01 inside acts like our default
 0.1); the covariance is full, not diagonal; it is built from the current weights and the observations alone, so nothing
 accumulates and replaying a history restores everything.
 """

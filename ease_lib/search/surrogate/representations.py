@@ -14,7 +14,7 @@ Three representations, chosen by name:
   most n dimensions, so its vectors are first moved, isometrically, into a random basis of n.
 
 Sequences are rows of pool positions, shorter ones padded (`candidates/sampling.py`). Where lengths differ, or where an
-instruction stands before the exemplars, `average` and `positional` have the length or the instruction's embedding
+instruction is before the exemplars, `average` and `positional` have the length or the instruction's embedding
 next to them; `sequence` embeds the whole text anyway.
 """
 

@@ -221,7 +221,7 @@ SHIFTED = dict(zip(TOPICS, [*list(TOPICS)[1:], "World"], strict=True))
 
 
 def topics_answered(labels: dict[str, str], inputs: dict[str, str] = TOPICS) -> list[str]:
-    """Answers about teams, to prompts whose exemplars have these labels and stand in different orders."""
+    """Answers about teams, to prompts whose exemplars have these labels and are in different orders."""
     orders = itertools.permutations([(inputs[topic], label) for topic, label in labels.items()])
     return [answer(render_prompt(shown(*order), "The coach of the team praised the players")) for order in orders]
 

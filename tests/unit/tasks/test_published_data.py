@@ -43,7 +43,7 @@ def test_every_published_task_builds_at_the_papers_sizes_from_the_first_rows(rea
 
 @pytest.mark.parametrize("noise", [0, 10, 50])
 def test_linear_tasks_keep_the_leaks_of_the_paper_and_say_so(real_data, noise):
-    """13 of the pool's inputs stand among all 100 validation rows; what counts is the 20 that are drawn."""
+    """13 of the pool's inputs are among all 100 validation rows; what counts is the 20 that are drawn."""
     data = built(real_data / "instruction_induction", f"linear_4_{noise}_noisy")
     assert len(data.pool) == 100
     assert any("were kept (leaks=keep)" in notice for notice in data.notices)

@@ -87,7 +87,7 @@ def test_in_file_order_equal_inputs_stay_in_one_split():
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_leak_is_what_stands_among_the_rows_that_are_drawn(keep):
-    """Not what stands among those that nobody is asked."""
+    """Not what is among those that nobody is asked."""
     sizes = {"pool_size": 0, "validation_size": 2, "test_size": 1}
     data = deal(own_splits(), **sizes, seed=0, in_file_order=True, keep_leaks=keep)
     leaks = {"row 20", "row 21", "row 28"}
