@@ -49,7 +49,7 @@ def comparison_pipeline(
         methods: Methods: ease, best_of_n, {method: ease, shortlist: none}, ...; empty compares all of them.
         noise_ratios: Noise ratios of every task: 0, 0.1, 0.5, ...
         endpoints: Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...
-        repeats: Runs of each combination, each with its own seed (with repeat_data also for data and noise).
+        repeats: Runs of each combination, each with its own seed (also for data and noise if repeat_data=drawn).
         figures: Published scores to show next to yours: scores.csv, or tables of the paper: Tab. 2, Tab. 2 test.
         seed: Seed of the first repeat; later repeats count up from it.
         store_uri: Folder or s3:// for finished cells, journals and answers; the same one continues the comparison.

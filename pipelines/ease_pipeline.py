@@ -71,30 +71,29 @@ def ease_pipeline(
             (task=table).
         metric: Score of an answer: exact_match, case_sensitive_match, label, exact_set, contains, token_f1, rouge_l,
             edit_similarity, regex, json_equal, json_fields, json_set, number, option_letter, boxed,
-            instruction_induction, judge; metric.py:score, costs.csv; auto: the task's.
+            instruction_induction, judge; a function (metric.py:score); a cost matrix (costs.csv); auto: the task's.
         pool_size: Number of exemplars to choose from (n); 0: all; -1: all if there are up to 500, else 100 as in the
             paper.
         validation_size: Number of rows that guide the search (|D_V|); -1: a third of what the test set leaves, at most
             200.
         test_size: Number of rows used only for the final score; -1: a third, at most 100.
         noise_ratio: Share of pool rows whose output is deliberately corrupted.
-        label_remapping: How to rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping
+        label_remapping: How to rename labels: shift, reverse, reverse:a,b,c (in this order), or a mapping
             1=World;2=Sports.
         prefilter: Keep only the exemplars most similar to the validation set: none, cosine or bm25.
         retained: Exemplars kept by the prefilter (prefilter=cosine or bm25).
         embedder: bundled-minilm, a sentence-transformers name or path (paper: all-mpnet-base-v2), or openai:MODEL.
         method: Search method: adaptive, halving, capo; from the paper ease, best_of_n, evolution, influence, active,
             cosine, bm25, dpp, mmd, ot, llm_select or zero_shot.
-        k: Number of exemplars in the prompt; the most if k_min is smaller.
+        k: Number of exemplars in the prompt; the maximum if k_min is smaller.
         budget: Number of evaluations (T), each on evaluation_rows rows; 0: as many as max_llm_requests allows.
         llm_base_url: OpenAI-compatible URL, local (the included small LLM), or a function: python:MODULE:NAME or
             python:FILE.py:NAME.
         llm_model: Model name; empty: the endpoint's only model.
-        llm_concurrency: Most requests in flight.
-        max_llm_requests: Most LLM requests of the run, with retries but without trial questions; 0 is no cap.
+        llm_concurrency: Maximum number of requests in flight.
+        max_llm_requests: Maximum number of LLM requests, with retries, without trial questions; 0: no cap.
         seed: Seed of all randomness: splits, noise, initial design, candidates, network.
-        store_uri: Folder or s3:// for journal and answers; a run with the same one continues where a killed run
-            stopped.
+        store_uri: Folder or s3:// for journal and answers; a run with the same store_uri continues a killed run.
         publish_uri: Folder or s3:// for versions of the prompt, with latest.json; empty publishes nothing.
         advanced: All other parameters (`python -m pipelines params` lists them), as YAML or JSON, e.g. {k_min: 2}.
     """

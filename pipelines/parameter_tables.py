@@ -11,20 +11,27 @@ from ease_lib.config.sections import ComparisonAxes, Parameters
 PARAMS_README = SETS / "README.md"
 PARAMS_TEXT = """# Parameters
 
-Pipeline parameter = YAML key = command-line option: `--noise-ratio` is `noise_ratio`. Keys of endpoints are no
-parameters: they are read from the environment only.
+A parameter has one name in a pipeline, in YAML and on the command line: `noise_ratio` is `--noise-ratio`. API keys are
+not parameters: they are read from the environment only.
 
-`python -m pipelines params --write` writes this file from `ease_lib/config/sections/` and the heads of the sets.
+`python -m pipelines params --write` writes this page from `ease_lib/config/sections/` and the comments at the top of
+the sets.
 
 ## Sets
 
-`--params NAME` takes a set of this folder, `--params FILE` any YAML file of parameters. Options win over the set.
+`--params NAME` uses a set from this folder, and `--params FILE` any YAML file of parameters. Options override the set.
 
-| Set | |
+The sets of the paper show its figures next to yours. RAW is the folder experiments/data/instruction_induction/raw of
+the authors' repository (github.com/ZhaoxuanWu/EASE-Prompt-Optimization, commit e3514de, no licence given). The paper
+used gpt-3.5-turbo-1106.
+
+| Set | What it runs, with its commands |
 |---|---|
 {sets}
 
 ## Every parameter of a run
+
+A bracket such as (task=table) at the end means that the parameter has an effect only then.
 
 {parameters}
 

@@ -126,14 +126,14 @@ class Counts:
                 ("attempts of the command", self.attempts),
                 ("killed (SIGKILL)", self.kills),
                 ("requests", self.requests),
-                ("  failed in a way that time cures", self.passing_faults),
-                ("  failed in a way that ends the process", self.lasting_faults),
+                ("  failed temporarily", self.passing_faults),
+                ("  failed permanently", self.lasting_faults),
                 ("  answered, but cut off by the end of the process", self.cut_off),
                 ("outages of the store", self.outages),
                 ("observations", self.observations),
                 ("observations lost (evaluated again)", self.evaluated_again),
                 ("requests asked again although their answer was stored", self.asked_although_stored),
-                ("history equals that of the quiet run", "yes" if self.equal_history else "NO"),
+                ("history equals the undisturbed run", "yes" if self.equal_history else "NO"),
             )
         )
 

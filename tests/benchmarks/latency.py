@@ -25,6 +25,7 @@ from tests.support.runs import run_stages
 SETTINGS = (
     *((method, 1) for method in ("best_of_n", "influence", "cosine", "bm25", "active", "evolution", "ease")),
     *((method, 16) for method in ("active", "evolution", "ease")),
+    ("adaptive", 8),
 )
 """Methods, with `parallel`."""
 ROWS = 20

@@ -13,7 +13,7 @@ class CapsConfig(Section):
 
     max_llm_requests: int = param(
         0,
-        "Most LLM requests of the run, with retries but without trial questions; 0 is no cap.",
+        "Maximum number of LLM requests, with retries, without trial questions; 0: no cap.",
         low=0,
         high=10**12,
         form=True,
@@ -21,7 +21,7 @@ class CapsConfig(Section):
     )
     max_cost_usd: float = param(
         0.0,
-        "Most USD that the run may cost, without trial questions (needs prices); 0 is no cap.",
+        "Maximum cost in USD, without trial questions (needs prices); 0: no cap.",
         low=0,
         high=1e9,
         role="cap",
@@ -34,5 +34,5 @@ class CapsConfig(Section):
         role="tolerance",
     )
     max_seconds: float = param(
-        0.0, "Most seconds that the search may take, over all attempts; 0 is no cap.", low=0, high=1e9, role="cap"
+        0.0, "Maximum time of the search in seconds, over all attempts; 0: no cap.", low=0, high=1e9, role="cap"
     )

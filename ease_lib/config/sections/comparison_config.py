@@ -22,7 +22,7 @@ class ComparisonConfig(Section):
     endpoints: str = param("", "Endpoints: local, {llm_base_url: https://..., llm_model: small-1}, ...")
     repeats: int = param(
         3,
-        "Runs of each combination, each with its own seed (with repeat_data also for data and noise).",
+        "Runs of each combination, each with its own seed (also for data and noise if repeat_data=drawn).",
         low=1,
         high=1000,
     )

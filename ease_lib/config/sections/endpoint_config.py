@@ -30,24 +30,24 @@ class EndpointConfig(Section):
         "API to use: chat or completions; auto: completions for local, else chat.",
         choices=("auto", "chat", "completions"),
     )
-    llm_concurrency: int = param(20, "Most requests in flight.", low=1, high=1000, form=True, role="speed")
+    llm_concurrency: int = param(20, "Maximum number of requests in flight.", low=1, high=1000, form=True, role="speed")
     llm_requests_per_minute: int = param(
         0,
-        "Most requests per minute, over all processes with this store_uri; 0 is no limit.",
+        "Maximum number of requests per minute, over all processes with this store_uri; 0: no limit.",
         low=0,
         high=10**7,
         role="speed",
     )
     llm_tokens_per_minute: int = param(
         0,
-        "Most prompt and answer tokens per minute, over all processes with this store_uri; 0 is no limit.",
+        "Maximum number of prompt and answer tokens per minute, over all processes with this store_uri; 0: no limit.",
         low=0,
         high=10**10,
         role="speed",
     )
     llm_max_tokens: int = param(
         0,
-        "Most tokens of an answer; 0: 64, or twice the longest output of the pool if that is more.",
+        "Maximum number of tokens in an answer; 0: 64, or twice the longest output of the pool if that is more.",
         low=0,
         high=32_768,
     )
@@ -69,20 +69,20 @@ class EndpointConfig(Section):
     )
     llm_failures: str = param(
         "stop",
-        "If the endpoint refuses a row or returns no text: stop the run, skip the row (counted), or score it zero.",
+        "If the endpoint refuses a row or returns no text: stop the run, skip the row, or score it zero.",
         choices=("stop", "skip", "zero"),
         role="tolerance",
     )
     llm_coverage: float = param(
         0.9,
-        "Least share of rows that must be answered if llm_failures is skip or zero.",
+        "Minimum share of rows that must be answered if llm_failures is skip or zero.",
         low=0,
         high=1,
         role="tolerance",
     )
     llm_refresh: str = param(
         "never",
-        "When to ask kept answers again: never, always, probe (if fixed prompts get new answers), or after N days.",
+        "When to ask kept answers again: never, always, probe (if fixed prompts get new answers), or a number of days.",
     )
     llm_prompt_usd: float = param(0.0, "USD per million prompt tokens.", low=0, high=1e6, role="cap")
     llm_completion_usd: float = param(0.0, "USD per million completion tokens.", low=0, high=1e6, role="cap")

@@ -13,7 +13,7 @@ class LineageConfig(Section):
 
     lineage_uri: str = param(
         "",
-        "Folder or s3:// for the lineage records; empty: lineage/ in store_uri, else in publish_uri.",
+        "Folder or s3:// for the lineage records; empty: lineage/ in store_uri, or without that in publish_uri.",
         role="place",
     )
     openlineage_url: str = param(

@@ -19,10 +19,12 @@ class OptimizerConfig(Section):
         choices=tuple(METHODS),
         form=True,
     )
-    k: int = param(5, "Number of exemplars in the prompt; the most if k_min is smaller.", low=1, high=1000, form=True)
+    k: int = param(
+        5, "Number of exemplars in the prompt; the maximum if k_min is smaller.", low=1, high=1000, form=True
+    )
     k_min: int = param(
         -1,
-        "Fewest exemplars in the prompt; -1: 0 for adaptive, halving and capo, k for all others.",
+        "Minimum number of exemplars in the prompt; -1: 0 for adaptive, halving and capo, k for all others.",
         low=-1,
         high=1000,
     )
@@ -34,7 +36,7 @@ class OptimizerConfig(Section):
     )
     max_prompt_tokens: int = param(
         0,
-        "Most tokens in a prompt, by estimate; 0 is no limit.",
+        "Maximum number of tokens in a prompt, by estimate; 0: no limit.",
         low=0,
         high=10_000_000,
         only=Only("method", ("adaptive", "halving", "capo", "ease", "best_of_n", "dpp", "mmd", "ot")),
@@ -77,7 +79,7 @@ class OptimizerConfig(Section):
     )
     shortlist: str = param(
         "ot",
-        "How to choose q' of q: ot (optimal transport), random (ablation: NeuralUCB alone), or none (keep all q).",
+        "How to reduce q samples to q': ot (optimal transport), random (ablation: NeuralUCB alone), none (keep all).",
         choices=("ot", "random", "none"),
         only=EASE,
     )
@@ -90,7 +92,7 @@ class OptimizerConfig(Section):
     )
     nu: float = param(
         0.1,
-        "Exploration weight of NeuralUCB; the authors write 0.01 under the root, which is 0.1 here.",
+        "Exploration weight of NeuralUCB; the authors' 0.01, under a square root, is 0.1 here.",
         low=0,
         high=1000,
         only=EASE,

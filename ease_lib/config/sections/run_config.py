@@ -16,7 +16,7 @@ class RunConfig(Section):
     )
     store_uri: str = param(
         "",
-        "Folder or s3:// for journal and answers; a run with the same one continues where a killed run stopped.",
+        "Folder or s3:// for journal and answers; a run with the same store_uri continues a killed run.",
         form=True,
         role="place",
     )

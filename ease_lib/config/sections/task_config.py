@@ -76,7 +76,7 @@ class TaskConfig(Section):
     )
     max_left_out: float = param(
         0.5,
-        "Stop if more than this share of a table's rows must be left out, for empty cells or quotes that join rows.",
+        "Stop if more than this share of a table's rows must be left out, for empty cells or unclosed quotes.",
         low=0,
         high=1,
         role="tolerance",
@@ -92,7 +92,8 @@ class TaskConfig(Section):
     )
     metric: str = param(
         "auto",
-        f"Score of an answer: {', '.join(METRIC_NAMES)}, judge; metric.py:score, costs.csv; auto: the task's.",
+        f"Score of an answer: {', '.join(METRIC_NAMES)}, judge; a function (metric.py:score); a cost matrix (costs.csv); "
+        "auto: the task's.",
         form=True,
     )
     judge_rubric: str = param(
@@ -134,7 +135,7 @@ class TaskConfig(Section):
     )
     repeat_data: str = param(
         "drawn",
-        "Splits and noise: drawn by the run's seed, or fixed by seed 0, so that repeats differ only in the search.",
+        "Splits and noise: drawn by the run's seed, or fixed (by seed 0, so that repeats differ only in the search).",
         choices=("drawn", FIXED_DATA),
     )
     shown_outputs: str = param(
@@ -147,7 +148,7 @@ class TaskConfig(Section):
     )
     label_remapping: str = param(
         "",
-        "How to rename labels: shift, reverse (optionally :a,b,c for the order), or a mapping 1=World;2=Sports.",
+        "How to rename labels: shift, reverse, reverse:a,b,c (in this order), or a mapping 1=World;2=Sports.",
         form=True,
     )
     exclude_rows: str = param(

@@ -217,7 +217,7 @@ def test_the_page_says_how_often_the_judge_agrees_with_the_expected_outputs(tmp_
     assert judge["wrong_though_equal"] == 0
     assert judge["agreed"] == 10 - judge["right_though_other"]
     page = (tmp_path / "run" / "evaluate" / "page").read_text()
-    assert f"it agrees about {judge['agreed']} ({10 * judge['agreed']} %)" in page
+    assert f"it agrees with the expected output on {judge['agreed']} ({10 * judge['agreed']} %)" in page
 
 
 def test_verdicts_that_cannot_be_read_are_missing_rows_up_to_the_coverage(tmp_path):
