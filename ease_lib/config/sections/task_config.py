@@ -92,8 +92,8 @@ class TaskConfig(Section):
     )
     metric: str = param(
         "auto",
-        f"Score of an answer: {', '.join(METRIC_NAMES)}, judge; a function (metric.py:score); a cost matrix (costs.csv); "
-        "auto: the task's.",
+        f"Score of an answer: {', '.join(METRIC_NAMES)}, judge; "
+        "a function (metric.py:score); a cost matrix (costs.csv); auto: the task's.",
         form=True,
     )
     judge_rubric: str = param(
