@@ -9,7 +9,7 @@ import re
 
 EXIT_ERROR = 2
 EXIT_NOT_BETTER = 3
-"""The run is done, and its winner is not better than what was named."""
+"""Exit code of a run that finished, but whose winner does not beat the prompt named by `--require-better-than`."""
 EXIT_STOPPED = 75
 """EX_TEMPFAIL of sysexits.h: try again."""
 

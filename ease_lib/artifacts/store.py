@@ -35,7 +35,7 @@ PART_BYTES = 16 * 2**20
 CONNECT_TIMEOUT_SECONDS = 10
 READ_TIMEOUT_SECONDS = 60
 PATIENCE_SECONDS = 300.0
-"""How long a stage that runs waits for a store that is away."""
+"""How long a running stage keeps retrying an unreachable store."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -105,7 +105,7 @@ class Store(Protocol):
         ...
 
     def drop_earlier(self, name: str) -> None:
-        """Remove what a versioned bucket keeps of an object next to its current version."""
+        """Delete the older versions of an object in a versioned bucket."""
         ...
 
 

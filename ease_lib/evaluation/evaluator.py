@@ -244,7 +244,7 @@ class Evaluator:
         return one == other and len(one) == prefix
 
     def _check_zeros(self, scored: _AskedRow, row: Exemplar) -> None:
-        """Raises `DataError` where no exemplar can help: what the LLM says fits no row at all, or nothing is kept."""
+        """Raise `DataError` if no exemplar can help: no answer is right for any row, or none meets the requirement."""
         if not self._most_zeros:
             return
         if scored.score:
@@ -256,12 +256,11 @@ class Evaluator:
         self._most_zeros = 0  # the answers that are under way say nothing more
         shown = f"the prompt\n\n{as_text(scored.prompt)}\n\nthe answer\n\n{scored.answer}\n\nexpected\n\n{row.output}\n"
         if self._requirement and not any(zero.is_kept for zero, _ in self._zeros):
-            logger.info("one of %d answers that all break what is required:\n\n%s", len(self._zeros), shown)
+            logger.info("one of %d answers that all violate the requirement:\n\n%s", len(self._zeros), shown)
             raise errors.DataError(
                 f"the first {len(self._zeros)} answers all violate require={self._requirement.text}, and so score 0. "
                 "Compare prompt and answer above; then loosen the requirement, change prompt or llm_max_tokens, or "
-                "set "
-                "max_zero_answers=0 to go on"
+                "set max_zero_answers=0 to go on"
             )
         if all(zero.completion and zero.completion.score is not None for zero, _ in self._zeros):
             logger.info("one of %d rows that all score 0, behind the exemplars:\n\n%s", len(self._zeros), shown)
@@ -278,12 +277,11 @@ class Evaluator:
         raise errors.DataError(
             f"the first {len(self._zeros)} answers all score 0, and would on every other row too: this is probably a "
             "format problem that no exemplars can fix. Compare prompt, answer and expected output above; then "
-            "change "
-            f"metric{found}, prompt, llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
+            f"change metric{found}, prompt, llm_api or llm_max_tokens, or set max_zero_answers=0 to go on"
         )
 
     def _check_coverage(self, rows: Sequence[_AskedRow], *, whole: bool) -> None:
-        """Raises `TooManyFailures` where so many rows were refused that the rest stand for another task.
+        """Raise `TooManyFailures` if so many rows were refused that the rest represent another task.
 
         Args:
             whole: every row was asked. Of parts it is the sum that counts, once they add up to as many.

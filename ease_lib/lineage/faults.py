@@ -19,7 +19,8 @@ UNPUBLISHED = "publication unfinished"
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Fault:
-    """Something that is not as it was recorded. `FORGOTTEN` is no fault: a tombstone says which row had to go.
+    """Something that is not as it was recorded. `FORGOTTEN` does not count as a fault: a tombstone names the row that
+    was removed.
 
     `UNFINISHED` is a fault of a tombstone: what it lists may still be there. `UNSIGNED` does not count as a fault: no
     signature covers the file. `MISSIGNED` does: a signature is present but invalid. `UNPUBLISHED` does not: a run that

@@ -37,7 +37,7 @@ def result_text(output_dir: Path, seconds: float) -> str:
             _score(best["validation_score"]), f"{_score(random['validation_score'])} (mean of {random['sequences']})"
         ),
         "test score of your baseline": _score(baseline.get("score")) if baseline else "",
-        "answers that keep": _kept(report["requirement"]),
+        "meeting the requirement": _kept(report["requirement"]),
         "judge": f"{judge['model']}, {agreed}" if judge else "",
         "search": f"{report['sequences']} sequences, {report['answers']} answers, stopped: {report['stopped']}",
         words.asked: _requests(llm, by_function=report["answered_by_function"]),

@@ -1,7 +1,8 @@
 """Outcome of a search: the winner, and an estimate of its score on new rows.
 
-The best of many noisy scores is too good. What a model of all answers (`surrogate/answers.py`) expects of the winner is
-not: it is shrunk to the population's mean by as much as scores differ by chance. That holds for every method.
+The best of many noisy scores is biased upwards. The posterior mean of the winner under a model of all answers
+(`surrogate/answers.py`) is not: it shrinks the score towards the population mean in proportion to the noise. That holds
+for every method.
 """
 
 from __future__ import annotations

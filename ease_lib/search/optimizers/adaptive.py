@@ -207,7 +207,7 @@ class Halving:
     def _confirmed(self, prompt: Prompt) -> tuple[float, float] | None:
         """Mean and standard deviation of its score on new rows, from the answers of the confirmation alone.
 
-        None where all of its rows were refused.
+        None if all of its rows were refused.
         """
         confirmed = Answers()
         for observation in self.history:
