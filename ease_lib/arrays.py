@@ -1,4 +1,4 @@
-"""Types of arrays, by what they hold. Docstrings say the shapes."""
+"""Types of arrays. Docstrings give the shapes."""
 
 import numpy as np
 

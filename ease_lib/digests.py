@@ -1,4 +1,4 @@
-"""Digests by which content is found again: SHA-256, in hexadecimal digits."""
+"""Digests that identify content: SHA-256, in hexadecimal digits."""
 
 from __future__ import annotations
 

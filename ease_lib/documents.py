@@ -1,4 +1,4 @@
-"""Documents that come from outside, typed: what does not fit a type is said in one sentence."""
+"""Typed documents from outside; one sentence describes what does not fit the type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 60
 
 
 class Misfit(ValueError):
-    """Names the first field that does not fit, what it should be and what it is."""
+    """Error that names the first wrong field, its value and the expected type."""
 
 
 def parsed(kind: type[T], content: bytes | str | None, *, extra: bool = True) -> T:

@@ -61,16 +61,16 @@ Metric = Callable[..., Any]
 Demos = Mapping[str, Sequence[Any]]
 """Demonstrations (`dspy.Example`) by the name of the predictor that shows them."""
 Fields = dict[str, list[dict[str, Any]]]
-"""The same, as the values of their fields."""
+"""Demonstrations as the values of their fields."""
 
 OURS = ("answers", "budget", "text", "label", "embeddings")
 """Arguments of `Search` that `EASE` chooses."""
 LABELLED = 16
 """Examples that a teacher is shown, as many as DSPy's `BootstrapFewShot` shows."""
 ROUND_SHARE, MOST_IN_ROUND = 0.2, 100
-"""Calls that are spent on bootstrapping at first: this share of all, and no more than so many."""
+"""Share of all calls for the first bootstrapping, and its maximum."""
 ENOUGH = 2
-"""Times k examples that have to be accepted; else another round follows."""
+"""Multiple of k of accepted examples below which another round follows."""
 MOST_SHARE = 0.5
 """Share of all calls that bootstrapping may take."""
 WINDOW = 10
@@ -115,7 +115,7 @@ class Found:
         return f"expected score {self.expected:.3f} ({low:.3f} to {high:.3f}) with {shown}, after {self.calls} calls"
 
     def __deepcopy__(self, memo: Any) -> Found:
-        """Itself: programs are copied for every trial of an optimizer, and this never changes."""
+        """Return itself: programs are copied for every trial, and this object never changes."""
         return self
 
 
@@ -640,7 +640,7 @@ class _Trials:
         self._asking = threading.Lock()
 
     def run(self) -> None:
-        """Until the search has ended.
+        """Work on rows until the search has ended.
 
         Raises: as `_Calls.score`; what was told is in the journal.
         """
@@ -866,8 +866,8 @@ class _Kept:
         self.demos[place] = demos
 
     def settle(self, places: Iterable[int]) -> None:
-        """Keep that these were tried in vain, and put all that was kept through to the disk, before a journal that
-        rests on it is written."""
+        """Note examples that were tried without success, and flush everything to disk before a journal that depends on
+        it is written."""
         for place in places:
             self.add(place, None)
         if self._file is not None:

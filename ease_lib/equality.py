@@ -1,4 +1,4 @@
-"""When two texts are equal to a reader: one rule for labels, splits, metrics, JSON, patterns and deletions.
+"""Equality of texts to a reader: one rule for labels, splits, metrics, JSON, patterns and deletions.
 
 Composed and decomposed characters, compatible forms (full width, ligatures), typographic quotes and hyphens, case, the
 width of blanks and invisible characters make no difference. Superscripts and fractions do: 5² is not 52.
@@ -46,7 +46,7 @@ _ALIKE = str.maketrans("−‐‘’ʼ“”\u2800", "--'''\"\" ")
 
 
 def visible(text: str) -> str:
-    """Return the text with one character for each that a reader sees, and none that he does not; case stays."""
+    """Return the text with one character for each visible one, and without invisible ones; case stays."""
     if text.isascii():
         return text if text.isprintable() else _UNSEEN.sub("", text)
     return _COMPATIBLE.sub(lambda run: unicodedata.normalize("NFKC", run.group()), seen(text)).translate(_ALIKE)
@@ -75,12 +75,12 @@ def folded(text: str) -> str:
 
 
 def as_read(text: str) -> str:
-    """Return what equal texts have in common: two texts are equal if, and only if, this is."""
+    """Return a canonical form: two texts are equal if, and only if, their forms are."""
     return folded(visible(text))
 
 
 def same_written(text: str) -> str:
-    """Return what texts have in common that are equal in their case too."""
+    """Return a canonical form that keeps case."""
     return " ".join(visible(text).split())
 
 
@@ -102,5 +102,5 @@ def unseen_difference(one: str, other: str) -> str:
 
 
 def code_point(character: str) -> str:
-    """Return what to call a character that may not be seen: `U+200B (zero width space)`."""
+    """Return a name for a character that may be invisible: `U+200B (zero width space)`."""
     return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character').lower()})"

@@ -27,7 +27,7 @@ def message_and_remedy(text: str) -> str:
 
 
 def _is_open(part: str) -> bool:
-    """Whether a bracket or a quotation goes on beyond it, or began before."""
+    """Whether a bracket or quotation in the part is not closed, or not opened."""
     return part.count("(") != part.count(")") or part.count("`") % 2 == 1 or part.count('"') % 2 == 1
 
 

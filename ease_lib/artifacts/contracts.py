@@ -19,7 +19,7 @@ from ease_lib.errors import ContractError
 
 Document = dict[str, Any]
 TableCheck = Callable[[pa.Table], str | None]
-"""Says what is wrong with a table, or None."""
+"""Function that returns the problem of a table, or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class PredictionRow(NamedTuple):
 
 
 class InstructionRow(NamedTuple):
-    """An instruction, by its place among them; 0 is the empty one."""
+    """An instruction and its index; 0 is the empty one."""
 
     instruction_id: int
     text: str
@@ -363,7 +363,7 @@ class _ComparisonPlan(TypedDict):
 
 
 class _ComparisonCell(TypedDict):
-    """A cell that failed has no fields beyond these."""
+    """Fields of a cell that failed; all others are missing."""
 
     task: str
     noise_ratio: float

@@ -1,4 +1,4 @@
-"""Functions of the user's own that parameters name: `path/to/FILE.py:NAME`, the same on s3://, or `MODULE:NAME`.
+"""User functions that parameters name: `path/to/FILE.py:NAME`, the same on s3://, or `MODULE:NAME`.
 
 It is the user's own code, and is run as such: a metric, or a function that answers in the place of an LLM.
 """
@@ -90,7 +90,7 @@ def _loaded(place: str, source: bytes) -> Any:
 
 
 def source_of(function: Callable[..., Any]) -> bytes:
-    """Source of the file or notebook cell that defines a function, by which it is told from another of its name.
+    """Source of the file or notebook cell that defines a function; it distinguishes functions of the same name.
 
     Values that it is closed over or that a `partial` binds are no part of it.
 
@@ -112,7 +112,7 @@ def source_of(function: Callable[..., Any]) -> bytes:
 
 
 def note_what_was_given(error: Exception, name: str, given: object) -> None:
-    """Leave an exception of a function its own frames alone, with a note of what the function was given.
+    """Reduce the traceback of an exception to the function's own frames, and add a note of its arguments.
 
     A note is shown with the traceback, and is no part of messages: they are recorded, and rows are in no record.
     """

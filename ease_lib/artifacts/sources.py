@@ -23,7 +23,7 @@ from ease_lib.notes import Notes
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Reads such files, and notes what the work rests on.
+    """Reads such files, and notes each as an input of the stage.
 
     Args:
         patience_seconds: how long an object store that is away is waited for.
@@ -80,7 +80,8 @@ class Sources:
             raise DataError(f"{parameter}={uri} is not YAML or JSON: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:
-        """The work rests on this file, or on those of a tree; it is read to its end, if nobody has, for its digest."""
+        """Note this file, or those of a tree, as inputs; a file is read to its end, if it was not yet, for its
+        digest."""
         if not isinstance(file, FileTree):
             self.notes.file(str(file), file.sha256(), file.size)
             return
@@ -89,7 +90,7 @@ class Sources:
 
 
 class FileTree:
-    """Files of one JSON record each below a folder of a store, to be read as one of JSON lines.
+    """JSON files below a folder of a store, one record each, read as one file of JSON lines.
 
     Args:
         names: of the files, in the order of the lines.

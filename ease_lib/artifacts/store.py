@@ -49,11 +49,11 @@ class Store(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """The folder on this machine; None where it is elsewhere."""
+        """The local folder; None for a remote store."""
         ...
 
     def below(self, *names: str) -> Store:
-        """A folder of it, by the names on the way."""
+        """Subfolder of the store, by the names of its path."""
         ...
 
     def address(self, name: str) -> str:
@@ -61,11 +61,11 @@ class Store(Protocol):
         ...
 
     def find_names(self, folder: str = "") -> list[str]:
-        """Names of the files directly in a folder of it, sorted and without the folder's; none is no error."""
+        """Sorted names of the files directly in a folder, relative to it; a missing folder is empty."""
         ...
 
     def walk_names(self) -> list[str]:
-        """Names of all files in it and in its folders, sorted; none is no error."""
+        """Sorted names of all files, in subfolders too; a missing folder is empty."""
         ...
 
     def fetch(self, name: str, into: Path) -> Path:
@@ -101,7 +101,7 @@ class Store(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Remove a file; none is no error."""
+        """Remove a file; a missing file is not an error."""
         ...
 
     def drop_earlier(self, name: str) -> None:
@@ -144,7 +144,7 @@ def side_by_side(call: Callable[[Item], Result], items: Iterable[Item]) -> Itera
 
 
 def read_all(store: Store, names: Iterable[str]) -> dict[str, bytes | None]:
-    """Contents by name, None of what is not there; read side by side."""
+    """Contents by name, None for missing files; read in parallel."""
     listed = list(names)
     return dict(zip(listed, side_by_side(store.read, listed), strict=True))
 
@@ -242,12 +242,12 @@ class FileStore:
             path.unlink(missing_ok=True)
 
     def drop_earlier(self, name: str) -> None:
-        """A folder keeps none."""
+        """Do nothing: a folder keeps no older versions."""
 
 
 @contextmanager
 def named_os_errors(path: Path, what: str) -> Iterator[None]:
-    """Inside, an error of the file system says which path could not be used, why, and what to do."""
+    """Convert errors of the file system to messages with the path, the cause and a remedy."""
     try:
         yield
     except OSError as error:
@@ -257,7 +257,7 @@ def named_os_errors(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """The only one to change a file: by a lock on its folder, which ends with its process."""
+    """Hold the right to change a file, by a lock on its folder that ends with the process."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -399,7 +399,7 @@ class S3Store:
         return [each["VersionId"] for each in kept if each["Key"] == key and not each["IsLatest"]]
 
     def check(self) -> None:
-        """Try on a probe object what a run rests on: to write, read, list, delete, and to create only what is absent.
+        """Try on a probe object the operations that a run needs: write, read, list, delete, and create if absent.
 
         Raises:
             StoreError: when the store cannot do one of them, or overwrites what a condition protects.
@@ -418,7 +418,7 @@ class S3Store:
             self.delete(probe)
 
     def check_swap(self) -> None:
-        """Try on a probe object whether a write can depend on what is there, as publishing needs.
+        """Try on a probe object whether conditional writes work, which publishing needs.
 
         Raises:
             StoreError: when the store cannot, or overwrites all the same.
@@ -447,7 +447,7 @@ class S3Store:
         )
 
     def _put_in_parts(self, name: str, content: bytes) -> None:
-        """Some parts travel at once, and a failure repeats a part, not the object; it appears when all are there."""
+        """Upload several parts at once; a failure repeats one part, and the object appears when all are complete."""
         from boto3.s3.transfer import TransferConfig
 
         self._client.upload_fileobj(
@@ -459,7 +459,7 @@ class S3Store:
         )
 
     def _ask(self, call: Callable[[], Result], name: str = "") -> Result:
-        """Call, with errors of our own kinds; a store that is away is waited for."""
+        """Call, with errors converted to ours; wait for an unreachable store."""
         end = time.monotonic() + self._patience_seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
@@ -497,7 +497,7 @@ class S3Store:
 
 @functools.lru_cache(maxsize=8)
 def _client(settings: tuple[tuple[str, str], ...]) -> Any:
-    """One for all stores with these settings of the environment: a client takes long to make, and threads share it."""
+    """Client shared by all stores with these environment settings and by threads; creating one is slow."""
     import boto3  # 0.3 s that runs on files need not spend
     from botocore.config import Config
 

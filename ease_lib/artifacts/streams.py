@@ -1,4 +1,4 @@
-"""Files of a store that are read where they are, from the beginning or in parts, without a local copy."""
+"""Files of a store that are read in place, from the beginning or in parts, without a local copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DataFile(Readable, Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         ...
 
     def sha256(self) -> str:

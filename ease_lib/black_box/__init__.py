@@ -1,1 +1,1 @@
-"""The LLM behind its API: a wire, the layers around it, one identity of what is asked."""
+"""The LLM behind its API: the connection, the layers around it, and the identity of requests."""

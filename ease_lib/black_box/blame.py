@@ -39,11 +39,11 @@ BY_CHANCE_REFUSED = 1e-3
 FEW_FAIL = 0.2
 """Share of others up to which a prompt that fails once more is suspected."""
 REMEMBERED = 100
-"""Last prompts, by whose first requests it is judged how often others fail."""
+"""Number of recent prompts whose first requests show how often others fail."""
 
 
 class BlamingClient:
-    """Gives failures of one prompt another kind than those of the endpoint."""
+    """Distinguishes failures of a single prompt from failures of the endpoint."""
 
     def __init__(self, client: LLMClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -86,7 +86,7 @@ class BlamingClient:
         self._answered_prompt, self._answered_at = prompt, self._clock()
 
     async def _judge(self, error: errors.EndpointError, prompt: str, sent_at: float, spent: list[Paid]) -> None:
-        """Raises what the failure is; returns where the prompt is to be sent once more at once."""
+        """Raise the failure under its kind; return if the prompt should be sent again at once."""
         self._met(prompt, failed=True)
         times = self._failures.setdefault(prompt, [])
         times.append(self._clock())

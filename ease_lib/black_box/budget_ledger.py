@@ -84,7 +84,7 @@ class Budget:
         return self.cost_usd - self.cost(spent) if self.cost_usd else math.inf
 
     def broken(self) -> str | None:
-        """The cap that what is booked is above, as `name=value`, or None."""
+        """The exceeded cap, as `name=value`, or None."""
         spent = self.spent()
         if self.requests_left(spent) < 0:
             return self.request_cap
@@ -97,7 +97,7 @@ class Budget:
             self._store.write(f"{part}.json", json.dumps(asdict(usage)).encode())
 
     def spent(self, *, without: Collection[str] = ()) -> Usage:
-        """All that is booked, but for these parts."""
+        """Total usage, without these parts."""
         return sum((usage for part, usage in self._entries().items() if part not in without), start=Usage())
 
     def _entries(self) -> dict[str, Usage]:

@@ -1,4 +1,4 @@
-"""A durable cache of answers: what was paid for once is not asked again, by any run or process that shares it.
+"""A durable cache of answers: no run or process that shares it asks again for a stored answer.
 
 An answer is addressed by the content of its question, all of it hashed: endpoint, model, API, prompt, sampling
 settings, parameters that the endpoint refuses, and the generation of answers (`endpoint_notes.py`). Only answers are
@@ -36,7 +36,7 @@ FOLDER = "responses"
 LOCK_SECONDS = 120.0
 """How long a process waits for others that write."""
 CHECKPOINT_TRIES = 30
-"""A second each, for others that read what is to be deleted for good."""
+"""Number of waits of a second for readers of entries that are to be deleted for good."""
 Result = TypeVar("Result")
 logger = logging.getLogger("ease")
 
@@ -134,7 +134,7 @@ class SqliteCache:
         self._database.execute(f"CREATE TABLE IF NOT EXISTS responses ({columns})")
 
     def _run(self, call: Callable[[], Result]) -> Result:
-        """Call; what SQLite does not wait for itself when many processes open one file at once is waited for here."""
+        """Call, with the waits that SQLite omits when many processes open one file at once."""
         end = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -173,7 +173,7 @@ class ObjectCache:
         notes.entry(self._store.uri, object_name(key), stored)
 
     def close(self) -> None:
-        """Once all is written that was begun."""
+        """Close the cache after all pending writes."""
         self._threads.shutdown()
 
     async def _in_thread(self, call: Callable[..., Result], *arguments: Any) -> Result:
@@ -284,7 +284,7 @@ def kept_entries(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def remove_entries(path: Path, keys: Iterable[str]) -> None:
-    """Delete answers of a cache in one file, and what SQLite would keep of their text in the file and its log.
+    """Delete answers from a cache in one file, and the remains of their text in the file and its log.
 
     The file is written anew: where a page was joined with its neighbour, copies of a deleted answer are between
     those that stay, and ``secure_delete`` does not overwrite these.
@@ -327,5 +327,5 @@ def _decoded(key: str, content: str, digest: str, where: str, notes: Notes) -> C
 
 
 def _digest(key: str, content: str) -> str:
-    """Over question and answer, so that an answer under the question of another is noticed."""
+    """Digest of question and answer, which shows an answer that is stored under another question."""
     return sha256_of_text(f"{key}\n{content}")

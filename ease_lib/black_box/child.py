@@ -55,7 +55,7 @@ def child_endpoint(name: str, log: Path | None = None) -> Iterator[str]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Close its standard input, upon which it ends; kill it if it does not."""
+    """End the child by closing its standard input; kill it if it goes on."""
     if child.stdin:
         child.stdin.close()
     try:
@@ -78,7 +78,7 @@ def wait_for_parent() -> None:
 
 
 def _announced_port(child: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The port that the child says it listens on; None when it ends, or says nothing of it in time."""
+    """The port that the child reports; None if it ends or does not report one in time."""
     assert child.stdout is not None
     said = b""
     deadline = time.monotonic() + seconds

@@ -74,8 +74,8 @@ _VALUE = (
     r"not valid|at least|at most|expected)"
 )
 _OF_TEMPERATURE = re.compile(rf"\btemperature\b.{{0,80}}{_VALUE}|{_VALUE}.{{0,60}}\btemperature\b", re.IGNORECASE)
-"""How a value is refused. Without a temperature the endpoint takes the one that it allows; without a limit it would
-take any."""
+"""Words that refuse a value. Without a temperature the endpoint uses the one that it allows; without a limit it would
+use any."""
 logger = logging.getLogger("ease")
 
 
@@ -84,7 +84,7 @@ LINE_END = "\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How an answer is drawn.
+    """Sampling of an answer.
 
     Args:
         max_tokens: of the longest answer; `connect` adds what the model may think before.
@@ -143,7 +143,7 @@ Paid = Completion | errors.EndpointError
 
 
 def paid_tokens(requests: Iterable[Paid]) -> tuple[int, int]:
-    """Tokens of prompts and of answers, of all together."""
+    """Total prompt tokens and completion tokens."""
     counts = [(each.prompt_tokens, each.completion_tokens) for each in requests]
     return sum(prompt for prompt, _ in counts), sum(answer for _, answer in counts)
 
@@ -282,7 +282,7 @@ class OpenAIClient:
         return {name: value for name, value in wanted.items() if name not in self.left_out}
 
     def _leave_out(self, name: str) -> None:
-        """Requests that were in flight together may learn the same."""
+        """Requests in flight at the same time may all learn of one refusal."""
         if name in self.left_out:
             return
         self.left_out |= {name}
@@ -363,7 +363,7 @@ class OpenAIClient:
         )
 
     def _without_text(self, prompt: str, message: Mapping[str, Any], ending: str, finish: Any) -> errors.EndpointError:
-        """Why a message is no answer."""
+        """Reason why a message does not count as an answer."""
         where = self._shown_url
         if ending == REFUSED:
             return self._filtered()
@@ -408,7 +408,7 @@ class OpenAIClient:
         return f"""set another value by --{extra.replace("_", "-")} '{{"{named}": VALUE}}'""" if named else ""
 
     def _pay_within(self, answer: Any, failure: errors.EndpointError) -> None:
-        """An error within an answer costs what the answer says."""
+        """The error of an answer, with the cost that the answer reports."""
         try:
             failure.prompt_tokens, failure.completion_tokens = counted_tokens(answer["usage"])
         except (LookupError, TypeError):
@@ -436,7 +436,7 @@ class EmptyAnswers:
 
 
 def paid_failure(failure: errors.EndpointError, completion: Completion) -> errors.EndpointError:
-    """The failure with what the answer without text has cost."""
+    """The failure with the cost of the empty answer added."""
     failure.prompt_tokens, failure.completion_tokens = completion.prompt_tokens, completion.completion_tokens
     failure.model = completion.model
     return failure
@@ -454,8 +454,8 @@ def parts_of(content: Any, kind: str) -> list[str]:
 
 
 def counted_tokens(usage: Any) -> tuple[int, int]:
-    """Tokens of prompt and answer; 0 where the endpoint does not count, or not in numbers. What was thought is in
-    the total alone with some (Gemini, Grok)."""
+    """Tokens of prompt and answer; 0 if the endpoint does not count them, or not in numbers. Some endpoints (Gemini,
+    Grok) count thinking in the total only."""
     counts = usage if isinstance(usage, dict) else {}
     prompt, completion, total = (
         _whole(counts.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -473,15 +473,15 @@ def content_of(prompt: str, api: str) -> dict[str, Any]:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """Estimated number of tokens in a text."""
     plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     others = 0 if text.isascii() else len(text.encode(errors="surrogatepass")) - plain
     return max(1, round(plain / CHARACTERS_PER_TOKEN + others / BYTES_PER_TOKEN))
 
 
 def refused_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
-    """The parameter of a request that was refused for being there, or the temperature for its value; None for another
-    failure."""
+    """The parameter that the endpoint refuses to accept, or the temperature if it refuses the value; None for other
+    failures."""
     named = named_parameter(refusal, sent)
     refuses = _REFUSAL.search(refusal.in_full) or (named == TEMPERATURE and _OF_TEMPERATURE.search(refusal.message))
     return named if refuses else None
@@ -497,7 +497,7 @@ def named_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
 Answer = TypeVar("Answer")
 
 GRACE_SECONDS = 10.0
-"""How long requests in flight may still end after another one failed: their answers are paid for, and are cached."""
+"""Time in which requests in flight may still end after another one failed: their answers are paid for, and cached."""
 
 
 async def complete_all(client: LLMClient, prompts: Sequence[str], account: str) -> list[Completion]:

@@ -1,4 +1,4 @@
-"""How many requests are in flight at once: as many as allowed, fewer while the endpoint cannot keep up."""
+"""Number of requests in flight: as many as allowed, fewer while the endpoint cannot keep up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ease_lib.black_box.client import Completion, LLMClient
 from ease_lib.black_box.retries import LONGEST_BACKOFF_SECONDS
 
 NOTICE_SECONDS = 60.0
-"""Between two notices of congestion."""
+"""Time between two notices of congestion."""
 logger = logging.getLogger("ease")
 
 
@@ -75,7 +75,7 @@ class AdaptiveClient:
             self._leave()
 
     async def _enter(self) -> None:
-        """Take a place among those in flight, in turn; who leaves passes his on, so that waiting costs nothing."""
+        """Take a slot, in turn; a request that ends passes its slot on, so that waiting takes no computing."""
         if self._permanent:
             raise self._not_asked(self._permanent)
         if not self._waiting and self._in_flight < int(self.bound):

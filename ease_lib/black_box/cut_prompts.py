@@ -1,4 +1,4 @@
-"""Whether an endpoint cuts prompts without saying so, as the tokens that it counts show.
+"""Detection of endpoints that cut prompts silently, from the tokens that they count.
 
 A server with a small window (Ollama's `num_ctx`, proxies) may drop the beginning of a prompt and answer the rest. It
 then counts far fewer tokens than were sent, or as many for prompts of unequal length.
@@ -16,7 +16,7 @@ FEWER = 0.7
 FEWER_THAN_OTHERS = 0.8
 """Share of another prompt's count that is suspicious, if that prompt is at least half as long."""
 UNEQUAL = 50
-"""Tokens by which the lengths of prompts differ that would not be counted as equal by chance."""
+"""Difference in tokens from which on equal counts are not chance."""
 
 
 class CutPrompts:
@@ -28,7 +28,7 @@ class CutPrompts:
         self._was_said = False
 
     def met(self, estimated: int, counted: int) -> str:
-        """How it shows that prompts are cut, once; empty as long as it does not.
+        """Evidence that prompts are cut, returned once; empty as long as there is none.
 
         Args:
             estimated, counted: tokens of a prompt, as we estimate and as the endpoint counts; 0 is not counted.
@@ -46,7 +46,7 @@ class CutPrompts:
         return f"counts {counted} tokens for prompts of about {min(cut)} to {max(cut)}"
 
     def _counted_alike(self, most: int) -> list[int]:
-        """Lengths of prompts for which as many are counted as for any, though they are longer."""
+        """Lengths of prompts with equal counts, although the prompts differ in length."""
         lengths = [each for each, tokens in self._counted.items() if tokens == most]
         if len(lengths) < LEAST_PROMPTS or max(lengths) - min(lengths) >= UNEQUAL:
             return lengths

@@ -1,4 +1,4 @@
-"""How an answer ended: whole, cut at its limit, refused for its content, or not at all.
+"""Endings of an answer: whole, cut at its limit, refused for its content, or broken.
 
 Only what is known as an end makes an answer whole: an endpoint that breaks off (`error`, `abort`, `network_error`,
 `insufficient_system_resource`, ...) gives half an answer with whatever reason it likes.

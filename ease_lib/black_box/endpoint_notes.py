@@ -80,7 +80,7 @@ class EndpointKnowledge:
         return (self.current, *self.earlier)
 
     def named(self, answers: str) -> Generation:
-        """The generation of this name; one that nothing is known of, where it is not known."""
+        """The generation of this name; an empty one if it is unknown."""
         return next((each for each in self.generations if each.answers == answers), Generation(answers=answers))
 
     def with_current(self, current: Generation) -> EndpointKnowledge:
@@ -88,14 +88,14 @@ class EndpointKnowledge:
         return replace(self, current=current, earlier=tuple(others))
 
     def with_changed(self, changed: Generation) -> EndpointKnowledge:
-        """The current one stays so."""
+        """Keep the current generation."""
         if changed.answers == self.current.answers:
             return replace(self, current=changed)
         others = tuple(each for each in self.earlier if each.answers != changed.answers)
         return replace(self, earlier=(changed, *others))
 
     def begun(self, revision: str, stamp: str, probe: Mapping[str, str]) -> Generation:
-        """A new one, named by its revision, unless there are answers of that name."""
+        """Begin a new generation, named by its revision, unless there are answers under that name."""
         is_taken = not revision or any(each.answers == revision for each in self.generations)
         name = f"{stamp} {revision}".strip() if is_taken else revision
         return Generation(answers=name, since=stamp, revision=revision, probe=probe)
@@ -140,7 +140,7 @@ class EndpointNotes:
     def refreshed(
         self, policy: str, revision: str, probe: Mapping[str, str], *, now: datetime | None = None
     ) -> Generation:
-        """The generation for a run that begins: of the revision that answers now, or a new one where there is reason.
+        """The generation for a run that begins: that of the current revision, or a new one if the policy asks for it.
 
         Args:
             policy: `llm_refresh`.
@@ -180,7 +180,7 @@ class EndpointNotes:
         return next(each for each in changed.generations if each.revision == revision)
 
     def keep_revision(self, own: str, revision: str) -> None:
-        """The generation of this name is of this revision, which was not known."""
+        """Note the revision of a generation, which was unknown."""
         self._change(lambda known: known.with_changed(replace(known.named(own), revision=revision)))
 
     def _read(self) -> tuple[EndpointKnowledge, bytes | None]:
@@ -212,7 +212,7 @@ class EndpointNotes:
         )
 
     def _change(self, change: Callable[[EndpointKnowledge], EndpointKnowledge]) -> EndpointKnowledge:
-        """Change what is there now, even if other processes change it at the same time."""
+        """Change the current note, safely if other processes change it at the same time."""
         for _ in range(MOST_TRIES):
             notes, before = self._read()
             changed = change(notes)
@@ -236,7 +236,7 @@ def _digest(said: Mapping[str, Any]) -> str:
 
 
 def is_whole(content: bytes) -> bool:
-    """Whether a note is as one of us wrote it."""
+    """Whether a note is intact, as we wrote it."""
     try:
         said = json.loads(content)
         return bool(said["digest"] == _digest(said))

@@ -17,7 +17,7 @@ from ease_lib import errors
 from ease_lib.urls import VERSION_IN_PATH, without_credentials
 
 NO_CREDIT = "insufficient_quota", "billing_error", "credit balance is too low"
-"""How endpoints say so besides HTTP 402: OpenAI, and Anthropic by its type and, with a 400, its words."""
+"""Signs of exhausted credit other than HTTP 402: those of OpenAI, and Anthropic's type and, with a 400, its words."""
 NO_KEY = "no-key"
 """Sent where no key is configured; servers without authentication ignore it."""
 _TOO_LONG = re.compile(
@@ -28,8 +28,8 @@ _TOO_LONG = re.compile(
     r"string too long|reduce the length|inputs.{0,30}max_new_tokens",
     re.DOTALL,
 )
-"""How endpoints say that a prompt is too long, with whatever status: vLLM, SGLang, llama.cpp, TGI, OpenAI, Anthropic,
-Gemini, Groq (a request above its limit a minute can never be sent), xAI, Mistral, Cohere, Bedrock, Qwen."""
+"""Words for a prompt that is too long, with any status: vLLM, SGLang, llama.cpp, TGI, OpenAI, Anthropic, Gemini, Groq
+(a request above its limit a minute can never be sent), xAI, Mistral, Cohere, Bedrock, Qwen."""
 _ABOUT_CONTENT = re.compile(
     r"content[ _-]?(?:filter|policy|management)|moderation|flagged|safety|prohibited|inappropriate|sensitive|"
     r"data[ _]?inspection|violat\w+ .{0,30}(?:polic|guideline)"
@@ -109,7 +109,7 @@ class Refusal(Exception):
 
     @property
     def in_full(self) -> str:
-        """All that it says."""
+        """Full text of the answer."""
         return f"{self.code} {self.type} {self.said} {self.message}"
 
     @classmethod
@@ -129,7 +129,7 @@ class Refusal(Exception):
 
     @classmethod
     def within(cls, answer: Any, headers: Mapping[str, str]) -> Refusal | None:
-        """The error in an answer with a status of success, next to its choices or in one, as its code were the status;
+        """The error in an answer with a status of success, next to its choices or in one; its code becomes the status;
         None if there is none."""
         fields = next((fields for place in _places_of_errors(answer) if (fields := _fields_of_error(place))), None)
         if fields is None:
@@ -254,7 +254,7 @@ def named_failure(
 
 
 class Moved(Exception):
-    """An endpoint that sends requests to another place, where they may not go by themselves.
+    """Failure for an endpoint that redirects requests to a place to which they may not be sent automatically.
 
     Args:
         place: the URL as it says it.
@@ -309,7 +309,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _of_proxy(error: Exception, where: str, proxy: Proxy, secrets: Sequence[str]) -> errors.EndpointError | None:
-    """A failure that the proxy may be to blame for; None of another one."""
+    """Failure that the proxy may have caused; None for other failures."""
     import aiohttp
 
     remedy = f"correct {proxy.variable}, or set NO_PROXY to the host if no proxy is needed"

@@ -1,4 +1,4 @@
-"""A black-box that is a function: the caller's own, or one that `llm_base_url=python:...` or `evaluate` names.
+"""A black-box that is a function: the caller's, or one that `llm_base_url=python:...` or `evaluate` names.
 
 def answer(messages: list[dict[str, str]]) -> str: ...                     in the place of an LLM
 def evaluate(exemplars: list[dict], row: dict) -> float | Evaluated: ...   in that of endpoint, prompt and metric
@@ -34,7 +34,7 @@ OF_PROGRAM = Remedies(
 REMEMBERED = 100
 """Prompts of a program, any of which may be its control."""
 Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
-"""Messages to the answer's text."""
+"""Function from messages to the text of an answer."""
 
 
 class OwnFunction(NamedTuple):
@@ -64,11 +64,11 @@ class Evaluated:
 
 
 Program = Callable[[list[dict[str, Any]], dict[str, Any]], float | Evaluated | Awaitable[float | Evaluated]]
-"""Exemplars in order and a row, mappings of columns each, to the score of its answer."""
+"""Function from ordered exemplars and a row, all mappings of columns, to the score of the answer."""
 
 
 class OwnProgram(NamedTuple):
-    """A program, the name by which its answers are kept, and what else tells it from others."""
+    """A program, the name under which its answers are kept, and its identity."""
 
     name: str
     evaluate: Program
@@ -76,7 +76,7 @@ class OwnProgram(NamedTuple):
 
 
 class _Called:
-    """A function, awaited where it is a coroutine function, and else called in threads."""
+    """A function, awaited if it is a coroutine function, else called in threads."""
 
     def __init__(self, function: Callable[..., Any], threads: int) -> None:
         self._function = function
@@ -177,7 +177,7 @@ class ProgramClient:
         self.left_out: frozenset[str] = frozenset()
         self.answered = 0
         self._sound: dict[Handed, None] = {}
-        """The last prompts at which it did not fail, so far."""
+        """Recent prompts that did not fail so far."""
 
     async def complete(self, prompt: str, account: str = "") -> Completion:
         if not isinstance(prompt, Handed):
@@ -256,7 +256,7 @@ def _checked_answer(answer: object, name: str) -> str:
 
 
 def _of_endpoint(error: Exception, name: str, remedies: Remedies) -> errors.EndpointError | None:
-    """The failure of what a function asked itself, which may pass; None of any other."""
+    """Temporary failure of a request that a function sent; None for other failures."""
     is_of_disk = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError)
     if (isinstance(error, OSError) and not is_of_disk) or is_of_openai(error) or Refusal.of_error(error):
         return named_failure(error, where=name, model="", remedies=remedies)

@@ -172,7 +172,7 @@ class BlackBox:
 
     @property
     def answered(self) -> int:
-        """Answers that this process had, the judge's too."""
+        """Number of answers that this process received, the judge's included."""
         return self.answering.wire.answered + (self.judge.wire.answered if self.judge else 0)
 
     @property
@@ -196,7 +196,7 @@ def connect(
     generation: str = "",
     judge: JudgeConfig | None = None,
 ) -> ConnectedLLM:
-    """An LLM behind its layers, until `stack` ends; to every request it gives `llm_thinking_tokens` on top.
+    """An LLM behind its layers, until `stack` ends; `llm_thinking_tokens` are added to the limit of each request.
 
     Args:
         config: of the LLM; of a judge, as `JudgeConfig.endpoint` gives it.
@@ -232,7 +232,7 @@ def connect(
 
 
 def _program(config: EndpointConfig, around: LLMEnvironment, generation: str) -> _Wire:
-    """A program that evaluates rows; it is known by the content of its file or module, which decides the scores."""
+    """A program that evaluates rows, identified by the content of its file or module, which decides the scores."""
     if config.program == FUNCTION:
         if around.program is None:
             raise ConfigError(f"evaluate={FUNCTION} is set by ease_lib.optimize, for a function of the same program")

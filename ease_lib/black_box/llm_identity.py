@@ -13,12 +13,12 @@ from ease_lib.black_box.client import Sampling
 from ease_lib.digests import key_of, sha256_of_text
 
 FIRST = "first"
-"""The generation of answers before any other, which are addressed as if there were no generations."""
+"""The first generation of answers, whose keys are as if there were no generations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LLMIdentity:
-    """An LLM as it is asked.
+    """Identity of an LLM and of the settings of its requests.
 
     Args:
         endpoint: its URL without credentials, or the name of one that has no URL.

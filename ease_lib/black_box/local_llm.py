@@ -39,7 +39,7 @@ MODEL = "SmolLM2-135M-Instruct"
 WEIGHTS = f"{MODEL}.Q4_1.gguf"
 CONTEXT_TOKENS = 8192
 MOST_WORKERS = 4
-"""Each takes some 300 MB."""
+"""Maximum number of workers; each takes about 300 MB."""
 LOOPBACK = "127.0.0.1"
 SERVICE = "http://ease-local-llm:8080"
 """Address of the local LLM in a cluster that deploys it."""
@@ -108,7 +108,7 @@ def start(host: str, port: int) -> ThreadingHTTPServer:
 
 
 def worker_count() -> int:
-    """The requests that it answers at once on this machine."""
+    """Number of requests that it answers at once on this machine."""
     return min(MOST_WORKERS, available_cores())
 
 
@@ -138,7 +138,7 @@ class _Worker:
         self._server = server
         self._connection = http.client.HTTPConnection(urlparse(server.listening_address).netloc)
         self.prompt = ""
-        """The last one that it was asked."""
+        """The last prompt of this worker."""
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body."""
@@ -184,7 +184,7 @@ class _Queue:
                 self._changed.notify_all()
 
     def _free_for(self, prompt: str) -> _Worker | None:
-        """The idle worker that shall have this prompt before all that wait.
+        """The idle worker that receives this prompt before all waiting ones.
 
         It knows more of this one's beginning than of others', or no busy worker is computing it; of equals the
         first that came has it.
@@ -201,7 +201,7 @@ class _Queue:
 
 
 def _shared(one: str, other: str) -> int:
-    """Characters that both begin with."""
+    """Length of the common prefix, in characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

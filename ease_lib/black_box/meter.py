@@ -11,7 +11,7 @@ from ease_lib.black_box.usage import Usage
 
 
 class Meter:
-    """Counts what is really sent, retries included; LLM and judge share it.
+    """Counts the requests actually sent, retries included; LLM and judge share it.
 
     The cost of an answer is known afterwards, so what is in flight when that cap is reached may go beyond it.
 
@@ -40,7 +40,7 @@ class Meter:
         return self._budget.cost_cap if self._cost_usd <= 0 else ""
 
     def count(self) -> None:
-        """One more request is sent.
+        """Count one more request.
 
         Raises:
             CapReached: where the budget does not cover it.

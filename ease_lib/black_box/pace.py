@@ -25,11 +25,11 @@ FOLDER = "rates"
 STRETCH_SECONDS = 2.0
 MOST_TRIES = 100
 ROUNDING = 1e-6
-"""Seconds that may be missing where times are as large as today's."""
+"""Rounding error of times as large as today's, in seconds."""
 
 
 class SharedRate:
-    """Time at which the next few of something may be sent.
+    """Schedule of one quantity (requests or tokens).
 
     Args:
         per_minute: of them.

@@ -1,4 +1,4 @@
-"""Try again what may pass: with growing waits, until a deadline."""
+"""Retries of temporary failures, with growing waits, until a deadline."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def with_retries(
 
 
 def _beyond(error: errors.EndpointError, deadline_seconds: float) -> errors.EndpointError:
-    """The failure, with why it is not tried again."""
+    """The failure, with the reason why it is not retried."""
     said = copy.copy(error)
     said.args = (
         f"{error}; it asks for a wait of {error.retry_after:g} s, and llm_deadline_seconds={deadline_seconds:g} "

@@ -1,4 +1,4 @@
-"""Which models an endpoint serves, and which of them is asked."""
+"""Models that an endpoint serves, and the choice among them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def list_models(
     remedies: Remedies = REMEDIES,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """The models an endpoint says it serves; empty when it does not say.
+    """Models that an endpoint lists; empty if it lists none.
 
     Raises:
         EndpointError: when it cannot be reached, or refuses the key.

@@ -1,4 +1,4 @@
-"""How anything is asked of an endpoint, LLM, judge or embedder: requests of JSON over connections that are kept.
+"""Requests to an endpoint (LLM, judge or embedder): JSON over persistent connections.
 
 `openai` says with which headers; requests are sent by aiohttp, because a request through `openai` costs
 more time than a fast server takes to answer (`tests/benchmarks/client.py`).
@@ -66,7 +66,7 @@ class Transport:
 
     @property
     def shown_url(self) -> str:
-        """Fit to be shown."""
+        """URL in a form that may be shown."""
         return without_credentials(self.base_url)
 
     async def post(self, path: str, content: Mapping[str, Any]) -> Any:
@@ -166,7 +166,7 @@ def trusted_authorities() -> ssl.SSLContext:
 
 @cache
 def _authorities(*state: tuple[str, int], is_own: bool) -> ssl.SSLContext:
-    """Once for all clients, as long as the files are as they were: to read them takes 50 ms."""
+    """Certificates shared by all clients while the files are unchanged; reading them takes 50 ms."""
     context = ssl.create_default_context()
     if not is_own:
         context.load_verify_locations(certifi.where())

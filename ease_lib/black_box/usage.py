@@ -53,7 +53,7 @@ class Usage:
 
     @property
     def of_judge(self) -> Usage:
-        """The same, where it was a judge that answered."""
+        """The same usage, counted as the judge's."""
         return replace(
             self,
             prompt_tokens=0,
@@ -101,7 +101,7 @@ _COUNTED = [field.name for field in fields(Usage) if field.name != "oldest_answe
 
 
 def usage_of(prompts: Sequence[str], completions: Sequence[Completion], seconds: float) -> Usage:
-    """A prompt that occurs twice was asked once."""
+    """Usage of prompts and their answers; a prompt that occurs twice was sent once."""
     by_prompt: dict[str, Completion] = {}
     for prompt, completion in zip(prompts, completions, strict=True):
         by_prompt.setdefault(prompt, completion)

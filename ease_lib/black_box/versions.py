@@ -16,7 +16,7 @@ logger = logging.getLogger("ease")
 
 
 class Versions:
-    """Which generation the answers of one run belong to, whichever revision of the model gives them.
+    """Assigns the answers of one run to generations, by the revision of the model that gave them.
 
     Args:
         notes: of the endpoint.
@@ -37,15 +37,15 @@ class Versions:
         }
         self._beside = dict(own.beside)
         self._named = ""
-        """The revision that was named last: an answer without a name is taken for its."""
+        """The last revision named; an answer without a name is taken as one of this revision."""
         self._since_own: set[str] = set()
-        """Other revisions that answered since the run's own did."""
+        """Other revisions that answered since the last answer of the run's revision."""
         self._turns: Counter[str] = Counter()
         self._first, self._was_mixed = "", False
 
     @property
     def beside(self) -> list[tuple[str, str]]:
-        """Other generations whose answers count, with the time from which on."""
+        """Other generations whose answers count, with the time from which they count."""
         return list(self._beside.items())
 
     def generation_of(self, model: str) -> str:
@@ -69,7 +69,7 @@ class Versions:
         return self._names[revision]
 
     def met(self, model: str) -> None:
-        """Say it once where an answer, new or kept, is of another revision than the run's, or than the first."""
+        """Report once if an answer, new or kept, has another revision than the run or than the first answer."""
         if self._was_mixed or model == self._model:
             return
         self._first = self._revision or self._first or model

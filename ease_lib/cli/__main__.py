@@ -1,4 +1,4 @@
-"""`ease`: find exemplars for a prompt on this machine, and ask where a prompt comes from.
+"""`ease`: find exemplars for a prompt on this machine, and show where a prompt comes from.
 
 Options have the names of the pipeline's parameters, with dashes: `--noise-ratio` is `noise_ratio`.
 """
@@ -82,7 +82,7 @@ def _origin_of(error: EaseError) -> str:
 
 
 def printable(text: str) -> str:
-    """Lines without what would move a terminal's cursor or change its colours: others wrote parts of them."""
+    """Text without control sequences that would move a terminal's cursor or change its colours."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
 
 
@@ -93,7 +93,8 @@ def _red(text: str) -> str:
 
 
 def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
-    """The parser of all commands and of the chosen one, which alone has options: what another needs is not loaded."""
+    """The parser of all commands. Only the chosen command gets its options, so that the others' modules are not
+    loaded."""
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=shape)
     parser.add_argument("--version", action="version", version=f"ease {__version__}")

@@ -37,7 +37,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """Run what is not finished yet, and print the tables."""
+    """Run the unfinished cells, and print the tables."""
     from ease_lib.config.comparison import plan
     from ease_lib.running.comparison.side_by_side import run_cells
     from ease_lib.running.run import open_host, open_run
@@ -71,6 +71,6 @@ def answer(parsed: argparse.Namespace) -> int:
 
 
 def print_line(text: str) -> None:
-    """Whole, whichever thread prints another one, and without what could steer a terminal."""
+    """Print a whole line, also if other threads print, without control sequences."""
     with suppress(BrokenPipeError):  # its reader has gone, and the comparison goes on
         print(f"{printable(text)}\n", end="", flush=True)

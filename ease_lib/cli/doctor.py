@@ -28,7 +28,7 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """Print a line for everything that was tried, and what to do where it failed."""
+    """Print a line for each check, and a remedy for each that failed."""
     from ease_lib.running import diagnosis
     from ease_lib.running.run import open_host, open_run, run_of
 

@@ -18,14 +18,14 @@ EXAMPLES = """examples:
 
 
 def add_options(export: argparse.ArgumentParser) -> None:
-    """Which prompt, for which library, where."""
+    """Add the options for prompt, library and place."""
     export.add_argument("run", metavar="RUN", help="folder of a run or of published prompts; a path or s3://")
     export.add_argument("--to", choices=tuple(FORMS), required=True, help="the library")
     export.add_argument("--output-dir", metavar="DIR", help="folder to write (default: exports/LIBRARY)")
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """Write the files, and say how they are used."""
+    """Write the files, and print how to use them."""
     result = Result.read(parsed.run)
     folder = Path(parsed.output_dir or f"exports/{parsed.to}")
     for path in write_export(result, parsed.to, folder):

@@ -25,7 +25,7 @@ Exit codes: 0 done, 2 an error, 3 done, but some listed items remain
 
 
 def add_options(forget: argparse.ArgumentParser) -> None:
-    """Which row, where, and whether it goes."""
+    """Add the options for rows and places, and `--remove`."""
     which = forget.add_mutually_exclusive_group(required=True)
     text = "input text of the row, one of the cells that form it, or the SHA-256 of the input text"
     which.add_argument("--row", metavar="TEXT|HASH", help=text)
@@ -49,7 +49,7 @@ EXIT_LEFT = 3
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """List what holds the rows; with --remove delete it, read every byte again, and print what to do next."""
+    """List the files that hold the rows; with --remove delete them, read every file again, and print the next steps."""
     asked = RowName.where(parsed.where) if parsed.where else RowName.of(parsed.row)
     rows = forgetting.rows_asked_for(parsed.places, asked)
     with counting("searching") as told:

@@ -83,7 +83,7 @@ def add_options(lineage: argparse.ArgumentParser) -> None:
 def _question(
     questions: Any, name: str, answer: Callable[[argparse.Namespace], str | int], text: str, *, run: bool = True
 ) -> argparse.ArgumentParser:
-    """A question whose answer is a text, or an exit code after it was printed."""
+    """A subcommand, whose function returns a text, or an exit code after printing."""
     sentence = f"{text[:1].upper()}{text[1:]}."
     parser: argparse.ArgumentParser = questions.add_parser(name, help=text, description=sentence)
     parser.add_argument("place", metavar="PLACE", help="see ease lineage --help")

@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 """
 HEAD = ("started", "state", "task", "method", "model", "test", "over random (95 %)", "expected", "requests", "USD", "")
 LONGEST = 28
-"""Characters of a cell."""
+"""Maximum width of a table cell, in characters."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """Print the table, or write what was asked for."""
+    """Print the table, or write the requested file."""
     found = listed(parsed.place)
     if parsed.json:
         print(json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False))

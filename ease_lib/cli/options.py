@@ -24,7 +24,7 @@ PREFIX = "parameter_"
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names parameters which are written down."""
+    """Add the option that names a parameter set or a file of parameters."""
     text = "parameter set (demo, smoke, paper) or YAML file; options override it"
     parser.add_argument("--params", metavar="SET", help=text)
 
@@ -63,7 +63,7 @@ def shows_all(parser: argparse.ArgumentParser) -> bool:
 
 
 def nearest_option(parser: argparse.ArgumentParser, given: str) -> str:
-    """Ask which option an unknown one was probably meant to be; empty if none is similar."""
+    """Suggestion of a known option for an unknown one; empty if none is similar."""
     options = [option for action in parser._actions for option in action.option_strings]
     close = difflib.get_close_matches(given.partition("=")[0], options, n=1)
     return f"; did you mean {close[0]}?" if close else ""
@@ -87,7 +87,7 @@ def _options(parsed: argparse.Namespace) -> dict[str, object]:
 
 
 def pipelines_module(module: str) -> Any:
-    """A module of the graphs, which the library itself does not need."""
+    """A module of `pipelines/`, which the library itself does not need."""
     try:
         return importlib.import_module(f"pipelines.{module}")
     except ImportError as error:

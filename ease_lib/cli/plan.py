@@ -1,4 +1,4 @@
-"""Say what a run, or all runs of a comparison, will ask at most, in requests, tokens and money, part by part.
+"""Estimate the maximum of requests, tokens and cost of a run, or of all runs of a comparison, part by part.
 
 The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. How long it
 will take is said by `ease run`, once the endpoint has answered a first question.
@@ -89,7 +89,7 @@ def comparison_text(values: Mapping[str, object]) -> str:
 
 
 def _table(parts: Mapping[str, Usage], prices: Mapping[str, float]) -> Iterable[str]:
-    """Lines: of each part, and of all together."""
+    """Lines of the parts, and their total."""
     from ease_lib.running.planning import total
 
     priced = any(prices.values())

@@ -21,7 +21,7 @@ from ease_lib.reporting.result_text import result_text
 from ease_lib.reporting.summary import BETTER
 
 RIVALS = ("baseline", "random", "zero_shot")
-"""Whom the verdict is on."""
+"""Prompts that the verdict compares with."""
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 
 def answer(parsed: argparse.Namespace) -> int:
-    """Run, print the end of it, and compare with the rival that was named."""
+    """Run, print the result, and compare with the prompt that `--require-better-than` names."""
     axes = sorted(set(given_values(parsed)) & set(AXES))
     if axes:
         raise ConfigError(f"--params {parsed.params} is a comparison ({', '.join(axes)}); use it with ease compare")
@@ -82,7 +82,7 @@ def _run_inline(parameters: Parameters, output_dir: Path) -> None:
 
 
 def _gated(rival: str, output_dir: Path) -> int:
-    """The exit code that the verdict on a rival deserves."""
+    """The exit code for the verdict on a rival."""
     found = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))["verdict"][rival]
     if found == BETTER:
         return 0

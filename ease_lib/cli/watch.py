@@ -35,11 +35,11 @@ SHOWN_CHARACTERS = 70
 SILENT_SECONDS = 60.0
 """Silence after which `ease watch` reports that no answer has come."""
 ABOVE = "\x1b[{}A\x1b[J"
-"""Moves up so many lines, and clears what is below."""
+"""Moves the cursor up by so many lines, and clears the lines below."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which run, how often, and where to."""
+    """Add the options for run, interval and port."""
     parser.add_argument("place", metavar="RUN", help="folder of a run, or its store_uri; a path or s3://")
     parser.add_argument(
         "--every", type=float, default=2.0, metavar="SECONDS", help="seconds between two looks (default: 2)"
@@ -132,7 +132,7 @@ def _prompt(instruction: int, sequence: tuple[int, ...]) -> str:
 
 
 def serve(look: Callable[[], Watched | None], place: str, port: int, every: float) -> None:
-    """Until Ctrl-C, on the loopback interface alone.
+    """Serve the page until Ctrl-C, on the loopback interface only.
 
     Raises:
         ConfigError: when the port is taken.

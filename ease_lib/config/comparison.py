@@ -74,7 +74,7 @@ class Cell:
 
     @property
     def search(self) -> str:
-        """Equal of cells that may differ in their labels, and in what is asked once the search has ended."""
+        """Key that is equal for cells with the same search; labels and the work after the search may differ."""
         return json.dumps({name: value for name, value in self.parameters.items() if name != ORDER_REPORT})
 
     @property
@@ -96,7 +96,7 @@ def cell_name(task: str, noise_ratio: float, method: str, repeat: int, endpoint:
 
 @dataclass(frozen=True)
 class AxisEntry:
-    """An entry of an axis: how tables call it, and the parameters it sets."""
+    """An entry of an axis: its label in tables, and the parameters it sets."""
 
     label: str
     parameters: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Parameters as they arrive and travel: flat names and values, checked, and back again; the forms of the dashboard."""
+"""Conversion of parameters between flat names with values and checked objects, and the forms of the dashboard."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A declared parameter, for those who list them: command line, run forms, tables, tests."""
+    """A declared parameter, for code that lists them: command line, run forms, tables, tests."""
 
     name: str
     type: type[Value]
@@ -121,7 +121,7 @@ def parse_parameters(values: Mapping[str, object]) -> Parameters:
 
 
 def without_unread(values: Mapping[str, object], kept: Collection[str] = ()) -> dict[str, object]:
-    """The values that something of their run reads, and those named in `kept`.
+    """The values that the run reads, and those named in `kept`.
 
     Values that were written down for several runs, in a set or for a comparison, need not all be for each of them.
 
@@ -169,7 +169,7 @@ def checked_values(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def stage_config(config: type[Config], values: Mapping[str, object]) -> Config:
-    """A stage's own `Config`, from flat values among which are those that it reads; what is missing has its default.
+    """The `Config` of a stage, from flat values; missing ones have their defaults.
 
     Raises:
         ConfigError: listing every wrong type, value out of bounds and broken rule of a section.
@@ -242,7 +242,7 @@ def _unknown(name: str, declared: Mapping[str, Parameter]) -> str:
 
 
 def _coerce(parameter: Parameter, value: object) -> Value:
-    """The value as the parameter's type and within its bounds, or a `ConfigError` that says what would be."""
+    """The value in the parameter's type and within its bounds, or a `ConfigError` that states what is allowed."""
     name = parameter.name
     if parameter.type is str:
         text = "" if value is None else str(value)

@@ -33,7 +33,7 @@ class Condition:
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Up to the last digits, in which a mean of thirds differs from a third."""
+        """Tolerance for the last digits, in which a mean of thirds differs from a third."""
         return value >= self.limit - 1e-9 if self.is_least else value <= self.limit + 1e-9
 
 
@@ -72,7 +72,7 @@ def requirement_of(text: str) -> Requirement | None:
 
 
 def with_measures(text: str, names: Mapping[str, str]) -> str:
-    """A requirement that is understood, with measures of other names, as where files lie elsewhere.
+    """A parsed requirement with other names of measures, for files that were moved.
 
     Args:
         names: the new ones by the old.

@@ -219,7 +219,7 @@ def _problems_of_lineage(lineage: LineageConfig) -> Iterator[str]:
 
 
 def unread(parameters: Parameters) -> Iterator[tuple[str, Only]]:
-    """Parameters that have another value than their default, and that nothing of this run reads, with who does."""
+    """Parameters that are set although nothing in this run reads them, and the settings that would read them."""
     for section in (getattr(parameters, field.name) for field in dataclasses.fields(parameters)):
         for field in dataclasses.fields(section):
             only: Only | None = field.metadata["only"]

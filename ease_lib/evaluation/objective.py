@@ -30,7 +30,7 @@ def answer_sampling(
     template: PromptTemplate = PromptTemplate(),  # noqa: B008 frozen
     baseline: Baseline | None = None,
 ) -> Sampling:
-    """How answers to prompts with exemplars of this pool are drawn.
+    """Sampling of answers to prompts with exemplars of this pool.
 
     Unless the template says where an answer ends, a raw completion ends at the line's end, or at the blank line when
     outputs of this task span lines; where they hold blank lines themselves, at the next "Input:".
@@ -107,7 +107,7 @@ class Objective:
         return self._runner.run(result())
 
     def stop(self) -> Usage:
-        """End the evaluations under way; and return what all of those cost that were not awaited to their end."""
+        """End the evaluations under way, and return the cost of all that did not finish."""
         self._runner.run(cancelled(self._under_way))
         ended = (task for task in self._under_way if not task.cancelled() and task.exception() is None)
         unseen = sum((task.result().usage for task in ended), start=Usage())
@@ -123,7 +123,7 @@ def estimated_usage(
     rubric: Rubric | None = None,
     thinking_tokens: int = 0,
 ) -> Usage:
-    """About what one answer to each row costs, judged by the texts of examples of sequences.
+    """Estimated cost of one answer to each row, from the texts of example sequences.
 
     Args:
         rubric: of a judge that scores it.

@@ -1,4 +1,4 @@
-"""Whether an answer keeps what `require` asks of it (`ease_lib.config.requirement_terms`).
+"""Check of an answer against `require` (`ease_lib.config.requirement_terms`).
 
 The paper's search looks at one score alone; what else a prompt does is left to later work there.
 """

@@ -1,4 +1,4 @@
-"""Which rows are asked when: the order of validation rows that are asked in parts, and the passes over the test set."""
+"""Order of rows: of validation rows that are asked in parts, and of the passes over the test set."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def row_order(outputs: Sequence[str], seed: int) -> tuple[int, ...]:
 
 
 RANDOM_DRAWS = 3
-"""How often exemplars are picked at random for each row of the test set."""
+"""Number of random sequences for each row of the test set."""
 
 
 def passes_of_test_set(baseline: object) -> int:
-    """How often every row of the test set is asked in all.
+    """Number of times that each row of the test set is asked in total.
 
     Args:
         baseline: true where there is one.

@@ -16,9 +16,9 @@ from ease_lib.seeding import rng
 
 Z_95 = 1.959964
 SIGNIFICANCE = 0.05
-"""Two-sided; a claim that something is better is made at half of it."""
+"""Two-sided significance level; a claim that something is better is made at half of it."""
 FEWEST_ROWS = 10
-"""Below which nothing is claimed about a difference."""
+"""Number of rows below which nothing is claimed about a difference."""
 MOST_ENUMERATED = 16
 """Rows whose exchanges with one other are all tried; of up to `MOST_DRAWN`, `RANDOM_EXCHANGES` are drawn."""
 MOST_DRAWN = 400

@@ -1,4 +1,5 @@
-"""Write a prompt as a folder that another library uses: `prompt.json`, the same for all, and code that needs no more.
+"""Write a prompt as a folder for another library: `prompt.json`, which is the same for all, and code that needs nothing
+else of EASE.
 
 Texts of the prompt and fields of the query are kept separate, so no brace in an exemplar is ever taken for a field.
 """
@@ -46,7 +47,7 @@ class Form:
 
 
 def write_export(result: Result, to: str, folder: Path) -> list[Path]:
-    """Write the files of one form; where they are.
+    """Write the files of one form; return their folder.
 
     Raises:
         ConfigError: when the library cannot take this prompt.
@@ -135,7 +136,7 @@ def _promptfoo(result: Result) -> dict[str, str]:
 
 
 def _check_metric(result: Result) -> None:
-    """Refuse a metric that promptfoo cannot have, or that is not the one of the lineage: its code would run.
+    """Refuse a metric that promptfoo cannot use, or that differs from the recorded one, because its code would run.
 
     Raises:
         ConfigError: saying which.
@@ -170,13 +171,14 @@ def _requirement(result: Result) -> dict[str, Any]:
 
 
 def _absolute(metric: str) -> str:
-    """A metric of a file by its whole path: what is exported is used in another folder."""
+    """A metric of a file with its absolute path, because exports are used in other folders."""
     place = file_of(metric)
     return metric.replace(place, str(Path(place).absolute()), 1) if place and "://" not in place else metric
 
 
 def _as_is(text: str) -> str:
-    """A value that stays as it is where promptfoo fills in templates, in values too; `prompt.cjs` does the same."""
+    """A value protected from promptfoo's templates, which it also fills in within values; `prompt.cjs` does the
+    same."""
     return ("{{''}}" if text.startswith(_LOADED) else "") + re.sub(r"\{(?=[{%#]|\Z)", "{{'{'}}", text)
 
 

@@ -105,6 +105,6 @@ class OnlyLineage:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonAxes:
-    """The options of `ease compare` besides those of a run."""
+    """The options of `ease compare` in addition to those of a run."""
 
     comparison: ComparisonConfig

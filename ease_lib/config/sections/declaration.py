@@ -20,12 +20,12 @@ METRIC_NAMES = (
 JUDGE = "judge"
 """The metric that asks a second LLM."""
 ROWS, EVALUATED = "rows", "evaluate"
-"""Values of `prompt` and `metric` where `evaluate` names a program: it is given rows, and says their scores itself."""
+"""Values of `prompt` and `metric` if `evaluate` names a program, which scores rows itself."""
 FOLLOW_FROM_EVALUATE: Mapping[str, Any] = {"metric": EVALUATED, "prompt": ROWS}
 PYTHON = "python:"
 """Prefix of a function that `llm_base_url` or `evaluate` names."""
 FUNCTION = "function"
-"""Stands for an endpoint, a program or a metric that the caller of `ease_lib.optimize` passes as a function."""
+"""Value of a parameter whose function the caller of `ease_lib.optimize` passes."""
 S3_SCHEMES = ("s3", "minio")
 """Schemes of object stores; the second is what Kubeflow calls its own."""
 ENDPOINT_EMBEDDER = "openai:"
@@ -42,7 +42,7 @@ or the failures that are tolerated. A continued run may change parameters of eve
 
 @dataclass(frozen=True)
 class Only:
-    """Runs of which a parameter has one of these values.
+    """Runs in which a parameter has one of these values.
 
     Args:
         name: of that parameter, or of a property of its section.

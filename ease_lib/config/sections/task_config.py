@@ -157,7 +157,7 @@ class TaskConfig(Section):
 
     @property
     def requirement(self) -> Requirement | None:
-        """Raises `ConfigError` where `require` is not understood."""
+        """The parsed requirement; raises `ConfigError` if `require` cannot be parsed."""
         return requirement_of(self.require)
 
     @property
