@@ -24,13 +24,13 @@ from ease_lib.errors import ConfigError
 CPUS = Path("/proc/cpuinfo")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
-"""Objects and rounds between collections; Python's own are (700, 10, 10). Some 10 MB of garbage may wait."""
+"""Thresholds of the garbage collector; Python's defaults are (700, 10, 10). About 10 MB of garbage may wait."""
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps Python from taking modules from the working folder: a user's `html.py` is no part of our program."""
 
 
 def resolve_device(device: str) -> str:
-    """`cpu` or `cuda`; `auto` takes a GPU where torch sees one.
+    """`cpu` or `cuda`; `auto` takes a GPU if torch sees one.
 
     Raises:
         ConfigError: when `cuda` is asked for and there is none.
@@ -125,7 +125,7 @@ def _pools(modules: int) -> Any:
 
 
 class _Rarely:
-    """How many contexts want it: the first sets the thresholds, and the last puts back what was there."""
+    """Number of open contexts: the first sets the thresholds, and the last restores the previous ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ _rarely = _Rarely()
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Inside, Python looks for garbage in circles more rarely.
+    """Run Python's garbage collector less often while the context is open.
 
     With hundreds of requests in flight it would look after every few of them, through all that is imported: a third of
     the time of asking (`tests/benchmarks/client.py`).
@@ -164,19 +164,19 @@ def few_collections() -> Iterator[None]:
 
 
 def child_environment(**variables: str) -> dict[str, str]:
-    """The environment of a Python process that we start: ours, but no module comes from the working folder."""
+    """The environment of a Python process that we start: ours, but without modules from the working folder."""
     return {**os.environ, **SAFE_PATH, **variables}
 
 
 def take_environment(environment: Mapping[str, str]) -> None:
-    """Give this process, which was forked from one that was started earlier, the environment it is meant to have."""
+    """Give this forked process its intended environment; its parent was started earlier."""
     os.environ.clear()
     os.environ.update(environment)
 
 
 @contextmanager
 def children_have(**variables: str) -> Iterator[None]:
-    """Inside, processes that libraries start on our behalf get `child_environment`."""
+    """Give processes that libraries start for us `child_environment` while the context is open."""
     before = dict(os.environ)
     os.environ.update(child_environment(**variables))
     try:

@@ -46,19 +46,19 @@ class Notes:
     endpoint: dict[str, str] = field(default_factory=dict)
 
     def file(self, uri: str, sha256: str, size: int) -> None:
-        """The work rests on this file of so many bytes."""
+        """Note a file of so many bytes as an input."""
         self.files_read[uri] = (sha256, size)
 
     def entry(self, holder: str, name: str, content: bytes) -> None:
-        """An entry of a journal or cache was written or relied on; `holder` is the folder or file that holds it."""
+        """Note an entry of a journal or cache that was written or used; `holder` is its folder or file."""
         self.entries.setdefault(holder, {})[name] = sha256_of(content)
 
     def object(self, holder: str, name: str, sha256: str) -> None:
-        """An object that no later run changes was written, or found as an earlier attempt at this work wrote it."""
+        """Note an immutable object that this attempt wrote, or an earlier attempt at the same work."""
         self.written.setdefault(holder, {})[name] = sha256
 
     def answered(self, model: str, fingerprint: str) -> None:
-        """The endpoint answered."""
+        """Note an answer of the endpoint."""
         self.models[model, fingerprint] += 1
         self.new_answers += 1
 
@@ -71,5 +71,5 @@ class Notes:
         self.cached_answers += 1
 
     def parameters_left_out(self, names: Iterable[str]) -> None:
-        """The endpoint refuses these parameters."""
+        """Note parameters that the endpoint refuses."""
         self.left_out = tuple(sorted(names))

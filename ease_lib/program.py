@@ -1,4 +1,4 @@
-"""The search for programs and notebooks: rows, a model and a metric in, a prompt with its scores out.
+"""The search for programs and notebooks, from rows, a model and a metric to a prompt with its scores.
 
 The same stages run as in the pipeline, in this process, with the same journal, answers, caps and seeds, and without
 kfp. Nothing is left on the disk unless `output_dir` or `store_uri` asks for it.
@@ -42,9 +42,9 @@ Made = TypeVar("Made")
 Rows = Iterable[Mapping[str, Any]]
 
 CANCEL_SECONDS = 0.2
-"""Between two attempts at cancelling a run whose caller was interrupted."""
+"""Seconds between two attempts to cancel a run whose caller was interrupted."""
 NOTICE = "notice: "
-"""Begins a line that the caller is warned of."""
+"""Beginning of a line that becomes a warning."""
 _on_host: ContextVar[Callable[[Host], None]] = ContextVar("on_host", default=lambda host: None)
 """Receives the host by which `optimize_async` cancels its search."""
 
@@ -115,7 +115,7 @@ def optimize(
 
 
 def _of_functions(llm: str | Function, metric: str | OwnMetric, evaluate: str | Program | None) -> dict[str, object]:
-    """How parameters name the LLM, the metric and what is in their place."""
+    """Names of the LLM and the metric in parameters, or of the functions that replace them."""
     return {
         "evaluate": FUNCTION if callable(evaluate) else evaluate or "",
         "metric": metric if isinstance(metric, str) else f"{FUNCTION}:{own_metric.name_of(metric)}",
@@ -224,7 +224,7 @@ def _of_baseline(baseline: str | Sequence[Mapping[str, str]], folder: Path) -> d
 
 
 def _as_value(value: object) -> object:
-    """A parameter as the command line takes it."""
+    """A parameter in the form of the command line."""
     if isinstance(value, Mapping):
         return json.dumps(dict(value))
     return joined_names(list(map(str, value))) if isinstance(value, list | tuple) else value
@@ -233,7 +233,7 @@ def _as_value(value: object) -> object:
 def _check_names(
     llm: str | Function, metric: str | OwnMetric, evaluate: str | Program | None, llm_model: object
 ) -> None:
-    """Refuse functions whose answers and scores, which are kept, could not be told from those of another.
+    """Refuse functions whose kept answers and scores could be confused with those of another function.
 
     Raises:
         ConfigError: naming the remedy.
@@ -257,7 +257,7 @@ def _check_names(
 
 
 def _without_running_loop(work: Callable[[Callable[[Host], None]], Made]) -> Made:
-    """The result of work, in a thread of its own where an event loop runs in this one, as in a notebook.
+    """The result of work, done in its own thread if an event loop runs in this one, as in a notebook.
 
     Args:
         work: is given what to call with its host, by which it is cancelled.
@@ -277,7 +277,7 @@ def _without_running_loop(work: Callable[[Callable[[Host], None]], Made]) -> Mad
 
 
 def _cancelled(made: Future[Made], hosts: Sequence[Host]) -> None:
-    """Wait until work in another thread has ended, and see that it does."""
+    """Wait for work in another thread, and cancel it if the wait is interrupted."""
     while not made.done():
         for host in hosts:
             host.cancel()

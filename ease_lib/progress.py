@@ -13,7 +13,7 @@ logger = logging.getLogger("ease")
 
 Item = TypeVar("Item")
 Told = Callable[[int, int], None]
-"""Called with what is done, and of how much."""
+"""Function that is called with the number of finished parts, and the total."""
 SECONDS = 10.0
 
 
@@ -45,7 +45,7 @@ class Counted:
             logger.info("%s: %s of %s", self._noun, *counts, extra={"is_progress": True})
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, each counted once it was worked on."""
+        """The items; each is counted when the loop moves on."""
         for item in items:
             yield item
             self.add()

@@ -58,7 +58,7 @@ class WrongSignature(LineageError):
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key. It shows itself by its id only."""
+    """A private key; its representation shows its id only."""
 
     _signer: CryptoSigner
 
@@ -79,7 +79,7 @@ class Signer:
         return (json.dumps(envelope.to_dict(), indent=1) + "\n").encode()
 
     def sign_files(self, files: Sequence[Record]) -> bytes:
-        """The envelope that says that these files have this content.
+        """The envelope that attests the content of these files.
 
         Args:
             files: as `named_file` gives them.
@@ -134,7 +134,7 @@ class Signed:
         return {each["name"]: each["digest"]["sha256"] for each in self.statement["subject"]}
 
     def check_is_about(self, name: str, uri: str, moved_from: Sequence[str] = ()) -> None:
-        """Whether it names the file at this address.
+        """Check that the statement names the file at this address.
 
         Args:
             name: of the file in the folder that it was signed in.
@@ -156,7 +156,7 @@ class Signed:
 
 
 def signer(*, is_needed: bool = False) -> Signer | None:
-    """The key that the environment has or names; None where it has none.
+    """The key in the environment, or in a file that it names; None without one.
 
     Raises:
         ConfigError: when that is no private key that signs here, or missing though `publish_signed` asks for it.
@@ -171,7 +171,7 @@ def signer(*, is_needed: bool = False) -> Signer | None:
 
 
 def check_signing(*, is_needed: bool) -> None:
-    """Whether a run that starts now will be able to sign, where that can be known.
+    """Check that a run that starts now will be able to sign, as far as that can be known.
 
     In a cluster the first task does not get the private key, and looks for the public one in the same Secret.
 
@@ -244,7 +244,7 @@ def _signed(statement: Record, payload_type: str, key: PublicKey) -> Signed:
 
 
 def address_of(uri: str) -> str:
-    """How statements name a file or object: as a URI, of a local file by its real path."""
+    """Name of a file or object in statements: its URI; for a local file that of its real path."""
     return resource_uri(same_place(uri))
 
 
@@ -254,7 +254,7 @@ def named_file(name: str, uri: str, sha256: str) -> Record:
 
 
 def named_records(chain: Chain) -> list[Record]:
-    """The records of a run that lie in a lineage root, but for that of a publication under way, which will change."""
+    """The records of a run in a lineage root, without that of a publication under way, which will change."""
     ended = [step for step in chain.everything if step.stage != PUBLISH or step.record["state"] != "started"]
     lying = [(str(step.record["attempt"]["record"]), step.sha256) for step in ended if step.record["attempt"]["record"]]
     return [named_file(split_root(uri)[1], uri, sha256) for uri, sha256 in lying]
@@ -289,7 +289,7 @@ def _public_key(pem: bytes, where: str) -> SSlibKey:
 
 
 def _supported(key: PublicKeyTypes, where: str) -> SSlibKey:
-    """The key under our id, if it is of a kind that signs here."""
+    """The key under our id, if its kind can sign here."""
     from securesystemslib.signer import SSlibKey
 
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo

@@ -26,12 +26,12 @@ from ease_lib.notes import PACKAGE
 
 
 def absolute(uri: str) -> str:
-    """The address in full: of a relative path from the working folder, without `file://` and a slash at the end."""
+    """The absolute address, without `file://` and a slash at the end."""
     return open_store(uri).uri.rstrip("/") or "/"
 
 
 def same_place(uri: str) -> str:
-    """One form for all addresses of the same file or object, to compare them by."""
+    """Canonical form of all addresses of the same file or object, for comparing them."""
     uri = absolute(uri)
     return uri if "://" in uri else os.path.realpath(uri)
 
@@ -51,7 +51,7 @@ ARTIFACT = "lineage"
 MANIFEST_CONTRACT = "published_prompt/1"
 VERSION_FILE, LATEST_FILE, COPIES, VERSIONS = "version.json", "latest.json", "records", "versions"
 WITHDRAWN = b'{"version": null}\n'
-"""Content of latest.json while it is being removed, so that no other process makes another version the latest then."""
+"""Content of latest.json while it is being removed, so that no other process moves it in the meantime."""
 LAST_STAGES = ("publish", "report")
 
 
@@ -91,12 +91,12 @@ def step_of(uri: str, content: bytes | None) -> Step:
 
 
 def stage_of(uri: str) -> str:
-    """The stage that a record is of, by its name: `runs/RUN/STAGE-ATTEMPT.json`, or `lineage/STAGE.json`."""
+    """The stage of a record, from its file name: `runs/RUN/STAGE-ATTEMPT.json`, or `lineage/STAGE.json`."""
     return uri.rpartition("/")[2].removesuffix(".json").partition("-")[0]
 
 
 def split_root(uri: str) -> tuple[str, str]:
-    """Lineage root and name there of a record."""
+    """Lineage root of a record, and its name there."""
     root, _, rest = uri.rpartition("/runs/")
     return root, f"runs/{rest}"
 
@@ -123,7 +123,7 @@ class Place:
         self._seen: list[tuple[str, str]] = []
 
     def look_for_move(self, step: Step) -> None:
-        """Learn what was moved from a record that is not where it lay and is below the place with the same content."""
+        """Learn of a moved folder from a record that is below the place with the same content."""
         attempt = step.record["attempt"]
         lay_at = [uri for uri in (attempt["record"], *attempt["copies"].values()) if uri]
         if not self.uri or any(self.found(uri) == step.content for uri in lay_at):
@@ -150,7 +150,7 @@ class Place:
         return next((content for each in self.addresses(uri) if (content := _content(each)) is not None), None)
 
     def where(self, uri: str) -> str:
-        """The address that `read` finds it at."""
+        """The address at which `read` finds a file."""
         return next((each for each in self.addresses(uri) if _content(each) is not None), uri)
 
     def found(self, uri: str) -> bytes | None:
@@ -185,7 +185,7 @@ def _is_below(uri: str, folder: str) -> bool:
 
 
 def _without_common_end(one: str, other: str) -> tuple[str, str]:
-    """Both addresses without the folders and the name in which they end alike."""
+    """Both addresses without their common ending of folders and name."""
     first, second = one.split("/"), other.split("/")
     while first and second and first[-1] == second[-1]:
         first.pop()
@@ -195,7 +195,7 @@ def _without_common_end(one: str, other: str) -> tuple[str, str]:
 
 @dataclass(kw_only=True)
 class Chain:
-    """The records behind a result, the last stage first, every one before those it rests on.
+    """The records behind a result, the last stage first, each one before those that it depends on.
 
     Args:
         place: where what they name is looked for.
@@ -219,11 +219,11 @@ class Chain:
         return sorted([*self.steps, *self.beside], key=lambda step: str(step.record["started"]))
 
     def step_of(self, stage: str) -> Step | None:
-        """The record of a stage that the result rests on."""
+        """The record of a stage behind the result."""
         return next((step for step in [*self.steps, *self.beside] if step.stage == stage), None)
 
     def lacks(self, uri: str, what: str, reason: str, stage: str = "publish") -> None:
-        """Note a gap, once: a record that cannot be followed, or an input of which nothing says who made it."""
+        """Note a gap once: a record that cannot be followed, or an input of unknown origin."""
         of_publication = uri.endswith((f"/{LATEST_FILE}", f"/{VERSION_FILE}"))
         why = reason if what == UNRECORDED else "" if of_publication else "lineage record"
         gap = Fault(stage=stage, uri=uri, what=what, why=why, reason=reason)
@@ -286,7 +286,7 @@ def chain_behind(part: Record, stage: str) -> Chain:
 
 
 def _walk(chain: Chain, copies: dict[str, bytes]) -> None:
-    """Append the records behind those that are there, each once and behind all that rest on it."""
+    """Append the records behind the existing ones, each once and after all records that depend on it."""
     seen: dict[str, Step] = {}
     linked: dict[tuple[str, str], Step | None] = {}
     order: list[str] = []
@@ -309,7 +309,7 @@ def _walk(chain: Chain, copies: dict[str, bytes]) -> None:
 
 
 def _linked(part: Record, stage: str, chain: Chain, copies: dict[str, bytes]) -> Step | None:
-    """The record that an input links to; a gap where it cannot be had, or is not the one that was linked."""
+    """The record that an input links to; a gap if it cannot be read or is another one."""
     uri, expected = part.get("record", ""), part.get("record_sha256", "")
     if not uri:
         chain.lacks(part["uri"], UNRECORDED, f"no record says which stage made {part['uri']}", stage)
@@ -341,7 +341,7 @@ def _copies(uri: str) -> dict[str, bytes]:
 
 
 def _head(uri: str, store: Store, run: str) -> Step:
-    """The record to start from, where no prompt was published."""
+    """The first record to follow, if no prompt was published."""
     single = store.read(RECORD_FILE)
     if single is None and uri.endswith(".json"):
         parent, name = open_file(uri)
@@ -453,7 +453,7 @@ def _add_beside(chain: Chain) -> None:
 
 
 def _expect_publisher(version: str, chain: Chain) -> None:
-    """A gap where the record of the attempt that published a version is gone: no other record links to it."""
+    """Note a gap if the record of the publishing attempt is gone; no other record links to it."""
     content = open_store(version).read(VERSION_FILE)
     with suppress(LineageError):
         uri = decode(content or b"", version, MANIFEST_CONTRACT)["published_by"]

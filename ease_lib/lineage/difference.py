@@ -64,7 +64,7 @@ def difference(one: Chain, other: Chain) -> Difference:
 
 
 def difference_text(found: Difference) -> str:
-    """The same for terminals; of the prompts, lines with `-` are the first's and with `+` the second's."""
+    """The differences for terminals; prompt lines with `-` are the first's, and with `+` the second's."""
     lines = []
     for kind, changed in found.changes.items():
         lines += [f"{kind}:", *(f"  {line}" for line in changed)] if changed else [f"{kind}: the same"]
@@ -86,7 +86,7 @@ def difference_text(found: Difference) -> str:
 
 
 def paragraphs_of(before: str, after: str) -> Iterator[tuple[list[str] | None, list[str] | None]]:
-    """Lines of the paragraphs of two prompts next to each other, mostly exemplars; None where one has none there."""
+    """Paragraphs of two prompts side by side, mostly exemplars, by their lines; None for a missing one."""
     first, second = before.split("\n\n"), after.split("\n\n")
     for _, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         for one, other in itertools.zip_longest(first[a:b], second[c:d]):
@@ -152,7 +152,7 @@ def _conclusion(one: Chain, other: Chain, prompts: Sequence[str | None], changed
 
 
 def _end(chain: Chain) -> str:
-    """Why a run has no prompt that can be read."""
+    """Reason why the prompt of a run cannot be read."""
     ended = [step for step in chain.everything if step.record["state"] != "complete"]
     if ended:
         state = {"started": "was killed in", "stopped": "was stopped in"}.get(ended[0].record["state"], "failed in")
@@ -167,7 +167,7 @@ _DECIDING = {
     "embed": ("embeddings",),
     "optimize": ("best_sequence",),
 }
-"""Results of each stage that decide the prompt, in the order of the stages; the others hold times and costs."""
+"""Results of each stage that affect the prompt, in the order of the stages; other results hold times and costs."""
 
 
 def _why(one: Chain, other: Chain, stage: str) -> str:
@@ -247,11 +247,11 @@ def _answering(step: Step) -> list[str]:
 
 
 NOT_REPEATED = ("publish_uri", "publish_if", "publish_signed", "openlineage_url", "llm_refresh", "ledger")
-"""Parameters that a repetition leaves out: it shall prove something, not publish it or ask it again."""
+"""Parameters that a repetition omits, because it should prove a result and not publish it or request answers again."""
 
 
 def rerun_commands(chain: Chain) -> str:
-    """Shell commands that run the same again: with the same store nothing is asked that was answered before."""
+    """Shell commands that repeat a run; with the same store, kept answers are reused."""
     search = chain.step_of("optimize")
     answers = str(search.record["parameters"].get("answers", "")) if search else ""
     options = " ".join(run_options(chain, **({"answers": answers} if answers else {})))

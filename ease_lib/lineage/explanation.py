@@ -1,4 +1,4 @@
-"""Why is the prompt what it is, in plain words: from the rows to the iteration that found it."""
+"""Explanation of a prompt in plain words, from the rows to the iteration that found it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Claim:
 
 
 def faults_of(claims: Collection[Claim], progress: Told = nobody) -> Iterator[Fault]:
-    """Compare what is claimed with what is there, side by side."""
+    """Compare claims with the actual files, in parallel."""
     for done, fault in enumerate(side_by_side(Claim.fault, claims), 1):
         progress(done, len(claims))
         if fault is not None:

@@ -58,12 +58,12 @@ def decode(content: bytes, where: str, contract: str = CONTRACT) -> Record:
 
 
 def now() -> str:
-    """The time, as records say it."""
+    """The current time in the form of records."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def distinct(items: Iterable[Item], key: Callable[[Item], Any]) -> list[Item]:
-    """Each once, where it is first."""
+    """Each item once, at its first place."""
     known: dict[Any, Item] = {}
     for item in items:
         known.setdefault(key(item), item)
@@ -77,7 +77,7 @@ def answered_by(counts: Mapping[tuple[str, str], int]) -> list[Record]:
 
 
 def resource_uri(uri: str) -> str:
-    """A URI where records name a local file by its path."""
+    """The URI of a file that a record may name by its local path."""
     return Path(uri).as_uri() if uri.startswith("/") else uri
 
 
@@ -106,7 +106,7 @@ def described(path: Path) -> Record:
 
 
 def digest_of_files(files: Record) -> str:
-    """One digest of a folder: over the names and digests of its files."""
+    """Digest of a folder, over the names and digests of its files."""
     return digest_of({name: file["sha256"] for name, file in files.items()})
 
 

@@ -8,7 +8,7 @@ from ease_lib.lineage.record import Record
 
 _WORDS = re.compile(r"(?!.*www\.)(?:[^\W_]|[ .,;:()%+-])*", re.IGNORECASE)
 SHORT = 12
-"""Digits of a digest that people compare."""
+"""Number of digits of a digest that are shown."""
 
 
 def summary_page(record: Record) -> str:
@@ -77,7 +77,8 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Parameters and names are untrusted: all but plain words is shown as code, where nothing is markup or a link."""
+    """Text that is safe in Markdown: everything except plain words is shown as code, where nothing is markup or a
+    link."""
     text = " ".join(str(value).split())
     if _WORDS.fullmatch(text):
         return text

@@ -37,7 +37,7 @@ SIGNATURES = "signatures"
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The run and the place that this process works for, as `running/run_context.py` reads them from the environment.
+    """The run that this process works for, and its places, which `running/run_context.py` reads from the environment.
 
     Args:
         image: reference with tag or digest; empty outside containers.
@@ -94,7 +94,7 @@ class Work:
 
 @dataclass(kw_only=True)
 class Attempt:
-    """An attempt under way; after the context `content` is its record as it was written, and `outputs` what it made.
+    """An attempt under way; after the context `content` is its written record, and `outputs` are its outputs.
 
     Args:
         link: URI of the record in the root, or empty without a root.
@@ -217,7 +217,7 @@ def _software(context: RunContext) -> Record:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Versions of the packages that decide results; reading them takes longer than many a stage."""
+    """Versions of the packages that affect results; reading them takes longer than some stages."""
     versions = {}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):

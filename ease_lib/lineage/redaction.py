@@ -1,4 +1,4 @@
-"""Take secrets out of text that is kept: records, published files, error messages.
+"""Redaction of secrets in kept text: records, published files, error messages.
 
 Addresses must stay what they are, or what a record names could not be found again. So what goes is what is nothing but
 a secret: users and queries of URLs, authorisation headers, values of secret variables, and keys of known shapes; the
@@ -25,7 +25,7 @@ LEAST_TURNS = 0.2
 text has 0.5."""
 SECRET_NAMES = re.compile(r"(^|_)(API)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|COOKIES?)(_|$)", re.IGNORECASE)
 ADDRESS_NAMES = re.compile(r"_(FILE|PATH|DIR|FOLDER|NAME)$", re.IGNORECASE)
-"""Variables that say where a secret lies, such as AWS_WEB_IDENTITY_TOKEN_FILE."""
+"""Variables that name the place of a secret, such as AWS_WEB_IDENTITY_TOKEN_FILE."""
 
 _URL_USER = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#\"<>]*@", re.IGNORECASE)
 _URL_QUERY = re.compile(r"(?P<url>\b[a-z][a-z0-9+.-]*://[^\s?#\"'<>]*)\?(?P<query>[^\s#\"'<>]*)", re.IGNORECASE)
@@ -62,7 +62,7 @@ _PREFIXED = re.compile(rf"{_START}(?P<prefix>(?:{_PREFIXES})[-_])(?P<rest>[A-Za-
 
 
 def secrets_of(environment: Iterable[tuple[str, str]], headers: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
-    """Values of the variables whose names say that they are secret and that look it, the longest first.
+    """Values of variables that have a secret's name and look like a secret, the longest first.
 
     Of several lines, as a key in PEM has, each is a secret too.
 
@@ -137,7 +137,8 @@ def _without_key(found: re.Match[str]) -> str:
 
 
 def _without_credentials(found: re.Match[str]) -> str:
-    """`Bearer` and `Basic` are words too: what follows must be a token, or the base64 of user and password."""
+    """Redact after `Bearer` and `Basic` only a token, or the base64 of user and password, because both are also
+    words."""
     is_secret = _is_user(found["value"]) if found["kind"].lower() == "basic" else looks_secret(found["value"])
     return f"{found['kind']}{found['space']}{HIDDEN}" if is_secret else found[0]
 
@@ -161,7 +162,7 @@ def _is_key(prefix: str, rest: str) -> bool:
 
 
 def _turns(text: str) -> float:
-    """Share of neighbouring letters and digits where random text turns and names seldom do."""
+    """Share of neighbouring characters at which letters and digits, or cases, alternate; names have a low share."""
     pairs = [pair for word in re.split("[-_]", text) for pair in pairwise(word)]
     turns = [
         (one.isdigit() and other.isalpha()) or (one.isalpha() and other.isalpha() and one.islower() != other.islower())

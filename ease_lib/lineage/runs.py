@@ -1,4 +1,4 @@
-"""The runs and comparisons below a place: what they were of, what they found, and how far they are.
+"""The runs and comparisons below a place: their subject, their results and their state.
 
 Runs are found by the records of their stages (`lineage/runs/RUN/STAGE-ATTEMPT.json`) and by folders of results, which
 hold `report.json` next to the record of the last stage; comparisons by their tables. What lies below the place is taken
@@ -157,7 +157,7 @@ def _run(place: str, records: Sequence[Record], newest: Mapping[str, str]) -> Ru
 
 
 def _of_comparison(entry: RunEntry, planned: Record, reported: Record | None) -> RunEntry:
-    """A comparison in a pipeline: by its table where that can be read, else what was planned."""
+    """A comparison in a pipeline: from its table if that can be read, else from its plan."""
     names = ("tasks", "methods", "endpoints")
     task, method, model = (str(planned["parameters"].get(name) or "") for name in names)
     entry = replace(entry, kind=COMPARISON, task=task or entry.task, method=method, model=model or entry.model)

@@ -1,4 +1,4 @@
-"""Look whether what was signed is what is there: versions, the records of their runs, and what publishing did.
+"""Check of signed files against the present ones: versions, the records of their runs, and publications.
 
 From a signature that holds, everything is known by digest: `version.json`, and with it every file, mark and record of a
 version; the versions before it and their signatures; and the records of the run, which name all artifacts, answers and
@@ -61,7 +61,7 @@ class Signatures:
         self.problems.append(Fault(stage=stage, uri=uri, what=what, why=why))
 
     def _versions(self, store: Store, expected: Collection[str], *, all_versions: bool) -> Iterator[Record]:
-        """Manifests in a folder whose signatures hold; what those name is compared with what is there."""
+        """Manifests in a folder with valid signatures; the files that they name are compared with the present ones."""
         versions = versions_in(store.walk_names())
         contents = manifests_and_envelopes(store, versions)
         for version in versions:

@@ -1,4 +1,4 @@
-"""Recompute every digest behind a result, and say exactly what changed, is missing, or was never recorded.
+"""Recompute every digest behind a result, and report exactly what changed, is missing, or was never recorded.
 
 Each fault names the object and the first stage that it affects: the one that wrote it, or the first that read it.
 What follows from a fault is not reported again.
@@ -67,7 +67,8 @@ class Verification:
 
 
 def verify(chain: Chain, *, progress: Told = nobody) -> Verification:
-    """Compare everything that the records of a chain name with what is there now; removals on request count too."""
+    """Compare everything that the records of a chain name with the present files; removals on request are reported
+    too."""
     found = [*chain.gaps]
     claims: dict[str, Claim] = {}
     for step in chain.everything:
@@ -122,7 +123,7 @@ def _record_digests(step: Step) -> dict[str, str]:
 
 
 def _once(read: Callable[[], dict[str, bytes]]) -> Callable[[], dict[str, bytes]]:
-    """A file that is read once, however many of its parts are compared side by side."""
+    """A file that is read once, although many of its parts are compared in parallel."""
     lock, kept = Lock(), cache(read)
 
     def held() -> dict[str, bytes]:
@@ -215,7 +216,7 @@ def verify_versions(uri: str, *only: str) -> Iterator[Fault]:
 
 
 def _named_latest(store: Store) -> str:
-    """The version that latest.json names; empty where it names none."""
+    """The version that latest.json names; empty if it names none."""
     with suppress(Misfit):
         return parsed(LatestShape, store.read(LATEST_FILE))["version"]
     return ""
@@ -252,7 +253,7 @@ def verify_place(
     moved_from: Sequence[str] = (),
     progress: Told = nobody,
 ) -> Verification:
-    """Compare everything behind what is at a place: a run's folder, published prompts, a lineage root, a record.
+    """Compare everything behind a place: a run's folder, published prompts, a lineage root, or a record.
 
     Args:
         run: id of the run, where there are several; else the newest.
@@ -284,7 +285,7 @@ def verify_place(
 
 
 def _published_of(chain: Chain) -> dict[str, set[str]]:
-    """Folders of published prompts, with the versions there that the run wrote or that was followed."""
+    """Folders of published prompts, with the versions that the run wrote or from which the chain was followed."""
     found: dict[str, set[str]] = {}
     for step in chain.everything:
         for published, names in step.record.get("written", {}).items() if step.stage == "publish" else ():

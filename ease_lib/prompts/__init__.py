@@ -1,1 +1,1 @@
-"""How rows become what is sent: template, messages, baseline, instructions."""
+"""Conversion of rows to prompts: template, messages, baseline, instructions."""

@@ -1,4 +1,4 @@
-"""The prompt that is in use now, as it is, to be beaten: `baseline`, a text file, or messages in YAML or JSON.
+"""The user's current prompt, for comparison: `baseline`, a text file, or messages in YAML or JSON.
 
     - {role: system, content: "You sort the mail of a shop."}
     - {role: user, content: "Subject: {subject}\n\n{body}"}
@@ -24,7 +24,7 @@ from ease_lib.tasks.base import Exemplar
 
 
 class _BaselineMessage(TypedDict):
-    """The role is empty of a prompt that is one text."""
+    """Messages of the baseline; the role is empty if the prompt is one text."""
 
     role: Literal["system", "developer", "user", "assistant", ""]
     content: str
@@ -35,7 +35,7 @@ class _BaselineDocument(TypedDict):
 
 
 class Baseline(MessageTemplate):
-    """See above; it is asked in place of a `PromptTemplate`."""
+    """The current prompt; takes the place of a `PromptTemplate`."""
 
     parameter = "baseline"
     own_fields = (INPUT,)
@@ -64,7 +64,7 @@ class Baseline(MessageTemplate):
         return bool(self.messages[0][0])
 
     def render(self, exemplars: Sequence[Exemplar], query: Exemplar, instruction: str = "") -> str:
-        """The prompt for one query; exemplars and instruction are those of others, and have no place in it."""
+        """The prompt for one query; exemplars and instruction are ignored."""
         messages = self.filled(query)
         return Chat.of(messages) if self.is_chat else messages[0][1]
 
@@ -79,7 +79,7 @@ def baseline_of(dataset: Mapping[str, Any]) -> Baseline | None:
 
 
 def read_baseline(uri: str, sources: Sources) -> Baseline | None:
-    """The baseline of a file, a path or s3://; none where none is named.
+    """The baseline of a file, a path or s3://; None if none is named.
 
     Raises:
         ConfigError, DataError, StoreError: naming the file.

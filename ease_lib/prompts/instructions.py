@@ -22,7 +22,7 @@ PROPOSAL_TOKENS = 128
 """Largest number of tokens in a proposal."""
 PROPOSAL_TEMPERATURE = 0.2
 SHOWN_EXEMPLARS = 10
-"""Random ones, in each prompt that asks for a proposal; all of a smaller pool."""
+"""Number of random exemplars in each prompt that asks for a proposal; all of a smaller pool."""
 _REPEATED_CLOSING = re.compile(r"^(the instruction was\s*(to|:)?|instruction:)\s*", re.IGNORECASE)
 _QUOTES = "\"'`“”‘’«» "
 

@@ -11,7 +11,7 @@ from ease_lib.tasks.base import HALF_CHARACTER
 
 
 class Chat(str):
-    """Messages of a prompt. As a text it is their JSON, which stands for it in caches, digests and estimates."""
+    """Messages of a prompt. Its text is their JSON, which is used in caches, digests and estimates."""
 
     @classmethod
     def of(cls, messages: Iterable[tuple[str, str]]) -> Chat:
@@ -20,11 +20,11 @@ class Chat(str):
 
 
 class Handed(str):
-    """Exemplars and a row that a program is given. As a text it is their JSON."""
+    """Exemplars and a row for a program. Its text is their JSON."""
 
     @property
     def given(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Exemplars in order, and the row; anew at each call, for it is not known what a program does with them."""
+        """Exemplars in order, and the row; a new copy for each call, because a program may change them."""
         handed = json.loads(self)
         return handed["exemplars"], handed["row"]
 

@@ -1,4 +1,4 @@
-"""How rows become prompts: a template, filled in one pass, so that braces in data are never fields.
+"""Templates that turn rows into prompts, filled in one pass, so that braces in data are never fields.
 
 The default is APE's (Zhou et al., 2023; the paper's too). Another one is a YAML file (`prompt`), any of whose entries
 may be left out:
@@ -43,12 +43,12 @@ PAPER = "ape/1"
 """Identity of the default; change it when a single character of its prompts changes."""
 INPUT, OUTPUT, INSTRUCTION = "input", "output", "instruction"
 BY_TURNS = {"query": "{input}", "answer": "{output}"}
-"""Defaults of a conversation, where nothing need be said but the texts."""
+"""Defaults of a conversation, which needs only the texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptTemplate:
-    """See above."""
+    """A prompt template; the module's docstring describes the entries."""
 
     exemplars: Literal["text", "turns", "rows"] = "text"
     system: str = ""
@@ -118,7 +118,7 @@ class PromptTemplate:
 
     @property
     def identity(self) -> str:
-        """Names it in journals, results and lineage."""
+        """Name of the template in journals, results and lineage."""
         if self == PromptTemplate():
             return PAPER
         return sha256_of_json(self.document)[:16]
@@ -202,7 +202,7 @@ class PromptTemplate:
 
 
 def row_text(row: Exemplar) -> str:
-    """A row as a program is given it, in JSON: its columns; of a task without any `input`, `output`, and `outputs`, all
+    """A row in the form for programs, as JSON: its columns; of a task without any `input`, `output`, and `outputs`, all
     that are accepted.
     """
     columns = {name: json.loads(text) for name, text in row.fields}
@@ -233,7 +233,7 @@ def fill(parts: Parts, values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class MessageTemplate:
-    """Messages in which fields of a row stand: of a baseline, of a judge's rubric.
+    """Messages with fields of a row, as in a baseline or a judge's rubric.
 
     Args:
         messages: role and text of each.
@@ -241,7 +241,7 @@ class MessageTemplate:
 
     messages: tuple[tuple[str, str], ...]
     parameter: ClassVar[str]
-    """Which names its file, for messages of errors."""
+    """Parameter that names its file, for error messages."""
     own_fields: ClassVar[tuple[str, ...]]
     """Names of the fields that are not columns."""
     of_program: ClassVar[bool] = False
@@ -283,7 +283,7 @@ class MessageTemplate:
 
 
 def read_template(uri: str, sources: Sources) -> PromptTemplate:
-    """The template of a YAML file, a path or s3://; the default where none is named.
+    """The template of a YAML file, a path or s3://; the default if none is named.
 
     Raises:
         ConfigError, DataError, StoreError: naming the file.
@@ -311,7 +311,7 @@ def instruction_text(instruction: str) -> str:
 
 
 MOST_OUTPUTS = 20
-"""Places behind one `Input: ` where it may end, for inputs that hold lines which begin with `Output:` themselves."""
+"""Possible ends of an `Input: `, for inputs that contain lines beginning with `Output:`."""
 
 
 def shown_inputs(text: str) -> Iterator[str]:

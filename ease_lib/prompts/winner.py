@@ -16,6 +16,6 @@ def exemplar_of(entry: Mapping[str, Any]) -> Exemplar:
 
 
 def blank_prompt(best: Mapping[str, Any]) -> str:
-    """The prompt with the names of the query's fields in braces where the query will stand."""
+    """The prompt with the names of the query's fields in braces in place of the query."""
     template, exemplars = PromptTemplate.of(best["prompt"]), list(map(exemplar_of, best["exemplars"]))
     return template.render(exemplars, template.placeholder(exemplars), best["instruction"])

@@ -116,13 +116,13 @@ def curves_chart(curves: Mapping[str, Curve], *, thick: str, step: int, is_small
 
 
 def curves_key(curves: Mapping[str, Curve]) -> str:
-    """Which line of `curves_chart` is whose, with its last mean."""
+    """Legend of `curves_chart`, with the last mean of each line."""
     colors = itertools.cycle(COLORS)
     return _key([(f"{escape(label)} {curve.means[-1]:.3f}", next(colors)) for label, curve in curves.items()])
 
 
 def gaps_chart(entries: Rows) -> str:
-    """How much better one method is than another, for each endpoint in order, with standard errors."""
+    """Lead of one method over another, for each endpoint in order, with standard errors."""
     scores = [(name, color) for name, color in (("test_score", COLORS[0]), ("validation_score", COLORS[1]))]
     reach = max([0.1, *(abs(entry[name]) + (entry[f"{name}_error"] or 0) for entry in entries for name, _ in scores)])
     middle, unit = (TOP + HEIGHT - BOTTOM) / 2, (HEIGHT - TOP - BOTTOM) / 2 / reach
@@ -163,7 +163,7 @@ def _so_far(history: Rows) -> list[tuple[float, int]]:
 
 
 class _Plot:
-    """Some count from left to right, scores from 0 to 1."""
+    """Axes: a count from left to right, scores from 0 to 1."""
 
     def __init__(self, first: int, last: int, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._first, self._last = first, max(first + 1, last)
@@ -205,7 +205,7 @@ def _svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEI
 
 
 def _key(labels: Sequence[tuple[str, str]]) -> str:
-    """Which color is what."""
+    """Legend of colours."""
     shown = " ".join(f'<span><i style="background: {color}"></i>{label}</span>' for label, color in labels)
     return f'<figcaption class="key">{shown}</figcaption>'
 

@@ -36,7 +36,7 @@ POWER = 0.8
 MOST_CHARACTERS = 2_000_000
 """Largest number of characters in the prompts that a page shows."""
 UNEQUAL = 0.25
-"""Share by which requests of two methods differ that is worth saying."""
+"""Relative difference in requests of two methods from which on it is reported."""
 
 Cells = Sequence[Mapping[str, Any]]
 
@@ -62,7 +62,7 @@ class MethodRow:
 
     @property
     def baseline(self) -> float | None:
-        """Mean test score of the prompt in use now, over the repeats; each has a test set of its own."""
+        """Mean test score of the current prompt, over the repeats, each of which has its own test set."""
         scores = {cell["repeat"]: cell["baseline_test_score"] for cells in self.cells.values() for cell in cells}
         known = [score for score in scores.values() if score is not None]
         return _mean(known) if known else None
@@ -97,7 +97,7 @@ def corrected(p: float, methods: int) -> float:
 
 
 def repeats_needed(methods: int) -> int:
-    """The fewest repeats that can show one of so many methods to be the best: n equal signs have p = 2 / 2^n."""
+    """Minimum number of repeats that can show one of so many methods to be the best: n equal signs have p = 2 / 2^n."""
     return next(repeats for repeats in itertools.count(1) if corrected(2 / 2**repeats, methods) < SIGNIFICANCE)
 
 
@@ -124,7 +124,7 @@ def methods_of(cells: Cells) -> list[str]:
 
 
 def summarise_methods(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Per method: how often best or tied, its mean scores, what it asks and costs.
+    """For each method: how often it is best or tied, its mean scores, requests and cost.
 
     `optimism` is what the searches expected
     of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`;
@@ -158,7 +158,7 @@ def summarise_methods(rows: Sequence[MethodRow], methods: Sequence[str]) -> list
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDifference:
-    """The mean test score of the method with the highest one less another's.
+    """The mean test score of the method with the highest one, minus another's.
 
     Args:
         over: what the pairs are: `tasks`, whose means over repeats are compared, or the `repeats` of a single one.
@@ -233,7 +233,8 @@ def differences(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[Score
 
 
 def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
-    """About how many pairs show such a mean difference in four of five comparisons; None where it is not above 0.
+    """Estimated number of pairs that show such a mean difference in four of five comparisons; None if it is not above
+    0.
 
     Args:
         deviation: standard deviation of the pairs' differences.
@@ -265,7 +266,7 @@ def headline(found: Sequence[ScoreDifference]) -> str:
 
 
 def _listed(found: Sequence[ScoreDifference]) -> str:
-    """Methods with the points that the first is ahead; where they asked much more or less than it did, how much."""
+    """Methods with the lead of the first one in points, and with their requests if they differ much."""
     texts = []
     for each in found:
         error = "" if each.error is None else f" ± {100 * each.error:.1f}"
@@ -279,7 +280,8 @@ def _requests(rows: Sequence[MethodRow], method: str) -> float:
 
 
 def gaps(rows: Sequence[MethodRow], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
-    """Per endpoint, the mean of `method` less `other` over tasks and repeats: how much selection matters to a model."""
+    """For each endpoint, the mean of `method` minus `other` over tasks and repeats: how much selection matters to a
+    model."""
     found = []
     for endpoint in dict.fromkeys(row.endpoint for row in rows):
         entry: dict[str, Any] = {"endpoint": endpoint}
@@ -295,7 +297,7 @@ def gaps(rows: Sequence[MethodRow], method: str, other: str = RANDOM_SEARCH) -> 
 
 
 def mean_curves(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[str, Curve]:
-    """Mean incumbent's validation score after every `ANSWERS_PER_POINT` answers; a search that ended keeps its last.
+    """Mean validation score of the incumbent after every `ANSWERS_PER_POINT` answers; a finished search keeps its last.
 
     Intervals are of a method's own part: what all methods share at a task and repeat is taken off before (Morey, 2008),
     so they show which curves differ, and not how much tasks do. There are none where runs are missing.
@@ -332,12 +334,12 @@ def mean_curves(rows: Sequence[MethodRow], methods: Sequence[str]) -> dict[str, 
 
 
 def finished_of(cells: Cells) -> Cells:
-    """Cells that have results, so did not fail."""
+    """Cells that did not fail."""
     return [cell for cell in cells if not cell["failure"]]
 
 
 def render_markdown(cells: Cells, figures: Figures | None = None) -> str:
-    """Both tables of scores and the table of methods, and what failed.
+    """Both tables of scores, the table of methods, and the failures, as Markdown.
 
     Args:
         figures: published scores, which are in brackets next to ours.
@@ -377,7 +379,7 @@ def render_comparison_page(cells: Cells, figures: Figures | None = None) -> str:
 
 
 def found_by_comparison(cells: Cells) -> dict[str, Any]:
-    """Which method to take and the mean test scores, as the record of a comparison holds them."""
+    """The method to take and the mean test scores, in the form of a comparison's record."""
     finished = finished_of(cells)
     rows, methods = rows_of(finished), methods_of(finished)
     failed = len(cells) - len(finished)
@@ -455,7 +457,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _cost_alone(cell: Mapping[str, Any]) -> float:
-    """The cost if no other cell had paid for answers in common, at the mean price of those it paid for."""
+    """The cost if no answers were shared with other cells, at the mean price of the paid ones."""
     paid = cell["llm_requests"] - cell["cached_responses"]
     return float(cell["cost_usd"] * cell["llm_requests"] / paid) if paid else 0.0
 

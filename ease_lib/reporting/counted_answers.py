@@ -13,7 +13,7 @@ from ease_lib.evaluation.own_metric import WITHOUT_JUDGE
 
 MOST_LABELS = 12
 MOST_WRITTEN = 100
-"""More different outputs are no labels, however many of them are equal."""
+"""Number of different outputs above which outputs do not count as labels."""
 MOST_FIELDS = 40
 OTHER = "(other)"
 Predictions = Sequence[Mapping[str, Any]]

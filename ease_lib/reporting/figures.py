@@ -1,4 +1,4 @@
-"""Scores that others published, next to which a comparison shows its own; those of the paper are shipped.
+"""Published scores that a comparison shows next to its own; the paper's are included.
 
 `paper_figures.csv` has every figure of the tables of Wu et al., "Prompt Optimization with EASE?" (NeurIPS 2024, arXiv
 2405.16122), as their authors published them: facts, which need no licence. Each row has its `table`; `split` is
@@ -27,11 +27,11 @@ NOISE, SPLIT, ERROR = "noise_ratio", "split", "standard_error"
 TEST, VALIDATION = "test", "validation"
 PAPER, ARXIV = "paper_figures.csv", "arXiv 2405.16122"
 SMALLEST = 0.05
-"""Differences that are never marked: a row of the 20 on which the paper's main figures are."""
+"""Largest difference that is never marked: one row of the 20 behind the paper's main figures."""
 ROUNDING = 0.001
 """Largest error of a published difference: scores and errors have three digits."""
 ERRORS = 2.0
-"""A difference is marked where it is larger than so many of its standard errors."""
+"""Number of standard errors above which a difference is marked."""
 
 Key = tuple[str, float | None, str, str]
 """Task, noise ratio (None: whatever ours is), method, split."""

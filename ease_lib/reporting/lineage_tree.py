@@ -23,7 +23,7 @@ ALIKE = 0.6
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of the tree; `is_last` says of each branch on the way to it whether it is the last there."""
+    """A line of the tree; `is_last` holds for each branch above it whether it is the last one."""
 
     is_last: tuple[bool, ...]
     text: str
@@ -34,7 +34,7 @@ class Line:
 
 
 def tree_lines(chain: Chain) -> list[Line]:
-    """The last stage, the stages behind it and the files they read; each stands once, below one that rests on it."""
+    """The last stage, the stages behind it and the files they read; each appears once, below one that depends on it."""
     seen = {chain.head.id}
 
     def below(step: Step, last: tuple[bool, ...]) -> Iterator[Line]:
@@ -57,7 +57,7 @@ def tree_lines(chain: Chain) -> list[Line]:
 
 
 def show_text(chain: Chain) -> str:
-    """The tree with what is next to it: other records of the run, and what cannot be followed."""
+    """The tree, followed by other records of the run and by gaps."""
     lines = [_title(chain), "", *map(str, tree_lines(chain))]
     if chain.beside:
         lines += ["", "also of this run:"]
@@ -67,7 +67,7 @@ def show_text(chain: Chain) -> str:
 
 
 def show_page(chain: Chain) -> str:
-    """The same as an HTML page, with every record's artifacts, parameters and software."""
+    """The tree as an HTML page, with every record's artifacts, parameters and software."""
     stages = [
         {"record": step.record, "changed": changed_parameters(step.record), "seconds": _seconds(step.record)}
         for step in chain.everything
@@ -89,18 +89,18 @@ def difference_page(one: Chain, other: Chain, found: Difference) -> str:
 
 
 Marked = list[tuple[bool, str]]
-"""A line in parts; whether each is in it alone."""
+"""Parts of a line, each with whether it occurs in this line only."""
 
 
 def _side_by_side(before: str, after: str) -> Iterator[list[tuple[Marked | None, Marked | None]]]:
-    """Paragraphs of two prompts, by their lines next to each other; None where one has none there."""
+    """Paragraphs of two prompts side by side, by their lines; None for a missing one."""
     for one, other in paragraphs_of(before, after):
         pairs = list(zip_longest(one or (), other or ()))
         yield [([(False, a)], [(False, b)]) for a, b in pairs] if one == other else list(starmap(_marked, pairs))
 
 
 def _marked(one: str | None, other: str | None) -> tuple[Marked | None, Marked | None]:
-    """Two lines by their words where most are the same, else as wholes."""
+    """Two lines compared by words if most are equal, else as a whole."""
     before, after = (re.findall(r"\s+|\w+|[^\w\s]", line or "") for line in (one, other))
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     if one is None or other is None or matcher.ratio() < ALIKE:

@@ -42,7 +42,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreInterval:
-    """A score and its 95 % interval, a line of the picture that compares them.
+    """A score and its 95 % interval, one line of the comparison chart.
 
     Args:
         is_winner: of the prompt that the page is of.
@@ -121,7 +121,7 @@ def render_page(
 
 
 def measured(report: Mapping[str, Any], predictions: Rows) -> list[ScoreInterval]:
-    """The scores that the test set and the search say something of, the best reason to use the prompt first."""
+    """The scores from the test set and the search, the best reason to use the prompt first."""
     best, name = report["best"], f"This {words_of(report['metric']).found}"
     lines = [
         ScoreInterval(name=name, score=best["test_score"], interval=best["test_interval"], is_winner=True),
@@ -153,7 +153,7 @@ def _by_row(predictions: Rows, name: str) -> dict[int, float]:
 
 
 def _mistakes(scored: Rows, predictions: Rows, test: Mapping[int, Exemplar]) -> list[dict[str, Any]]:
-    """Answers that are not fully right: those that are wrong with most random exemplars too first."""
+    """Answers that are not fully right, first those that most random exemplars also get wrong."""
     by_chance = _by_row(predictions, "random")
     wrong = [
         {**row, "input": test[number].input if number in test else "", "by_chance": by_chance.get(number)}
@@ -189,13 +189,13 @@ def cost_of_query(report: Mapping[str, Any], history: Rows) -> dict[str, float] 
 
 
 def winners_labels(report: Mapping[str, Any]) -> dict[str, int]:
-    """How many of the winner's exemplars have each label."""
+    """Number of the winner's exemplars with each label."""
     shown = [exemplar["outputs"][0] for exemplar in report["best"]["exemplars"]]
     return {label: shown.count(label) for label in report["dataset"]["classes"]}
 
 
 class Script(NamedTuple):
-    """A script that a page brings, and what its content security policy lets run by that."""
+    """A script of a page, and its digest for the content security policy."""
 
     text: Markup
     sha256: str
@@ -209,7 +209,7 @@ def script_of(name: str) -> Script:
 
 
 def _shown(best: Mapping[str, Any], mistakes: Rows, exemplars: Rows) -> Iterator[str]:
-    """Every text that may be a row: by their hashes in its head `ease forget` finds the page."""
+    """Every text that may be a row; `ease forget` finds the page by their hashes in its head."""
     yield best["instruction"]
     for exemplar in best["exemplars"]:
         yield from (exemplar["input"], *exemplar["outputs"])
@@ -226,7 +226,7 @@ def page_template(name: str) -> Template:
 
 @cache
 def _environment() -> Environment:
-    """Once for all pages: to compile a template takes longer than to fill it."""
+    """Templates, compiled once for all pages, because compiling takes longer than filling."""
     environment = Environment(
         loader=PackageLoader("ease_lib.reporting"),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),

@@ -1,4 +1,4 @@
-"""The end of a run as text, for terminals."""
+"""Result of a run as text, for terminals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ease_lib.reporting.summary import (
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
-    """The end of a run as text: the prompt, its scores next to random exemplars, the cost, where everything is."""
+    """Result of a run as text: the prompt, its scores next to random exemplars, the cost, and the places of all
+    files."""
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]
@@ -118,6 +119,6 @@ def _requests(llm: Mapping[str, Any], *, by_function: bool) -> str:
 
 
 def _tested(report: dict[str, Any]) -> str:
-    """The rows that the test score is the mean of."""
+    """Number of rows behind the test score, in words."""
     failed = report["failed_rows"]["test"]
     return f"{report['best']['test_rows']} test rows" + (f"; the endpoint refused {failed}" if failed else "")

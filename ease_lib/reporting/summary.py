@@ -12,7 +12,7 @@ from ease_lib.words import grouped
 
 LEAST_SHARE = 0.01
 MANY_CUT = 0.01
-"""Share of the answers above which those that are cut may cost score."""
+"""Share of cut answers above which they may lower the score."""
 ENOUGH_ANSWERS = 800
 """Number of answers from which on the default method beat Best-of-N in every kind of world
 (tests/benchmarks/README.md)."""

@@ -1,1 +1,1 @@
-"""Removal of a row on request: where it is, what is left, and the tombstones that say so."""
+"""Removal of a row on request: search, deletion, and the tombstones that record it."""

@@ -57,16 +57,16 @@ from ease_lib.progress import Told, nobody
 DATA_SETS = ("pool", "validation", "test", "kept")
 """Artifacts with rows, by name."""
 MADE_OF_ROWS = {"embeddings": DATA_SETS, "predictions": ("test",)}
-"""Artifacts with what was made of rows, which they name by number: vectors and answers."""
+"""Artifacts derived from rows, which they name by number: vectors and answers."""
 Files = tuple[Store, list[str]]
 """A store and the names of the files in it that are searched."""
 Rows = frozenset[str]
-"""Some of the rows that are asked for, by hash."""
+"""Some of the requested rows, by hash."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunAt:
-    """A run, and where its tombstones go.
+    """A run, and the place of its tombstones.
 
     Args:
         root: its lineage root; where that cannot be reached, the place where the run was found.
@@ -140,7 +140,7 @@ class Holder:
         return [{"uri": f"{self.uri}#{key}" if key else self.uri, "sha256": self.digests[key]} for key in keys]
 
     def delete(self) -> None:
-        """Delete it if it is still what was found; another process may have deleted or replaced it.
+        """Delete the file if its content is unchanged; another process may have deleted or replaced it.
 
         Raises:
             StoreError: when others keep the text of what was deleted, or a bucket keeps its earlier versions.
@@ -193,7 +193,7 @@ class Removal:
         return list({(item["uri"], item["sha256"]): item for item in [*kept, *found]}.values())
 
     def carry_out(self, reason: str, key: Signer | None = None) -> list[str]:
-        """Delete it, between the two states of the tombstones.
+        """Delete the files, between the two states of the tombstones.
 
         Args:
             key: signs the tombstones. It does not sign one that continues an unsigned one, whose list someone else
@@ -247,7 +247,7 @@ def _latest(moves: Iterable[tuple[Store, Move]]) -> list[Record]:
 
 
 def rows_asked_for(places: Sequence[str], asked: RowName) -> list[RowQuery]:
-    """The rows that are meant, with their texts from the tables in these places and those that runs there read.
+    """The requested rows, with their texts from the tables in these places and those that runs there read.
 
     Raises:
         LineageError: when a place holds nothing, or no row fits the condition.
@@ -329,7 +329,7 @@ def not_searched(removal: Removal, places: Sequence[str]) -> list[str]:
 
 
 def search_commands(removal: Removal) -> dict[str, list[str]]:
-    """Commands that search without the rows, each with the runs that it stands for."""
+    """Commands that search without the rows, each with the runs that it would replace."""
     found: dict[str, list[str]] = defaultdict(list)
     for run in removal.runs:
         rows = ",".join(sorted(removal.rows))
@@ -339,7 +339,7 @@ def search_commands(removal: Removal) -> dict[str, list[str]]:
 
 
 def _files_in(place: str) -> Files:
-    """All files in a place, or the one that it is."""
+    """All files in a place, which may be a single file."""
     store = open_store(place)
     names = store.walk_names()
     if names:
@@ -351,7 +351,7 @@ def _files_in(place: str) -> Files:
 
 
 def _runs_at(files: Sequence[Files]) -> list[RunAt]:
-    """Every run of which something lies there, and the others of its lineage root; the oldest first."""
+    """Every run with a file there, and the others of its lineage root; the oldest first."""
     found: dict[str, RunAt] = {}
     for store, names in files:
         place = store.uri.rstrip("/")
@@ -370,7 +370,7 @@ def _runs_at(files: Sequence[Files]) -> list[RunAt]:
 
 
 def _records_of(root: str) -> list[Step]:
-    """All records of a lineage root; none where it cannot be reached."""
+    """All records of a lineage root; none if it cannot be reached."""
     with suppress(StoreError):
         store = open_store(f"{root}/runs")
         return list(_steps(store, store.walk_names()))
@@ -378,7 +378,7 @@ def _records_of(root: str) -> list[Step]:
 
 
 def _may_be_record(uri: str) -> bool:
-    """Whether a file is by its address a record in a lineage root, among artifacts, or a copy of one."""
+    """Whether a file's address is that of a record: in a lineage root, among artifacts, or of a copy."""
     *_, folder, name = uri.split("/")
     return is_record(uri) or name == RECORD_FILE or folder == COPIES
 
@@ -391,7 +391,7 @@ def _steps(store: Store, names: Iterable[str]) -> Iterator[Step]:
 
 
 def _rows_by_digest(runs: Sequence[RunAt], begun: Sequence[tuple[str, Tombstone]], rows: Rows) -> dict[str, set[str]]:
-    """Rows by digests of content that does not show them: what runs made of them, and what a killed removal meant."""
+    """Rows by digests of content that does not show them: files derived from them, and files of a killed removal."""
     found: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         for name, made_of in MADE_OF_ROWS.items():

@@ -1,4 +1,4 @@
-"""Which rows a file of a run, a store or a published version shows, and where any other file shows one.
+"""Rows that a file of a run, a store or a published version shows, and places where any other file shows one.
 
 A row is named by the hash of its input text, and only a whole value shows it: a string of a table or document, an
 answer, or `Input: TEXT` before `Output:` in a prompt. What only quotes it within other text is found by `places_in`.
@@ -42,7 +42,7 @@ CLOSED_MARKS = {
     **{ZIP_MARK: "a zip archive", b"BZh": "compressed by bzip2", b"\xfd7zXZ": "compressed by xz"},
     **{b"\x28\xb5\x2f\xfd": "compressed by zstd", b"SQLite format 3\0": "a SQLite database"},
 }
-"""How files begin that are not searched, with what they are."""
+"""Beginnings of files that are not searched, and their kinds."""
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
 """Encodings in which a text is looked for."""
 _NUMBERS = re.compile(

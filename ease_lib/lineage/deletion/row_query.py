@@ -34,7 +34,7 @@ LEAST_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class RowQuery:
-    """The row that is looked for.
+    """The requested row.
 
     Args:
         row: hash of its input text.
@@ -105,7 +105,7 @@ class RowName:
         return cls(column=column.strip(), value=value.strip())
 
     def fits(self, cells: Record, text: str, inputs: Collection[bytes], outputs: Collection[str] = ()) -> bool:
-        """Whether a row of these cells and this input is one that is asked for.
+        """Whether a row with these cells and this input is requested.
 
         Args:
             inputs: what `keys` gives.
@@ -116,7 +116,7 @@ class RowName:
         return any(equality_key(each) in inputs for each in _names_of(cells, text, outputs))
 
     def keys(self, rows: Iterable[tuple[Record, str]], outputs: Collection[str]) -> frozenset[bytes]:
-        """Keys of the text that is asked for; of a hash those of the inputs and cells that it names."""
+        """Keys of the requested text; for a hash those of the inputs and cells that it names."""
         if self.text or self.column:
             return frozenset({equality_key(self.text)})
         names = (each for cells, text in rows for each in _names_of(cells, text, outputs))
@@ -129,7 +129,7 @@ def _names_of(cells: Record, text: str, outputs: Collection[str]) -> Iterator[st
 
 
 def columns_of_run(parameters: Mapping[str, Any], data_sets: Iterable[bytes]) -> Columns | None:
-    """How a run makes inputs of records, by its recorded parameters; None where its task is not a table.
+    """Columns from which a run makes inputs, by its recorded parameters; None if its task is not a table.
 
     Args:
         data_sets: tables of its rows, which hold the columns that its prompt names.
@@ -153,7 +153,7 @@ def matching_rows(
     data_sets: Iterable[bytes],
     columns: tuple[Columns, ...],
 ) -> list[RowQuery]:
-    """The rows that are asked for, with their texts. A row that no table has is known by what it was named by alone.
+    """The requested rows, with their texts. A row that no table holds is known only by the request.
 
     Args:
         tables: raw tables, by name.

@@ -1,4 +1,4 @@
-"""Tables in any form, read as far as they can be."""
+"""Tables in any form, read as far as possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ease_lib.tasks.spreadsheets import shown_value
 
 PARQUET_MARK = b"PAR1"
 OTHER_ENCODINGS = ("cp1252", "latin-1")
-"""How a table is read that is not in UTF-8; the last one reads any bytes."""
+"""Encodings tried for a table that is not in UTF-8; the last one reads any bytes."""
 
 
 def is_table(name: str) -> bool:

@@ -30,12 +30,12 @@ FOLDER = "tombstones"
 CONTRACT = "tombstone/3"
 INTENDED, DONE = "intended", "done"
 STAGE = "forget"
-"""Named as stage by problems of tombstones themselves."""
+"""Stage name in problems of the tombstones themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstone:
-    """A removal: of which row, and what went.
+    """A removal: its row, and the removed files.
 
     Args:
         when: when it was begun; its name, with the row.
@@ -53,7 +53,7 @@ class Tombstone:
         return f"{FOLDER}/{self.row}/{self.when.replace(':', '')}.json"
 
     def write(self, root: str, key: Signer | None = None) -> None:
-        """Into a lineage root, and its signature if there is a key."""
+        """Write the tombstone into a lineage root, and its signature if there is a key."""
         content = encode({**vars(self), "removed": list(self.removed)}, CONTRACT)
         store = open_store(root)
         store.write(self.name, content)
@@ -76,7 +76,7 @@ def read_tombstone(content: bytes, where: str) -> Tombstone:
 
 
 def unfinished(root: str, row: str) -> Iterator[Tombstone]:
-    """Removals of a row that were begun and not ended, in a lineage root."""
+    """Unfinished removals of a row in a lineage root."""
     store = open_store(root)
     for name in store.find_names(f"{FOLDER}/{row}"):
         with suppress(LineageError):  # a damaged one cannot be continued; verify names it
@@ -150,7 +150,7 @@ class Tombstones:
         return found
 
     def explained(self, problem: Fault) -> Fault:
-        """The problem as a removal on request, if what is missing is what was removed."""
+        """The problem, turned into a removal on request if a tombstone lists the missing file."""
         known = self.removed.get(problem.expected_sha256, "")
         row = known if problem.expected_sha256 else self.places.get(same_place(problem.uri), "")
         if not row or problem.what != MISSING:

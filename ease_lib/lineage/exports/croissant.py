@@ -1,4 +1,4 @@
-"""The data set that a search was given, described as Croissant 1.1 (JSON-LD) for those who use it elsewhere.
+"""Description of a search's data set as Croissant 1.1 (JSON-LD), for use elsewhere.
 
 Pool, validation and test set are one file and one record set each. Its licence is that of the source data, which no one
 told us; who passes the data on fills it in.
@@ -37,11 +37,11 @@ CONTEXT = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{term: f"cr:{term}" for term in _TERMS.split()},
 }
-"""The specification's whole context, as its loader expects it: with https, which the text has not."""
+"""The specification's whole context, with https as its loader expects, although the text has http."""
 
 
 def croissant(chain: Chain) -> Record | None:
-    """The description, or None where the chain does not reach the data set."""
+    """The description, or None if the chain does not reach the data set."""
     step = chain.step_of(STAGE)
     outputs = {output["name"]: output for output in step.record["outputs"]} if step else {}
     if step is None or not PARTS.keys() <= outputs.keys():

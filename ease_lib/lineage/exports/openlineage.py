@@ -1,4 +1,4 @@
-"""Lineage records as OpenLineage events, for catalogues that draw what fed what: a job per stage, a run per attempt.
+"""Lineage records as OpenLineage events, for data catalogues: a job per stage, a run per attempt.
 
 Events, facets and transports are those of openlineage-python. The START event holds what was known when the attempt
 started, so it is the same whether it is sent then or written later. The event at the end adds files read, outputs,
@@ -79,7 +79,7 @@ def openlineage_events(record: Record) -> list[RunEvent]:
 
 
 def emit(events: Sequence[RunEvent], url: str = "", key: str = "") -> str | None:
-    """Send events, and stop at the first that fails: a catalogue that is away must cost no run much.
+    """Send events, and stop at the first failure, so that an unreachable catalogue costs a run little time.
 
     Args:
         url: where to POST them, with path; empty sends them by what OpenLineage's own variables and files configure.
@@ -235,7 +235,7 @@ def _facets(part: Record) -> dict[str, Any]:
 
 
 def _named(uri: str) -> tuple[str, str]:
-    """Namespace and name as the specification has them; what Kubeflow calls minio:// is the same bucket as s3://."""
+    """Namespace and name as in the specification; Kubeflow's minio:// is the same bucket as s3://."""
     if uri.startswith(PACKAGE):
         return PACKAGE.rstrip(":"), uri.removeprefix(PACKAGE)
     scheme, found, rest = uri.partition("://")
@@ -246,7 +246,7 @@ def _named(uri: str) -> tuple[str, str]:
 
 
 def _uuid(name: str) -> str:
-    """OpenLineage wants UUIDs; Kubeflow's ids are, those of a run started by hand may be anything."""
+    """The id as a UUID, as OpenLineage requires; Kubeflow's ids are UUIDs, others may be anything."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
@@ -254,7 +254,7 @@ def _uuid(name: str) -> str:
 
 
 def _moment(text: str) -> str | None:
-    """The planned time, if it is one: a run without schedule may come with Kubeflow's placeholder instead."""
+    """The planned time, if there is one; a run without a schedule may have Kubeflow's placeholder instead."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -161,7 +161,8 @@ def _file(stage: str, file: Record) -> Record:
 
 
 def _models(records: Iterable[Record]) -> Iterator[Record]:
-    """Each model asked at an endpoint, with what answered; failed attempts count, their answers are in the cache."""
+    """Each model that was asked, with the models that answered; failed attempts count, because their answers are in the
+    cache."""
     answers: dict[tuple[str, str, str], Counter[tuple[str, str]]] = {}
     cached: Counter[tuple[str, str, str]] = Counter()
     for llm in (record["llm"] for record in records if record.get("llm")):
@@ -197,7 +198,7 @@ def _source(revision: str) -> Record:
 
 
 def _metadata(last: Record, attempts: list[Step]) -> Record:
-    """Metadata of this run alone: stages answered from a cache ran earlier, in another run."""
+    """Metadata of this run only; stages from a cache ran earlier, in another run."""
     run, ended = last["run"]["id"], last["ended"]
     own = [step.record["started"] for step in attempts if step.record["run"]["id"] == run]
     return {

@@ -1,1 +1,1 @@
-"""Published prompts: versions that never change, and the gate before the latest."""
+"""Published prompts: versions that never change, and the gate that decides which is the latest."""

@@ -1,4 +1,4 @@
-"""Does a new prompt become the latest? Only if it is better than that, beyond chance, on rows that are new to both."""
+"""The gate: a new prompt becomes the latest only if it is significantly better on rows that are new to both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEQUENCE = ("exemplars", "instruction", "template")
 
 
 def first_refusal(report: Mapping[str, Any]) -> str:
-    """Why a prompt is not worth being the first that applications use; empty when it is."""
+    """Reason why a prompt should not be the first that applications use; empty if there is none."""
     for name, gain in {"the baseline is": report["baseline"], "random exemplars are": report["gain"]}.items():
         if gain and not gain["evidence"]:
             return f"{name} not beaten: {gain['mean']:+.3f} on the test set (p = {gain['p']:.2g})"
@@ -28,7 +28,7 @@ def first_refusal(report: Mapping[str, Any]) -> str:
 
 
 def broken(requirement: Mapping[str, Any]) -> str:
-    """Why too few answers of the test set keep what is required of them; empty where enough do, or nothing is."""
+    """Reason if too few test answers meet the requirement; empty if enough do, or without a requirement."""
     if not requirement:
         return ""
     rows, kept = requirement["rows"], requirement["kept"]
@@ -39,7 +39,7 @@ def broken(requirement: Mapping[str, Any]) -> str:
 
 
 def latest_of_others(store: Store, run_id: str) -> Latest | None:
-    """The latest version; where an earlier attempt of this run made it that, the one before.
+    """The latest version; if an earlier attempt of this run published it, the one before.
 
     Raises:
         StoreError, LineageError: when it cannot be read.
@@ -55,7 +55,7 @@ def latest_of_others(store: Store, run_id: str) -> Latest | None:
 
 
 def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The sequence of the latest version, and why the new one (`best`) is not to be compared with it, if so."""
+    """The sequence of the latest version, and the reason if the new one (`best`) cannot be compared with it."""
     stored = store.read(f"versions/{latest.version}/{BEST_SEQUENCE}")
     if stored is None:
         remedy = "run `ease forget` again if it was stopped, or see `ease lineage verify`"
@@ -69,14 +69,15 @@ def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[s
 def fresh_rows(
     test: Sequence[Exemplar], latest: Latest, current: Mapping[str, Any], best: Mapping[str, Any]
 ) -> list[int]:
-    """Positions of test rows that neither prompt was chosen by: no exemplar of either, no validation row of the old."""
+    """Positions of test rows that played no part in choosing either prompt: no exemplars, no validation rows of the old
+    one."""
     used = {row_hash(entry["input"]) for entry in [*current["exemplars"], *best["exemplars"]]}
     used |= set(latest.manifest["validation_rows"])
     return [position for position, row in enumerate(test) if row_hash(row.input) not in used]
 
 
 def compared(new: Sequence[float | None], old: Sequence[float | None], latest: Latest) -> tuple[str, dict[str, Any]]:
-    """Why the new prompt is not better than the latest (empty when it is), and what was measured.
+    """Reason why the new prompt is not better than the latest (empty if it is), and the measurement.
 
     Args:
         new, old: scores of both on the same rows; None of a row that the endpoint refused.

@@ -1,4 +1,4 @@
-"""Versions of a prompt in one folder or bucket, which of them is the latest, and in which of them a row stands.
+"""Versions of a prompt in one folder or bucket, the latest of them, and those that hold a row.
 
 versions/VERSION/...           prompt, report, provenance, copies of all lineage records; never changed
 versions/VERSION/version.dsse.json  with a key: the signature over version.json and over the versions before it
@@ -55,7 +55,7 @@ class Latest:
 
 
 def version_suffix(run_id: str) -> str:
-    """How the name of a version of this run ends; before it stands when the run began."""
+    """End of the name of a version of this run; it follows the time at which the run began."""
     return f"Z-{run_id[:8]}"
 
 
@@ -202,7 +202,7 @@ def envelope_name(version: str) -> str:
 
 
 def manifests_and_envelopes(store: Store, versions: Sequence[str]) -> dict[str, bytes | None]:
-    """Contents by name, None of what is not there."""
+    """Contents by name, None for missing files."""
     return read_all(store, [name(version) for version in versions for name in (manifest_name, envelope_name)])
 
 
@@ -254,7 +254,7 @@ def marks_of(manifest: Record) -> dict[str, bytes]:
 
 
 def make_latest(store: Store, version: str, manifest_sha256: str, before: Latest | None) -> bool:
-    """Let a version be the latest, if the latest is still the one that was read before; whether it is now."""
+    """Make a version the latest, unless the latest has changed since it was read; return whether it is now."""
     return store.swap(LATEST_FILE, latest_content(version, manifest_sha256), before.content if before else None)
 
 
@@ -277,7 +277,7 @@ class Move:
 
 
 def move_without(store: Store, rows: Collection[str], losing: Collection[str] = ()) -> Move | None:
-    """How latest.json has to move when rows are removed; None where it can stay.
+    """Move of latest.json that the removal of rows requires; None if it can stay.
 
     The version that was the latest before takes its place, else the newest, of those with a prompt and without the
     rows.
@@ -301,7 +301,7 @@ def move_without(store: Store, rows: Collection[str], losing: Collection[str] = 
 
 
 def move_latest(store: Store, rows: Collection[str], losing: Collection[str] = ()) -> Move | None:
-    """Move latest.json away from rows, even if others move it; returns what was done, or None if nothing had to be."""
+    """Move latest.json away from rows, also if others move it; return the move, or None if none was needed."""
     while move := move_without(store, rows, losing):
         if store.swap(LATEST_FILE, WITHDRAWN if move.after is None else move.after, move.before):
             if move.after is None:
@@ -325,7 +325,7 @@ def _candidates(store: Store, manifest: Record) -> Iterator[str]:
 
 
 def _write(store: Store, name: str, content: bytes, notes: Notes) -> None:
-    """Write what no later run changes, and note it for the record of the stage."""
+    """Write a file that no later run changes, and note it for the record of the stage."""
     store.write(name, content)
     notes.object(store.uri, name, sha256_of(content))
 
@@ -335,7 +335,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A version that was published with what was looked for.
+    """A published version that a search found.
 
     Args:
         has_prompt: whether its prompt is still there; `ease forget` removes it.
@@ -348,7 +348,7 @@ class Found:
 
 
 def as_row_hash(row: str) -> str:
-    """The hash of a row that is given by its input text or by that hash."""
+    """The hash of a row, from its input text or its hash."""
     return row if _HASH.fullmatch(row) else row_hash(row)
 
 
@@ -370,7 +370,7 @@ def find_prompt(uri: str, sha256: str) -> Iterator[Found]:
 
 
 def index(uri: str, progress: Told = nobody) -> int:
-    """Write the marks of versions that lack them, for versions that were copied without; how many there were."""
+    """Write the marks of versions that were copied without them; return the number of these versions."""
     store = open_store(uri)
     names = store.walk_names()
     marks = {name for name in names if name.startswith((f"{ROWS}/", f"{PROMPTS}/"))}
